@@ -58,6 +58,7 @@ static: setup
 	$(BIN)/lint-imports --no-logo --cache-dir build/import-linter
 	$(BIN)/python scripts/check_file_size.py
 	$(BIN)/python scripts/check_dead_code.py
+	$(BIN)/python scripts/check_docstrings.py
 	$(BIN)/python scripts/check_prose.py
 
 quick: setup ## The fast tests: under a minute

@@ -42,15 +42,12 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> int:
-        """Microseconds since the Unix epoch."""
         return time.time_ns() // 1_000
 
     def monotonic(self) -> float:
-        """Seconds since some fixed point."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Return once `seconds` have passed."""
         await asyncio.sleep(max(0.0, seconds))
 
 

@@ -160,7 +160,6 @@ class NondeterminismError(RunError):
     default = Code.NONDETERMINISTIC
 
     def __init__(self, step: str, recorded: str, asked: str) -> None:
-        """Name the step and both sides."""
         self.step = step
         self.recorded = recorded
         self.asked = asked

@@ -29,9 +29,7 @@ class SystemRandomSource:
     """The machine's randomness."""
 
     def number(self) -> float:
-        """A number in [0, 1)."""
         return random.random()  # noqa: S311 - a recipe's dice, no secret
 
     def uuid(self) -> UUID:
-        """A random UUID (version 4)."""
         return uuid4()

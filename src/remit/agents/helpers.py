@@ -32,7 +32,6 @@ class Helpers:
     """The recipes that one agent may run."""
 
     def __init__(self, run: Run, patterns: tuple[str, ...]) -> None:
-        """Those whose names fit a pattern, and that JSON arguments can be given to."""
         self._run = run
         self._recipes: dict[str, RecipeDefinition[Any]] = {}
         self.specs: list[ToolSpec] = []

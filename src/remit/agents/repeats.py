@@ -14,7 +14,6 @@ class Repeats:
     """Counts calls by name and arguments, and how often each gave the same result in a row."""
 
     def __init__(self) -> None:
-        """Nothing was called yet."""
         self._last: dict[tuple[str, str], tuple[str, int]] = {}
         self.insisted = 0
         """How often a call that is not made any more was asked for in a row."""

@@ -68,11 +68,9 @@ class Api:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Serve within the block."""
         yield
 
     def close_streams(self) -> None:
-        """End streams that clients only listen to."""
         self._places.close()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:

@@ -22,7 +22,6 @@ class Browser:
     """Shows the page, and listens on loopback for the way back (RFC 8252)."""
 
     def __init__(self, state: State) -> None:
-        """Tell the person through the command's output."""
         self._state = state
         self._back: asyncio.Future[Authorized] | None = None
 

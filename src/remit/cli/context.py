@@ -47,7 +47,6 @@ class State:
     """The global options of this process, and what follows from them."""
 
     def __init__(self) -> None:
-        """As without any option."""
         self.journal: str | None = None
         self.server = ""
         """The URL of the server that commands are sent to; empty: they work on a journal here."""

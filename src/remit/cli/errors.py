@@ -26,7 +26,6 @@ class InterruptedByUserError(RemitError):
     default = Code.INTERRUPTED
 
     def __init__(self, message: str = "stopped", hints: tuple[str, ...] = ()) -> None:
-        """Say what was left as it is."""
         self.hints = hints
         super().__init__(message, remedy="; ".join(hints))
 

@@ -82,7 +82,6 @@ class Lines(Silent):
         self._told: set[tuple[str, str, str]] = set()
 
     def show(self, jobs: Sequence[Followed]) -> None:
-        """Tell of every step that ended since."""
         for job in jobs:
             for step in job.steps:
                 key = (job.job, step.step, step.state)
@@ -91,7 +90,6 @@ class Lines(Silent):
                     self._tell(step, job.job if len(jobs) > 1 else "")
 
     def parked(self, job: Followed) -> None:
-        """Tell what is waited for."""
         self._channel.line(f"{job.job} waits for {one_line(job.row.waiting_for)}")
         self._channel.flush()
 
@@ -108,7 +106,6 @@ class LiveView(Silent):
     """The jobs and their newest steps, redrawn in place below what their programs wrote."""
 
     def __init__(self, channel: Channel) -> None:
-        """Draw on a terminal."""
         from rich.console import Console
 
         self._clock = SystemClock()
@@ -145,21 +142,17 @@ class LiveView(Silent):
             self._erase(keep=True)
 
     def show(self, jobs: Sequence[Followed]) -> None:
-        """Keep what is to be drawn with the next frame."""
         self._jobs = jobs
         self._steps = {job.job: job.steps for job in jobs}
 
     def pause(self) -> None:
-        """Take the picture off the screen."""
         self._paused = True
         self._erase(keep=False)
 
     def go_on(self) -> None:
-        """Draw again."""
         self._paused = False
 
     def progress(self, job: str, done: float | None, total: float | None, message: str) -> None:
-        """Keep the newest message of a job, and all that its programs write until the next frame."""
         if isinstance(message, OutputLine):
             self._passed += len(self._output) == _MOST_LINES
             self._output.append((job, message))

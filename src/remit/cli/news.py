@@ -73,7 +73,6 @@ class LocalNews:
         self.failed.cancel()
 
     async def changed(self, since: int) -> int:
-        """Wait until something was written."""
         return await self._streams.changed(since)
 
 
@@ -109,7 +108,6 @@ class RemoteNews:
         self.failed.cancel()
 
     async def changed(self, since: int) -> int:
-        """Wait for an event, but not for long."""
         if since == self._mark:
             self._came.clear()
             waiting = [asyncio.create_task(self._came.wait()), asyncio.create_task(self.clock.sleep(_LOOK_S))]

@@ -29,11 +29,9 @@ class Page(Channel):
 
     @property
     def width(self) -> int | None:
-        """That of the channel."""
         return self._channel.width
 
     def line(self, text: str = "") -> None:
-        """Keep a line."""
         self.lines.append(text)
 
     @property

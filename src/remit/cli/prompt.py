@@ -78,7 +78,6 @@ class Prompt:
                 self._menu(question)
 
     def withdraw(self) -> None:
-        """Say that the question on the screen was answered elsewhere."""
         self._err.line(f"{self.current} was answered elsewhere")
         self.current = ""
 

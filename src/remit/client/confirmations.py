@@ -26,7 +26,6 @@ class RemoteConfirmations(Twin, Confirmations):
         after: str = "",
         described: bool = True,  # noqa: ARG002 - the server describes them all
     ) -> list[ConfirmationView]:
-        """Open questions, oldest first, those after `after`."""
         wanted = only or QuestionFilter()
         found: list[ConfirmationView] = []
         while limit is None or len(found) < limit:

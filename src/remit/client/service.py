@@ -48,7 +48,6 @@ class RemoteArtifacts(Twin, Artifacts):
     """The artifacts of a server's jobs."""
 
     async def read(self, job: str, digest: str) -> bytes:
-        """The bytes of one of them, which have this digest."""
         data: bytes = await self._connection.ask("artifacts.read", job, digest)
         if sha256(data) != digest:
             why = f"the received bytes of {digest} have another digest"

@@ -33,11 +33,9 @@ class RemoteStreams(Twin, Streams):
     """The streams of a server."""
 
     def name(self, identifier: str) -> str:
-        """The stream of a job or session."""
         return stream_named(identifier)
 
     async def events(self, stream: str, after: int = 0) -> list[Event]:
-        """The events of a job's or session's stream."""
         found: list[Event] = []
         position: int | None = after
         while position is not None:

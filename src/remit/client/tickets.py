@@ -29,15 +29,12 @@ class RemoteTickets(Twin, Tickets):
         return page.items
 
     async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
-        """Whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
         query = FreeQuery(type=kind, wait=wait_s)
         answer: Free = await self._connection.ask("tickets.free", query=query, held_s=wait_s)
         return answer.free
 
     def executor(self) -> ToolExecutor:
-        """Run steps on the server (path Y)."""
         return RemoteRuns(self._connection)
 
     def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:
-        """A worker on TOOL tickets."""
         return Runner(self, executor, self._connection.clock, config)

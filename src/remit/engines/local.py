@@ -72,7 +72,6 @@ class LocalEngine:
             self.holding.start()
 
     async def restart(self) -> None:
-        """Start again after `failure`, on the same streams. What this engine held is taken up once its leases lapse."""
         await self.stop()
         only, role = self.claiming.only, self._role
         self._tasks.clear()
@@ -81,7 +80,6 @@ class LocalEngine:
         self.start(only=only, role=role)
 
     def wake(self) -> None:
-        """There may be work."""
         self._poked.set()
 
     async def drain(self, seconds: float) -> bool:
@@ -113,25 +111,20 @@ class LocalEngine:
 
     @property
     def failure(self) -> JournalError | None:
-        """Why the engine stopped by itself."""
         return self.holding.failure
 
     @property
     def working(self) -> bool:
-        """Whether it was started, and has neither stopped nor failed since."""
         return bool(self._tasks) and not self.holding.stopping
 
     @property
     def running(self) -> list[str]:
-        """Streams under way."""
         return self.holding.running
 
     def ended(self, stream: str) -> asyncio.Future[Ended]:
-        """A future for the next time a pass of this process over a stream ends."""
         return self.holding.ended(stream)
 
     def stopped(self) -> asyncio.Future[Ended]:
-        """A future that ends only with the engine."""
         return self.holding.ended("")  # no stream has this name
 
     # --- claiming

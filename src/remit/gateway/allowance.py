@@ -40,7 +40,6 @@ class Allowance:
     """Compares the day's sums with its limits."""
 
     def __init__(self, journal: Journal, limits: DayLimits) -> None:
-        """Nothing is read as long as there is no limit."""
         self.limits = limits
         self.sums = ModelSums(journal)
         self._clock = journal.clock

@@ -130,7 +130,6 @@ class ModelProvider:
     """What the gateway invokes for a model call (`remit.tools.provider.ToolProvider`): sends what is prepared, once."""
 
     def __init__(self, asking: Asking, provider_id: str) -> None:
-        """Serve this one call."""
         self.provider_id = provider_id
         self._asking = asking
 

@@ -21,7 +21,6 @@ class Deadlines:
     """Cancels tasks whose time is up."""
 
     def __init__(self) -> None:
-        """Nothing runs yet."""
         self._running: set[Deadline] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None

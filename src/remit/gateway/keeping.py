@@ -18,7 +18,6 @@ class CallKeeper:
     """Keeps bytes for one announced call."""
 
     def __init__(self, call: Call) -> None:
-        """Record with the writer of the call's stream."""
         self._journal = call.journal
         self._writer = call.writer
         self._invocation_id = call.invocation_id

@@ -81,7 +81,6 @@ class Gateway:
     """The one door to every tool (rule 1)."""
 
     def __init__(self, services: Services) -> None:
-        """Build the pipeline once."""
         self.services = services
         self._enter = _compose([make(services) for make in STAGES])
         self._ask = _compose([make(services) for make in MODEL_STAGES])

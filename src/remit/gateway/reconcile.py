@@ -31,7 +31,6 @@ class Reconciler:
     """Asks providers."""
 
     def __init__(self, services: Services) -> None:
-        """Work with these services."""
         self._catalog = services.catalog
         self._journal = services.journal
         self._results = Results(services.limits, services.journal.clock, services.schema_gate)

@@ -72,7 +72,6 @@ class Spending:
     """Folds the events of one stream."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self.spent = Spent()
         self._open: dict[str, CommandStarted] = {}
 

@@ -26,7 +26,6 @@ class Deferred:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Serve within the block."""
         try:
             yield
         finally:
@@ -35,7 +34,6 @@ class Deferred:
                 await self._holding
 
     def close_streams(self) -> None:
-        """End the part's streams, if it has been asked for anything."""
         if self._part is not None and self._part.done() and self._part.exception() is None:
             self._part.result().close_streams()
 

@@ -21,7 +21,6 @@ class Places:
     """Places for requests under way."""
 
     def __init__(self, per_principal: int) -> None:
-        """Give each principal so many."""
         self._limit = per_principal
         self._taken: Counter[str] = Counter()
         self.closing = asyncio.Event()
@@ -54,7 +53,6 @@ class Strangers:
     """
 
     def __init__(self, per_address: int) -> None:
-        """Give each address so many."""
         self._limit = per_address
         self._taken: dict[str, dict[asyncio.Timeout, None]] = {}
 

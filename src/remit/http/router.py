@@ -90,14 +90,12 @@ class Router:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Serve within the block."""
         async with AsyncExitStack() as stack:
             for mount in self._mounts:
                 await stack.enter_async_context(mount.part.running())
             yield
 
     def close_streams(self) -> None:
-        """End the streams that clients only listen to."""
         for mount in self._mounts:
             mount.part.close_streams()
 

@@ -9,7 +9,6 @@ class Activity:
     """Counts the branches of a run that do not wait; a job is parked once there are none."""
 
     def __init__(self, *, halting: bool = False) -> None:
-        """Begin with one active branch, the root."""
         self.active = 1
         self.attention = asyncio.Event()
         """Something may have changed for the run as a whole."""

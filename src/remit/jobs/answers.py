@@ -42,7 +42,6 @@ class ModelError(RunError):
     """A model gave no answer that can be used; `outcome` says why, and `reply` is what it said, if it said anything."""
 
     def __init__(self, outcome: Outcome, step: str, reply: Reply | None = None) -> None:
-        """Carry the outcome."""
         self.outcome = outcome
         self.step = step
         self.reply = reply

@@ -31,7 +31,6 @@ class Inbox:
     """What was left for one job, as its worker has read it so far."""
 
     def __init__(self, journal: Journal, job: str) -> None:
-        """Nothing is read yet."""
         self._journal = journal
         self._stream = inbox_of(job)
         self._job_stream = stream_of(job)

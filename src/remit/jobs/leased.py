@@ -29,7 +29,6 @@ class LeasedJob(HeldLease):
     """The stream of a leased job, its inbox, and the questions it asks."""
 
     def __init__(self, journal: Journal, confirmations: Confirmations, lease: Lease) -> None:
-        """Nothing of the inbox is read yet."""
         head = lease.head
         super().__init__(journal, head)
         self.labels = head.labels

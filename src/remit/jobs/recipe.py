@@ -257,7 +257,6 @@ class Recipes:
         return _version_of(versions, recorded) if versions else None
 
     def names(self) -> list[str]:
-        """Every name, sorted."""
         return sorted(self._by_name)
 
 

@@ -12,7 +12,6 @@ class CallError(RunError):
     """A call did not end well; `outcome` says how."""
 
     def __init__(self, outcome: Outcome, tool: str, step: str) -> None:
-        """Carry the outcome."""
         self.outcome = outcome
         self.cause = outcome.cause
         self.tool = tool

@@ -54,7 +54,6 @@ class Run:
     """
 
     def __init__(self, job_id: str, principal: str, effects: Effects, recipes: KnownRecipes, version: str = "") -> None:
-        """Made by Remit, one for each pass over a job."""
         self.job_id = job_id
         self.principal = principal
         self.recipes = recipes

@@ -100,7 +100,6 @@ class History:
     """Everything recorded of a job, by place."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
-        """Fold events, in order."""
         self.created: k.JobCreated | None = None
         self.forked: k.JobForked | None = None
         """Which job this one retries."""

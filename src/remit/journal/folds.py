@@ -16,7 +16,6 @@ class Folds:
     """The folds of one journal."""
 
     def __init__(self, store: Store) -> None:
-        """Keep them in an opened store."""
         self._store = store
 
     async def read(self, name: str, parts: Iterable[str] = ()) -> list[Fold]:

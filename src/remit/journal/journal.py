@@ -70,7 +70,6 @@ class Journal:
 
     @property
     def url(self) -> str:
-        """Where the journal is, without secrets."""
         return self._store.url
 
     def backlog(self) -> int:
@@ -300,7 +299,6 @@ class Journal:
         return await values.value(self._store, inline, ref)
 
     async def blob(self, digest: str) -> bytes | None:
-        """The bytes kept under a digest."""
         return await self._store.blob(digest)
 
     async def schema(self, digest: str) -> Any:
@@ -361,7 +359,6 @@ class Journal:
     # --- leases
 
     async def claim(self, claim: Claim) -> list[Lease]:
-        """Lease due streams of a kind."""
         return await self._store.claim(claim)
 
     async def acquire(self, stream: str, claim: Claim, over: str | None = None) -> Lease | None:
@@ -373,19 +370,15 @@ class Journal:
         return await self._store.renew(tuple(leases), lease_until)
 
     async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
-        """How often each of these streams was woken."""
         return await self._store.wakes(streams)
 
     async def next_due(self, kind: str, routes: tuple[str, ...] = ()) -> int | None:
-        """When the next stream of a kind wants a worker, of those that a claim for these routes finds."""
         return await self._store.next_due(kind, routes)
 
     async def routes(self, kind: str) -> list[str]:
-        """Every route on which streams of a kind are due some time."""
         return await self._store.routes(kind)
 
     async def leases(self, kind: str) -> list[Head]:
-        """Every stream of a kind that someone holds."""
         return await self._store.leases(kind)
 
     async def integrity(self) -> list[str]:
@@ -393,5 +386,4 @@ class Journal:
         return await self._store.integrity()
 
     async def close(self) -> None:
-        """Write what was submitted, then release everything."""
         await self._store.close()

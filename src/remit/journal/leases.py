@@ -65,7 +65,6 @@ class HeldLease:
     """A stream that is leased here: the one who holds this writes to it until the lease is given up or lost."""
 
     def __init__(self, journal: Journal, head: Head) -> None:
-        """Go on from the head that the lease came with."""
         self.journal = journal
         self.stream = head.stream
         self.epoch = head.epoch

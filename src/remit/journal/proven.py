@@ -20,7 +20,6 @@ class Proven:
     """One stream, as far as it was read and proven."""
 
     def __init__(self, journal: Journal, stream: str) -> None:
-        """Nothing is read yet."""
         self.stream = stream
         self.seq = 0
         """Of the last event that was proven."""

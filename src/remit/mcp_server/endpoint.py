@@ -95,7 +95,6 @@ class Endpoint:
                 await self._serving.ended()
 
     def close_streams(self) -> None:
-        """End the streams that clients only listen to, before what is left is waited for."""
         self._sessions.close_streams()
         self._face.close_streams()
 

@@ -24,7 +24,6 @@ class WireNames:
     """Every tool under its wire name, such as `mcp__github__create_issue` (contract: tickets, "Names")."""
 
     def shown(self, tool: OfferedTool) -> str | None:
-        """The wire name."""
         return tool.wire_name or None
 
     def full(self, name: str) -> str:
@@ -36,12 +35,10 @@ class OwnNames:
     """The tools of one MCP server under the names it gave them, for a client that knows it by these."""
 
     def __init__(self, server: str) -> None:
-        """Offer the tools of the server of this name."""
         self._server = server
         self._provider_id = f"mcp_{server}"
 
     def shown(self, tool: OfferedTool) -> str | None:
-        """The server's own name."""
         definition = tool.definition
         if tool.provider_id != self._provider_id or definition is None:
             return None
@@ -49,5 +46,4 @@ class OwnNames:
         return name if isinstance(name, str) else None
 
     def full(self, name: str) -> str:
-        """A tool of this server, as most of its tools are called in the catalog."""
         return f"mcp.{self._server}.{name}"

@@ -43,7 +43,6 @@ class Outbox:
         self._changed.set()
 
     async def drained(self) -> None:
-        """Wait while a client that listens is too slow to take more."""
         await self._room.wait()
 
     # --- who carries it

@@ -28,7 +28,6 @@ class Parking:
     """Work for clients that can be asked back, and what of it waits."""
 
     def __init__(self) -> None:
-        """Nothing waits yet."""
         self._parked: dict[str, tuple[Parked, asyncio.TimerHandle]] = {}
 
     async def talk(self, request: ClientRequest, work: Work) -> dict[str, Any]:

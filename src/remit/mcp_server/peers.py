@@ -35,18 +35,15 @@ class ClientPeer:
     """The client behind one request."""
 
     def __init__(self, request: ClientRequest) -> None:
-        """Talk to the client over the request it made."""
         self.request = request
         self._telling = Tasks()
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """Its capabilities and the log level it asks for."""
         meta = self.request.params.get("_meta")
         return {key: meta[key] for key in _PASSED if key in meta} if isinstance(meta, Mapping) else {}
 
     async def ask(self, requests: Requests) -> dict[str, dict[str, Any]]:
-        """Its answers, one after another. Raises PeerError."""
         try:
             return {
                 key: await self.request.channel.send_raw_request(request["method"], request["params"])
@@ -56,7 +53,6 @@ class ClientPeer:
             raise PeerError(error.message) from error
 
     def can(self, method: str) -> bool:
-        """Whether it declared that it answers such requests."""
         return _CAPABILITIES.get(method, "") in self.request.capabilities
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
@@ -79,7 +75,6 @@ class Parked:
     """A call that waits for its client to come again with answers."""
 
     def __init__(self, peer: ClientPeer) -> None:
-        """Talk to the client over the request that is open at the moment."""
         self.peer = peer
         self.work: asyncio.Task[dict[str, Any]] | None = None
         self.questions: dict[str, dict[str, Any]] = {}
@@ -94,15 +89,12 @@ class Parked:
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """The client's."""
         return self.peer.meta
 
     def can(self, method: str) -> bool:
-        """Whether the client answers requests of this method."""
         return self.peer.can(method)
 
     async def ask(self, requests: Requests) -> dict[str, dict[str, Any]]:
-        """Its answers, once it has come again with all of them."""
         loop = asyncio.get_running_loop()
         futures: dict[str, asyncio.Future[dict[str, Any]]] = {key: loop.create_future() for key in requests}
         names = {self._free(key): key for key in requests}
@@ -118,7 +110,6 @@ class Parked:
             self._settle()
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
-        """Pass a notification on with the request that is open now."""
         self.peer.tell(method, params)
 
     def take(self, responses: Mapping[str, Any], peer: ClientPeer) -> None:

@@ -26,7 +26,6 @@ class Registry:
     """Makes metrics and reads them."""
 
     def __init__(self) -> None:
-        """Start without any."""
         self._metrics: dict[str, Metric] = {}
 
     def counter(self, name: str, meaning: str, *labels: str) -> Counter:

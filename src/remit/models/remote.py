@@ -77,11 +77,9 @@ class RemoteModel:
 
     @property
     def name(self) -> ModelName:
-        """Which model this is."""
         return self._name
 
     def prepare(self, ask: Ask) -> Sending:
-        """What would be sent. Raises Rejected for a value that JSON cannot hold."""
         try:
             body = _encode(self._wire.body(self._name.model, ask, self._name.producer))
         except (TypeError, ValueError, RecursionError) as error:

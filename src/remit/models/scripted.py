@@ -77,11 +77,9 @@ class ScriptedModel:
 
     @property
     def name(self) -> ModelName:
-        """Which script this is."""
         return self._name
 
     def prepare(self, ask: Ask) -> Sending:
-        """The prompt and its messages stand for what is sent."""
         body = msgspec.json.encode({"prompt": ask.prompt, "messages": ask.messages})
         return Sending(ask=ask, api="scripted/1", path="", body=body)
 

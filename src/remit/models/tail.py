@@ -56,7 +56,6 @@ class Tails:
     """What models of this process are saying, by the stream that asks them."""
 
     def __init__(self) -> None:
-        """Nothing has been said yet."""
         self._tails: dict[str, _Tail] = {}
 
     @contextmanager

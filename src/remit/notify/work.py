@@ -28,22 +28,18 @@ class NotificationWork:
 
     @property
     def kind(self) -> str:
-        """The kind of the streams."""
         return KIND
 
     @property
     def journal(self) -> Journal:
-        """Where they are."""
         return self._journal
 
     @property
     def routes(self) -> tuple[str, ...]:
-        """The names of the targets."""
         return tuple(self._targets)
 
     @property
     def code(self) -> dict[str, tuple[str, ...]]:
-        """No recipe runs here."""
         return {}
 
     async def late_routes(self) -> tuple[str, ...]:
@@ -58,11 +54,9 @@ class NotificationWork:
         """Nothing is kept for one process."""
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002 - the port's
-        """The routes never change."""
         return lambda: None
 
     def take(self, lease: Lease, keeper: str) -> Execution:  # noqa: ARG002 - the port's
-        """Follow, or deliver."""
         target = self._targets[lease.head.route]
         if lease.head.stream == stream_of(target.name):
             return Follower(self._journal, target, lease)

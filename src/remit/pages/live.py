@@ -161,7 +161,6 @@ class Channels:
     """Every channel that someone follows."""
 
     def __init__(self, clock: Clock) -> None:
-        """Without any."""
         self._clock = clock
         self._open: dict[Hashable, tuple[Channel, asyncio.Task[None]]] = {}
 

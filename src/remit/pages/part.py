@@ -74,11 +74,9 @@ class Pages:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Serve within the block."""
         yield
 
     def close_streams(self) -> None:
-        """End streams that pages listen to."""
         self._places.close()
         self._live.close()
 

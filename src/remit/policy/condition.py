@@ -22,29 +22,29 @@ class Conditioned(Protocol):
     """What a rule asks for, as far as it takes more than the tool to know it."""
 
     @property
-    def id(self) -> str: ...  # noqa: D102 - as Rule says it, here and below
+    def id(self) -> str: ...
     @property
-    def effect(self) -> Effect: ...  # noqa: D102 - as Rule says it
+    def effect(self) -> Effect: ...
     @property
-    def wide(self) -> bool: ...  # noqa: D102 - as Rule says it
+    def wide(self) -> bool: ...
     @property
-    def demanding(self) -> bool: ...  # noqa: D102 - as Rule says it
+    def demanding(self) -> bool: ...
     @property
-    def callers(self) -> tuple[str, ...]: ...  # noqa: D102 - as Rule says it
+    def callers(self) -> tuple[str, ...]: ...
     @property
-    def when(self) -> tuple[Constraint, ...]: ...  # noqa: D102 - as Rule says it
+    def when(self) -> tuple[Constraint, ...]: ...
     @property
-    def only(self) -> tuple[str, ...] | None: ...  # noqa: D102 - as Rule says it
+    def only(self) -> tuple[str, ...] | None: ...
     @property
-    def unless(self) -> tuple[Constraint, ...]: ...  # noqa: D102 - as Rule says it
+    def unless(self) -> tuple[Constraint, ...]: ...
     @property
-    def during(self) -> Window | None: ...  # noqa: D102 - as Rule says it
+    def during(self) -> Window | None: ...
     @property
-    def outside(self) -> Window | None: ...  # noqa: D102 - as Rule says it
+    def outside(self) -> Window | None: ...
     @property
-    def limit(self) -> Limit | None: ...  # noqa: D102 - as Rule says it
+    def limit(self) -> Limit | None: ...
     @property
-    def where(self) -> Node | None: ...  # noqa: D102 - as Rule says it
+    def where(self) -> Node | None: ...
 
 
 def condition_of(rule: Conditioned) -> Condition:

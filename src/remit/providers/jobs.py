@@ -58,7 +58,6 @@ class JobsProvider:
 
     @property
     def provider_id(self) -> str:
-        """`jobs`."""
         return PROVIDER_ID
 
     async def list_tools(self) -> Sequence[ToolMeta]:
@@ -68,7 +67,6 @@ class JobsProvider:
         return [*(_meta(name, each) for name, each in sorted(self._offers.items())), *_HANDLES]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
-        """Start, look at or stop a job. Raise ProviderError."""
         if self._closed:
             raise ProviderError("jobs are no longer offered", cause=Code.ProviderClosed)
         try:
@@ -85,7 +83,6 @@ class JobsProvider:
             raise ProviderError(why, cause=Code.InvalidInput, code=_outcome_code(error.code)) from error
 
     async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:
-        """The job that an announced call started or stopped, if it did."""
         if name in self._offers:
             job = await self._job_of(ctx)
             done = bool(await self._jobs.state(job))

@@ -54,7 +54,6 @@ class Commands:
         self._packages = packages or {}
 
     def find(self, name: str) -> Command:
-        """The program behind a name. Raises CommandMissingError, or SandboxUnavailableError without its packages."""
         for called in _NAMES.get(name, (name,)):
             for place in PLACES:
                 path = Path(place, called)
@@ -92,7 +91,6 @@ class Listed:
         self._programs = programs
 
     def find(self, name: str) -> Command:
-        """The program behind a name. Raises CommandMissingError."""
         if name not in self._programs:
             known = ", ".join(sorted(self._programs)) or "none"
             raise CommandMissingError(f"{name} is not among the modules of sandbox.wasm ({known})")
@@ -107,9 +105,7 @@ class Named:
     """Commands that another file system than ours holds, such as a container's image: it finds them in its own PATH."""
 
     def find(self, name: str) -> Command:
-        """The program behind a name."""
         return Command(_NAMES.get(name, (name,))[0])
 
     def locate(self, program: str, cwd: Path, path: str) -> Located:  # noqa: ARG002 - the port's
-        """A program of the image."""
         return Located(program)

@@ -44,7 +44,6 @@ class Proxy:
     """The proxy of one run."""
 
     def __init__(self, entries: tuple[str, ...], resolve: Resolver | None = None) -> None:
-        """Let these hosts through."""
         self.connections: list[Connection] = []
         self._entries = entries
         self._resolve = resolve

@@ -23,7 +23,6 @@ class JobEndedError(RemitError):
     default = Code.JOB_FAILED
 
     def __init__(self, job: str, message: str, *, code: Code, remedy: str = "", step: str = "") -> None:
-        """Name the job."""
         self.job = job
         self.step = step
         super().__init__(message, code=code, remedy=remedy)

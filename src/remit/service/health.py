@@ -24,7 +24,6 @@ class Health:
     """The state of one process."""
 
     def __init__(self, services: Services) -> None:
-        """Look at what the process works with."""
         self._services = services
         self._parts: dict[str, str] = {}
         """Why each part of this process does not work; empty: it does."""

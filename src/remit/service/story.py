@@ -34,7 +34,6 @@ class JobStory:
     """A job as it is at one moment, and everything that is known of its steps."""
 
     def __init__(self, row: JobRow) -> None:
-        """Without any event yet."""
         self.row = row
         self.story = Story()
         self.steps: tuple[StepRow, ...] = ()

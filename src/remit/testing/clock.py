@@ -29,11 +29,9 @@ class ManualClock:
         self._arrived: list[tuple[int, asyncio.Future[None]]] = []
 
     def now(self) -> int:
-        """Microseconds since the Unix epoch."""
         return self._start + self._elapsed
 
     def monotonic(self) -> float:
-        """Seconds that passed since the clock was made."""
         return self._elapsed / SECOND
 
     @property

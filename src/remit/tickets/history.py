@@ -16,7 +16,6 @@ class History:
     """Everything recorded of a ticket."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
-        """Fold events, in order."""
         self.created: k.TicketCreated | None = None
         self.status: Status = "pending"
         self.lease: k.TicketLeased | None = None

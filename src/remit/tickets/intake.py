@@ -76,7 +76,6 @@ class _Outputs:
         self._schema = schema
 
     def problems(self, value: Any) -> Sequence[SchemaProblem]:
-        """What is wrong with outputs."""
         found = [each for each in self._schema.problems(value) if not each.path.startswith("/tool_verdict")]
         verdict = value.get("tool_verdict") if isinstance(value, dict) else None
         if verdict is not None and ToolVerdict.read(verdict) is None:

@@ -25,7 +25,6 @@ class StepRecord:
     """What is recorded of one step."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
         self.began = 0
         self.ended = 0
         self.started: k.ToolInvocationStarted | None = None

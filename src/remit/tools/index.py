@@ -59,7 +59,6 @@ class Index:
     """One tool per name."""
 
     def __init__(self, offers: Iterable[Iterable[Tool]], preference: Preference) -> None:
-        """Choose among the tools of every provider, given in the order they were registered."""
         chosen: dict[str, Tool] = {}
         rivals: dict[str, list[Tool]] = {}
         nameless: list[Tool] = []

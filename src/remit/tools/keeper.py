@@ -36,5 +36,4 @@ class MemoryKeeper:
         return digest
 
     async def get(self, digest: str) -> bytes | None:
-        """The bytes of a digest."""
         return self.kept.get(digest)

@@ -89,7 +89,6 @@ class StubProvider:
 
     @property
     def provider_id(self) -> str:
-        """`stub`, unless told otherwise."""
         return self._provider_id
 
     async def list_tools(self) -> Sequence[ToolMeta]:
@@ -100,7 +99,6 @@ class StubProvider:
         return [self._listed(self._metas[name]) for name in sorted(self._metas)]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
-        """The scripted answer. Raises what the script says, and RuntimeError where it has come to its end."""
         self._check_open()
         if name not in self._metas:
             raise ProviderError(f"the stub does not offer {name}", cause=Code.ToolNotFound)
@@ -116,7 +114,6 @@ class StubProvider:
         return await _played(answer)
 
     async def close(self) -> None:
-        """Take no more calls."""
         self._closed = True
 
     def _listed(self, meta: ToolMeta) -> ToolMeta:

@@ -38,7 +38,6 @@ class Timeline:
     """The times of a job as far as its events are read."""
 
     def __init__(self) -> None:
-        """Without any event."""
         self._found: list[Segment] = []
         self._kind: SegmentKind = "queued"
         self._since: int | None = None

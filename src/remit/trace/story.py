@@ -38,7 +38,6 @@ class Story:
     """A job's events, read once and carried on as more of them come."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
-        """Read the first events, in order."""
         self.history = History()
         self.steps: dict[str, Seen] = {}
         """What is known of each step, in the order in which they began."""

@@ -27,7 +27,6 @@ class Doubts:
     """Finds the outcome of an attempt whose end was not recorded."""
 
     def __init__(self, recorder: Recorder, gateway: Gateway, waits: Waits, inbox: Inbox) -> None:
-        """Ask providers through the gateway, and people through the inbox."""
         self._recorder = recorder
         self._gateway = gateway
         self._waits = waits

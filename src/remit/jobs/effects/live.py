@@ -39,7 +39,6 @@ class LiveEffects:
         progress: Progress,
         find_undo: FindUndo,
     ) -> None:
-        """Continue a job where its history ends."""
         self._recorder = recorder
         self.waits = Waits(recorder, inbox, questions, caller.principal)
         doubts = Doubts(recorder, gateway, self.waits, inbox)

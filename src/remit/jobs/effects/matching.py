@@ -31,7 +31,6 @@ class Matching:
     """The places of one pass over a job."""
 
     def __init__(self, history: History, activity: Activity) -> None:
-        """Begin before the first place."""
         self.failure: BaseException | None = None
         """Ends the pass: no effect that the recipe asks for after it is answered."""
         self.left = set(history.places)

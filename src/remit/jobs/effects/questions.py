@@ -24,7 +24,6 @@ class Questions:
     """Asks, and looks for answers, on behalf of one job."""
 
     def __init__(self, journal: Journal, confirmations: Confirmations, writer: StreamWriter) -> None:
-        """Ask under the name of the writer's stream."""
         self.asked = False
         """Whether the job ever asked anyone."""
         self._journal = journal

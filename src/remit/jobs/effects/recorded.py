@@ -40,7 +40,6 @@ class Effects:
     """Matches effects with a history, and hands the rest to a handler."""
 
     def __init__(self, history: History, journal: Journal, handler: EffectHandler, activity: Activity) -> None:
-        """Effects of one pass over a job."""
         self.history = history
         self.handler = handler
         self.activity = activity

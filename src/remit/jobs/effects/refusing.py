@@ -19,7 +19,6 @@ class RefusingEffects:
     """A handler that does nothing new: a branch that wants something new stops there."""
 
     def __init__(self, activity: Activity) -> None:
-        """Count stopped branches as waiting."""
         self.ends: list[tuple[str, str]] = []
         """Places where the recording ends, and what the recipe wants there."""
         self.undos: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -30,7 +29,6 @@ class RefusingEffects:
         self._activity = activity
 
     async def call(self, request: CallRequest, record: CallRecord) -> Outcome:  # noqa: ARG002 - the port's
-        """Stop before the call."""
         return await self._stop(request.step, f"a call of {request.tool}")
 
     async def ask(self, question: Question, record: ModelRecord) -> Outcome:  # noqa: ARG002 - the port's
@@ -38,15 +36,12 @@ class RefusingEffects:
         return await self._stop(question.step, "a question to a model")
 
     async def model_differs(self, started: CommandStarted, current: str) -> None:
-        """Keep it for the report."""
         self.models.append((started.step, f"{started.llm_provider}/{started.llm_model}", current))
 
     async def value(self, step: str, kind: type[Value]) -> Value:
-        """Stop before the value."""
         return await self._stop(step, kind.KIND.removesuffix("_recorded"))
 
     async def wait(self, wait: Wait, record: WaitRecord | None) -> Answer:  # noqa: ARG002 - the port's
-        """Stop before the wait."""
         return await self._stop(wait.step, f"a wait ({wait.type})")
 
     async def poll(self, wait: Wait) -> Answer | None:  # noqa: ARG002 - the port's
@@ -54,7 +49,6 @@ class RefusingEffects:
         return None
 
     async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> None:  # noqa: ARG002 - the port's
-        """Stop before the recipe."""
         await self._stop(started.step, f"the recipe {started.name}")
 
     async def child_ended(self, ended: ChildEnded, blobs: tuple[Blob, ...]) -> None:
@@ -65,7 +59,6 @@ class RefusingEffects:
         self.undos[step] = undo
 
     async def compensate(self, step: str) -> CompensationCompleted:
-        """Stop before anything is undone."""
         return await self._stop(step, "to undo what was done")
 
     async def _stop(self, step: str, wanted: str) -> Never:
@@ -81,5 +74,4 @@ class RefusingEffects:
         """Do nothing: a replay shows no progress."""
 
     def now(self) -> int:
-        """Return 0."""
         return 0  # bounds of waits are compared by what was recorded, not by today's clock

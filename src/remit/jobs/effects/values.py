@@ -16,7 +16,6 @@ class Values:
     """Reads the clock and draws random values."""
 
     def __init__(self, recorder: Recorder, chance: RandomSource) -> None:
-        """Read the recorder's clock."""
         self._recorder = recorder
         self._chance = chance
 

@@ -36,7 +36,6 @@ class Waits:
     """Announces waits, and ends each when its time or its message has come."""
 
     def __init__(self, recorder: Recorder, inbox: Inbox, questions: Questions, principal: str) -> None:
-        """Nothing is waited for yet."""
         self._recorder = recorder
         self._journal = recorder.journal
         self._history = recorder.history

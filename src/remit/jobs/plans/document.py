@@ -17,7 +17,6 @@ class UnreadableError(Exception):
     """The text cannot be read on; carries the problem."""
 
     def __init__(self, place: Place, message: str, expected: str) -> None:
-        """Say where, what was found and what was expected."""
         self.problem = PlanProblem(*place, "", message, expected)
         super().__init__(message)
 
@@ -26,7 +25,6 @@ class Document:
     """Takes a document's parts in the order of the text."""
 
     def __init__(self) -> None:
-        """Nothing is there yet."""
         self.value: Any = None
         self.problems: list[PlanProblem] = []
         """What is wrong with the text though it can be read on."""

@@ -85,7 +85,6 @@ class Findings:
     """The problems found so far, each put where it stands in the text."""
 
     def __init__(self, marks: Marks) -> None:
-        """Nothing is found yet."""
         self.marks = marks
         self.problems: list[PlanProblem] = []
 

@@ -77,22 +77,18 @@ class SqliteStore:
 
     @property
     def url(self) -> str:
-        """`:memory:` or the file's path."""
         return self._path
 
     # --- writing
 
     def submit(self, commit: Commit) -> None:
-        """Queue a commit (see Store.submit)."""
         self._writer.submit(commit)
 
     @property
     def backlog(self) -> int:
-        """Bytes submitted and not yet written."""
         return self._writer.backlog
 
     async def drained(self) -> None:
-        """Return once everything submitted before has been written."""
         await self._writer.run(lambda: None)
 
     def _write(self, group: Sequence[Commit]) -> Sequence[JournalError | None]:
@@ -174,43 +170,33 @@ class SqliteStore:
         return await self._reader.run(run)
 
     async def head(self, stream: str) -> Head | None:
-        """The newest head of a stream."""
         return await self._reading(lambda db: queries.head(db, stream))
 
     async def heads(self, query: HeadQuery) -> list[Head]:
-        """Heads that match, newest stream first."""
         return await self._reading(lambda db: queries.heads(db, query))
 
     async def counts(self, kind: str) -> dict[str, int]:
-        """How many streams of a kind are in each state."""
         return await self._reading(lambda db: queries.counts(db, kind))
 
     async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
-        """How many streams of a kind were made in each stretch of time, by state and by how long they took."""
         return await self._reading(lambda db: queries.tallies(db, kind, since, width, bounds))
 
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
-        """Events of a stream with seq > `after`, in order."""
         return await self._reading(lambda db: queries.events(db, stream, after, limit))
 
     async def scan(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
-        """Events of all streams, in the order of their commits."""
         return await self._reading(lambda db: queries.scan(db, after, kinds, limit))
 
     async def folds(self, name: str, parts: tuple[str, ...]) -> list[Fold]:
-        """A fold and some of its parts."""
         return await self._reading(lambda db: queries.folds(db, name, parts))
 
     async def keep_folds(self, folds: Sequence[Fold], before: int) -> bool:
-        """Replace folds, if the first is still the one that they continue."""
         return await self._in_transaction(lambda db: queries.keep_folds(db, folds, before))
 
     async def blob(self, digest: str) -> bytes | None:
-        """The bytes of a digest."""
         return await self._reading(lambda db: queries.blob(db, digest))
 
     async def blobs(self, after: str, limit: int) -> list[Blob]:
-        """Blobs with a digest > `after`, in the order of digests."""
         return await self._reading(lambda db: queries.blobs(db, after, limit))
 
     async def prune(self, now: int, limit: int) -> int:
@@ -218,33 +204,26 @@ class SqliteStore:
         return await self._in_transaction(lambda db: queries.prune(db, now, limit))
 
     async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
-        """How often each of these streams was woken."""
         return await self._reading(lambda db: queries.wakes(db, streams))
 
     async def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
-        """When the next stream of a kind wants a worker."""
         return await self._reading(lambda db: queries.next_due(db, kind, routes))
 
     async def routes(self, kind: str) -> list[str]:
-        """Every route on which streams of a kind are due some time."""
         return await self._reading(lambda db: list(queries.every_route(db, kind)))
 
     async def leases(self, kind: str) -> list[Head]:
-        """Every stream of a kind that someone holds."""
         return await self._reading(lambda db: queries.leases(db, kind))
 
     async def integrity(self) -> list[str]:
-        """What SQLite's own check finds wrong."""
         return await self._reading(queries.integrity)
 
     # --- leases
 
     async def claim(self, claim: Claim) -> list[Lease]:
-        """Lease due streams without a holder."""
         return await self._leased(lambda db: queries.claim(db, claim))
 
     async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
-        """Lease one stream unless someone else's lease runs."""
         leases = await self._leased(lambda db: queries.acquire(db, stream, claim, over))
         return leases[0] if leases else None
 
@@ -270,11 +249,9 @@ class SqliteStore:
     # --- watching
 
     async def changed(self, since: int) -> int:
-        """Wait for a write by any process after the mark `since`."""
         return await self._watch.changed(since)
 
     async def heads_changed(self, since: int) -> int:
-        """Wait until a head changed in more than its newest event, after the mark `since`."""
         return await self._watch.heads_changed(since)
 
     def _others_wrote(self) -> int:

@@ -81,11 +81,9 @@ class AnthropicMessages:
     dialect = Dialect(keys="[a-zA-Z0-9_.-]{1,64}")
 
     def path(self, model: str) -> str:  # noqa: ARG002 - the port's
-        """Below the provider's address."""
         return "/v1/messages"
 
     def headers(self, key: str) -> dict[str, str]:
-        """The key, and the version of the wire."""
         return {"anthropic-version": _VERSION} | ({"x-api-key": key} if key else {})
 
     def body(self, model: str, ask: Ask, producer: str) -> dict[str, Any]:
@@ -114,11 +112,9 @@ class AnthropicMessages:
         return body
 
     def reducer(self, ask: Ask, producer: str) -> AnthropicReducer:
-        """A reducer of events."""
         return AnthropicReducer(ask.id, producer)
 
     def fault(self, failure: Failure) -> ModelFault:
-        """What a failed response means."""
         found = json_body(failure.body)
         error = obj(found.get("error"))
         kind = _kind(error) or by_status(failure.status)
@@ -258,7 +254,6 @@ class AnthropicReducer:
                 pass
 
     def reply(self) -> Reply:
-        """The reply, once the message was said to have stopped."""
         if not self.done or not self._stop or not all(block.closed for block in self._blocks.values()):
             raise Cut("the answer broke off before it was complete")
         blocks: list[Block] = []

@@ -77,15 +77,12 @@ class Gemini:
     dialect = Dialect()
 
     def path(self, model: str) -> str:
-        """Below the provider's address."""
         return f"/v1beta/models/{_SAFE.sub(_escaped, model)}:streamGenerateContent?alt=sse"
 
     def headers(self, key: str) -> dict[str, str]:
-        """The key."""
         return {"x-goog-api-key": key} if key else {}
 
     def body(self, model: str, ask: Ask, producer: str) -> dict[str, Any]:  # noqa: ARG002 - the path names the model
-        """The request."""
         ids = wire_ids(ask.messages, "google")
         first = ask.messages[0] if ask.messages and ask.messages[0].role == "system" else None
         body: dict[str, Any] = {"contents": _contents(ask.messages[first is not None :], ids, producer)}
@@ -103,11 +100,9 @@ class Gemini:
         return body
 
     def reducer(self, ask: Ask, producer: str) -> GeminiReducer:
-        """A reducer of responses."""
         return GeminiReducer(ask.id, producer)
 
     def fault(self, failure: Failure) -> ModelFault:
-        """What a failed response means."""
         found = _fault(obj(json_body(failure.body).get("error")), failure.status)
         found.status = failure.status
         if found.after_s is None:
@@ -209,7 +204,6 @@ class GeminiReducer:
         self._usage: dict[str, Any] | None = None
 
     def feed(self, data: bytes, watch: Watch) -> None:
-        """Take one response."""
         found = event(data)
         if found.get("error"):
             raise _fault(obj(found["error"]), 500)
@@ -223,7 +217,6 @@ class GeminiReducer:
             self._finish = said(candidate.get("finishReason"), "a reason to finish") or self._finish
 
     def reply(self) -> Reply:
-        """The reply, once a reason to finish was seen."""
         if not self._finish and not self._blocked:
             raise Cut("the answer broke off before it was complete")
         if self._finish in _AGAIN:

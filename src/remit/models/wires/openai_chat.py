@@ -50,15 +50,12 @@ class OpenAIChat:
         self.dialect = Dialect(strict=strict)
 
     def path(self, model: str) -> str:  # noqa: ARG002 - the port's
-        """Below the address that ends in `/v1`."""
         return "/chat/completions"
 
     def headers(self, key: str) -> dict[str, str]:
-        """A bearer token."""
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def body(self, model: str, ask: Ask, producer: str) -> dict[str, Any]:  # noqa: ARG002 - it has no sealed blocks
-        """The request."""
         ids = wire_ids(ask.messages, self._provider)
         body: dict[str, Any] = {
             "model": model,
@@ -84,11 +81,9 @@ class OpenAIChat:
         return body
 
     def reducer(self, ask: Ask, producer: str) -> ChatReducer:
-        """A reducer of chunks."""
         return ChatReducer(ask.id, producer)
 
     def fault(self, failure: Failure) -> ModelFault:
-        """In OpenAI's format."""
         return openai_error.fault(failure)
 
 
@@ -155,7 +150,6 @@ class ChatReducer:
         self._usage: dict[str, Any] | None = None
 
     def feed(self, data: bytes, watch: Watch) -> None:
-        """Take one chunk."""
         if data == b"[DONE]":
             self.done = True
             return
@@ -171,7 +165,6 @@ class ChatReducer:
                 self._finish = said(choice.get("finish_reason"), "a reason to finish") or self._finish
 
     def reply(self) -> Reply:
-        """The reply, once a reason to finish was seen."""
         if not self._finish:
             raise Cut("the answer broke off before it was complete")
         blocks: list[Block] = []

@@ -29,15 +29,12 @@ class OpenAIResponses:
     dialect = Dialect(strict=True)
 
     def path(self, model: str) -> str:  # noqa: ARG002 - the port's
-        """Below the address that ends in `/v1`."""
         return "/responses"
 
     def headers(self, key: str) -> dict[str, str]:
-        """A bearer token."""
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def body(self, model: str, ask: Ask, producer: str) -> dict[str, Any]:
-        """The request."""
         ids = wire_ids(ask.messages, "openai")
         sampling = ask.sampling
         body: dict[str, Any] = {
@@ -66,11 +63,9 @@ class OpenAIResponses:
         return body
 
     def reducer(self, ask: Ask, producer: str) -> ResponsesReducer:
-        """A reducer of events."""
         return ResponsesReducer(ask.id, producer)
 
     def fault(self, failure: Failure) -> ModelFault:
-        """In OpenAI's format."""
         return openai_error.fault(failure)
 
 
@@ -145,7 +140,6 @@ class ResponsesReducer:
                 pass
 
     def reply(self) -> Reply:
-        """The reply, once the response was said to be complete, or to be incomplete for a reason."""
         if not self.done:
             raise Cut("the answer broke off before it was complete")
         response = self._response

@@ -105,16 +105,13 @@ class FolderSearchProvider:
 
     @property
     def provider_id(self) -> str:
-        """`folder`."""
         return _PROVIDER
 
     async def list_tools(self) -> Sequence[ToolMeta]:
-        """folder.search and folder.read."""
         self._require_open()
         return TOOLS
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
-        """Search or read. Raises ProviderError."""
         self._require_open()
         if name == "folder.search":
             return await self._search(arguments(SearchArgs, args), ctx)
@@ -123,7 +120,6 @@ class FolderSearchProvider:
         raise ProviderError(f"The folder provider has no tool {name!r}.", cause=Code.ToolNotFound)
 
     def slots(self, name: str) -> asyncio.Semaphore:  # noqa: ARG002 - both read
-        """Those of the threads."""
         return self._threads.slots
 
     async def close(self) -> None:

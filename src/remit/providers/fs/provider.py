@@ -109,16 +109,13 @@ class FsProvider:
 
     @property
     def provider_id(self) -> str:
-        """`builtin`."""
         return _PROVIDER
 
     async def list_tools(self) -> Sequence[ToolMeta]:
-        """fs.list, fs.read, fs.search, fs.write and fs.edit."""
         self._require_open()
         return TOOLS
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
-        """Call a tool. Raises ProviderError."""
         work = self._work(name, args, ctx)
         return ToolResult(msgspec.to_builtins(await self._threads.stoppable(work)))
 
@@ -153,7 +150,6 @@ class FsProvider:
         return None
 
     def slots(self, name: str) -> asyncio.Semaphore:  # noqa: ARG002 - all of them read or write
-        """Those of the threads."""
         return self._threads.slots
 
     async def close(self) -> None:

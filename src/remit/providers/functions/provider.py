@@ -52,17 +52,14 @@ class FunctionProvider:
 
     @property
     def provider_id(self) -> str:
-        """`local`, unless told otherwise."""
         return self._provider_id
 
     async def list_tools(self) -> Sequence[ToolMeta]:
-        """What the functions' hints and decorators say, by name."""
         self._check_open()
         metas = (self._tools[name].meta for name in sorted(self._tools))
         return [msgspec.structs.replace(meta, provider_id=self._provider_id) for meta in metas]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
-        """Call the function. Raises ProviderError, and whatever the function raises."""
         self._check_open()
         found = self._tools.get(name)
         if found is None:
@@ -74,12 +71,10 @@ class FunctionProvider:
         return await call_enclosed(found, found.terms, args, ctx, self._enclosures)
 
     def slots(self, name: str) -> asyncio.Semaphore | None:
-        """Those of the threads for a synchronous function."""
         found = self._tools.get(name)
         return None if found is None or found.is_async or found.terms is not None else self._threads.slots
 
     def typed(self, name: str) -> bool:
-        """Whether a function's type hints made its schema."""
         found = self._tools.get(name)
         return found is not None and found.built
 

@@ -32,7 +32,6 @@ class Answers:
     """Answers one server's questions."""
 
     def __init__(self, server: str, elicitation: Elicitation, sampling: Sampling) -> None:
-        """Answer the server of this name as the settings say."""
         self._server = server
         self._elicitation = elicitation
         self._forwarded = {ELICIT: elicitation == "forward", SAMPLE: sampling == "forward", ROOTS: True}

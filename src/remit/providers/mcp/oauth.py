@@ -46,7 +46,6 @@ class Nobody:
     """There is no one to log in."""
 
     def __init__(self, server: str) -> None:
-        """Name the server, so that the refusal can say what to do."""
         self._server = server
 
     async def redirect(self, url: str) -> None:  # noqa: ARG002 - the protocol's signature

@@ -85,11 +85,9 @@ class McpProvider:
 
     @property
     def provider_id(self) -> str:
-        """`mcp_<server>`."""
         return f"mcp_{self._server.name}"
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """Have `changed` called when the server's tools may differ from what was last listed."""
         self._watchers.append(changed)
 
     async def list_tools(self) -> Sequence[ToolMeta]:
@@ -154,21 +152,17 @@ class McpProvider:
 
     @property
     def dependency(self) -> str:
-        """`mcp.<server>`."""
         return f"mcp.{self._server.name}"
 
     @property
     def reached(self) -> bool:
-        """Whether it was ever connected."""
         return self._supervisor.reached
 
     def outage(self) -> Outage | None:
-        """Why a call made now would fail at once, or its tools are missing."""
         error = self._supervisor.refusal() or self._failed
         return None if error is None else Outage(error.cause or Code.ConnectionError, str(error))
 
     async def definitions(self) -> Mapping[str, dict[str, Any]]:
-        """The raw definitions by the server's own names, asked for again. Raises ProviderError."""
         self._stale = True  # a server need not tell that its tools changed
         listing = (await self._listed()).listing
         if not self._unlisted and listing.hashes != self._offered:
@@ -176,7 +170,6 @@ class McpProvider:
         return listing.tools
 
     async def status(self) -> RemoteStatus:
-        """Connect, if need be, and tell who answers. Raises ProviderError."""
         connection = await self._supervisor.connection()
         session = connection.session
         info = session.server_info
@@ -191,12 +184,10 @@ class McpProvider:
         )
 
     async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
-        """What the server answers to a request that is not a tool call. Raises ProviderError."""
         connection = await self._supervisor.connection()
         return await self._asked(connection, connection.session.settle(method, params, self._answers, peer))
 
     def subscribe(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
-        """Have `listener` called with method and params of what the server tells everyone."""
         self._listeners.append(listener)
 
     # --- common

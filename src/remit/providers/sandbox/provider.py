@@ -50,7 +50,6 @@ class SandboxProvider:
 
     @property
     def provider_id(self) -> str:
-        """`sandbox`."""
         return _PROVIDER
 
     async def list_tools(self) -> Sequence[ToolMeta]:
@@ -106,7 +105,6 @@ class SandboxProvider:
         return None
 
     async def close(self) -> None:
-        """End every run."""
         self._closed = True
         await self._sandbox.close()
 

@@ -56,7 +56,6 @@ class WebEngine:
         backends: Sequence[Backend] = (),
         cooldowns: Cooldowns | None = None,
     ) -> None:
-        """Ask these backends in their order."""
         self._fetcher = fetcher
         self._terms = terms
         self._backends = tuple(backends)

@@ -21,7 +21,6 @@ class WebError(ProviderError):
     """A page or a search backend that gave no answer; `cause` says why, `blocked_by` what a site blocked it with."""
 
     def __init__(self, message: str, cause: Code, *, blocked_by: Code | None = None) -> None:
-        """Keep the cause and, of a WebBlocked, its detail."""
         self.blocked_by = blocked_by
         super().__init__(message, cause=cause, detail={"blocked_by": blocked_by.name} if blocked_by else None)
 

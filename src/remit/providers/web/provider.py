@@ -65,7 +65,6 @@ class WebProvider:
 
     @property
     def provider_id(self) -> str:
-        """`web`."""
         return _PROVIDER
 
     async def list_tools(self) -> Sequence[ToolMeta]:
@@ -74,7 +73,6 @@ class WebProvider:
         return (SEARCH, FETCH, EXTRACT) if self._searches else (FETCH, EXTRACT)
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
-        """Search, fetch or extract. Raises ProviderError."""
         self._require_open()
         engine = self._engine = self._engine or self._make()
         if name == SEARCH.name and self._searches:
@@ -86,7 +84,6 @@ class WebProvider:
         raise ProviderError(f"The web provider has no tool {name!r}.", cause=Code.ToolNotFound)
 
     async def close(self) -> None:
-        """Close the engine."""
         self._closed = True
         if self._engine is not None:
             await self._engine.close()

@@ -73,7 +73,6 @@ class BwrapDriver:
 
     @property
     def name(self) -> str:
-        """`bwrap`."""
         return "bwrap"
 
     async def probe(self) -> ProbeReport:
@@ -100,12 +99,10 @@ class BwrapDriver:
             self.pool.refill(key)
 
     async def kill(self, run: str) -> None:
-        """End a run."""
         if (found := self._runs.get(run)) is not None:
             found.stop("")
 
     async def close(self) -> None:
-        """End every run, and delete the cgroups that wait for another."""
         if self.pool is not None:
             await self.pool.close()
         for run in list(self._runs.values()):

@@ -62,7 +62,6 @@ class WasmDriver(SupervisingDriver):
     name = "wasm"
 
     def __init__(self, modules: Mapping[str, Path]) -> None:
-        """Know these interpreters by their names."""
         super().__init__()
         self._modules = modules
         self._version = ""
@@ -70,7 +69,6 @@ class WasmDriver(SupervisingDriver):
         """Descriptors of modules that a run has compiled; that takes ten times as long as all the rest of a start."""
 
     async def look(self) -> ProbeReport:
-        """Run one of the interpreters."""
         try:
             self._version = importlib.metadata.version("wasmtime")
         except importlib.metadata.PackageNotFoundError as error:
@@ -92,7 +90,6 @@ class WasmDriver(SupervisingDriver):
         )
 
     async def run(self, spec: Spec, listener: Listener) -> Execution:
-        """Run the module that the first word of `argv` names."""
         run = self.runs[spec.id] = Supervised(spec, listener)
         receipt = Receipt(driver=self.name, version=self._version, isolation=Isolation.kernel.name, limits=_HELD)
         state = _state_of(spec.argv[0])
@@ -112,7 +109,6 @@ class WasmDriver(SupervisingDriver):
             del self.runs[spec.id]
 
     async def close(self) -> None:
-        """End every run, and forget what was compiled."""
         await super().close()
         while self._compiled:
             os.close(self._compiled.popitem()[1])

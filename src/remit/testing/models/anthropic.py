@@ -24,7 +24,6 @@ class AnthropicSpeech:
     whole_calls = False
 
     def events(self, scene: Scene) -> list[bytes]:
-        """Every event in the order and with the fields that Anthropic sends."""
         usage = {
             "input_tokens": scene.usage.input - scene.usage.cached,
             "cache_read_input_tokens": scene.usage.cached,
@@ -54,21 +53,16 @@ class AnthropicSpeech:
         return [encode(event) for event in events]
 
     def complete_after(self, scene: Scene) -> int:
-        """The last event is the one that ends it."""
         return len(self.events(scene))
 
     def error_event(self) -> bytes:
-        """An error after HTTP 200."""
         error = {"type": "overloaded_error", "message": "at capacity"}
         return encode({"type": "error", "error": error, "request_id": "req_1"})
 
     def unknown_event(self) -> bytes:
-        """An event of another day."""
         return encode({"type": "weather_delta", "delta": "blue"})
 
     def failures(self) -> list[Failing]:
-        """As Anthropic words them."""
-
         def error(status: int, kind: str, message: str = "so it is", **headers: str) -> Canned:
             body = {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}
             return canned(status, body, **headers)
@@ -89,7 +83,6 @@ class AnthropicSpeech:
         ]
 
     def pairs(self, body: Any) -> tuple[list[str], list[str]]:
-        """Identifiers of calls and results."""
         blocks = [block for message in body["messages"] for block in message["content"]]
         calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
         return calls, [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]

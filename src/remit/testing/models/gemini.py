@@ -44,20 +44,15 @@ class GeminiSpeech:
         return [*map(encode, chunks), encode(self._chunk(scene, end) | {"usageMetadata": usage})]
 
     def complete_after(self, scene: Scene) -> int:
-        """A reason to finish was seen."""
         return len(self.events(scene))
 
     def error_event(self) -> bytes:
-        """An error in place of a response."""
         return encode({"error": {"code": 503, "message": "at capacity", "status": "UNAVAILABLE"}})
 
     def unknown_event(self) -> bytes:
-        """A response with a field of another day."""
         return encode({"weather": {"sky": "blue"}})
 
     def failures(self) -> list[Failing]:
-        """As Google words them, one of them in a list."""
-
         def error(status: int, kind: str, message: str = "so it is", *details: Any) -> Canned:
             found = {"code": status, "message": message, "status": kind, "details": list(details)}
             return canned(status, {"error": found})

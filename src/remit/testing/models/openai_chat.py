@@ -40,23 +40,18 @@ class ChatSpeech:
         return [*map(encode, chunks), b"[DONE]"]
 
     def complete_after(self, scene: Scene) -> int:
-        """A reason to finish was seen."""
         return len(self.events(scene)) - 2
 
     def error_event(self) -> bytes:
-        """An error in place of a chunk."""
         return encode({"error": {"message": "at capacity", "type": "server_error", "code": "server_is_overloaded"}})
 
     def unknown_event(self) -> bytes:
-        """A chunk without choices, of another object."""
         return encode({"object": "chat.completion.weather", "sky": "blue"})
 
     def failures(self) -> list[Failing]:
-        """As OpenAI words them."""
         return openai_failures()
 
     def pairs(self, body: Any) -> tuple[list[str], list[str]]:
-        """Identifiers of calls and results."""
         messages = body["messages"]
         calls = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
         return calls, [message["tool_call_id"] for message in messages if message["role"] == "tool"]

@@ -17,7 +17,6 @@ class ResponsesSpeech:
     whole_calls = False
 
     def events(self, scene: Scene) -> list[bytes]:
-        """Every event in the order and with the fields that OpenAI sends."""
         items: list[dict[str, Any]] = []
         events: list[dict[str, Any]] = [{"type": "response.created", "response": _response(scene, [], "in_progress")}]
         if scene.text or scene.refusal:
@@ -32,25 +31,20 @@ class ResponsesSpeech:
         return [encode(event | {"sequence_number": number}) for number, event in enumerate(events)]
 
     def complete_after(self, scene: Scene) -> int:
-        """The last event is the one that ends it."""
         return len(self.events(scene))
 
     def error_event(self) -> bytes:
-        """A failed response."""
         error = {"code": "server_is_overloaded", "message": "at capacity"}
         failed = _response(Scene(), [], "failed") | {"error": error}
         return encode({"type": "response.failed", "response": failed, "sequence_number": 9})
 
     def unknown_event(self) -> bytes:
-        """An event of another day."""
         return encode({"type": "response.weather.delta", "delta": "blue", "sequence_number": 9})
 
     def failures(self) -> list[Failing]:
-        """As OpenAI words them."""
         return openai_failures()
 
     def pairs(self, body: Any) -> tuple[list[str], list[str]]:
-        """Identifiers of calls and results."""
         items = body["input"]
         calls = [item["call_id"] for item in items if item.get("type") == "function_call"]
         return calls, [item["call_id"] for item in items if item.get("type") == "function_call_output"]

@@ -50,7 +50,6 @@ class ModelServer:
     """The server: each request is answered by what `answers` returns for it."""
 
     def __init__(self, answers: Answers) -> None:
-        """Answer every request with what this function says."""
         self.answers = answers
         self.received: list[Received] = []
         self.left = asyncio.Event()

@@ -1,0 +1,34 @@
+from pathlib import Path
+
+import pytest
+
+from scripts.check_docstrings import findings, main
+
+PORT = '''
+class Port:
+    def close(self) -> None:
+        """Release everything."""
+'''
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["def close(self): return 1", "def _open(self): return 1", "def open(self): 'Open it.'", "size: int"],
+)
+def test_documented_private_and_implementing_members_pass(body: str) -> None:
+    assert findings({"a.py": PORT, "b.py": f"class Adapter:\n    {body}"}) == []
+
+
+def test_a_method_that_nothing_documents_is_found() -> None:
+    [problem] = findings({"a.py": PORT, "b.py": "class Adapter:\n    async def open(self): return 1"})
+    assert problem == "b.py:2: open has no docstring, and implements nothing that has one"
+
+
+def test_a_property_stands_for_a_field() -> None:
+    adapter = "class Adapter:\n    @property\n    def url(self): return 1"
+    assert findings({"b.py": adapter})
+    assert findings({"a.py": "class Port:\n    url: str", "b.py": adapter}) == []
+
+
+def test_the_source_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(Path(__file__).parents[2]) == 0, capsys.readouterr().out
