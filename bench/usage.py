@@ -15,7 +15,7 @@ from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandCommitted, CommandStarted
 from remit.journal.sqlite.store import SqliteStore
-from remit.service.usage import Usage
+from remit.record.usage import Usage
 
 JOBS, REQUESTS, ROUNDS, QUESTIONS = 22_000, 11, 5, 200
 _SUM = """

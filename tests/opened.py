@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from remit import Remit
 from remit.engines.local import LocalEngine
-from remit.service.views import JobRow
+from remit.record.views import JobRow
 
 
 class OpenRemit(Protocol):

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from remit.jobs.recipe import Recipe
     from remit.jobs.replay import ReplayReport
     from remit.notify.notifications import Notifications
+    from remit.record.views import ConfirmationView, JobRow
     from remit.service.options import Options
     from remit.service.service import Service
-    from remit.service.views import ConfirmationView, JobRow
     from remit.settings import Settings
     from remit.tools.function import FunctionTool
     from remit.tools.migration import Migration
@@ -273,7 +273,7 @@ class Remit:
         With an idempotency `key` the call is made once; whichever process makes it again gets the recorded outcome.
         A `pending` call waits for a person: make the same call again once it is decided.
         """
-        from remit.service.outcome import outcome_of
+        from remit.record.outcome import outcome_of
 
         sessions = self.service.sessions
         session = self._session or await self._open_session()

@@ -21,7 +21,7 @@ from remit.models.message import decode as message_of
 from remit.models.thread import EMPTY
 from remit.origins.arguments import authority_of
 from remit.recipes.agent import agent
-from remit.service.views import ConfirmationView
+from remit.record.views import ConfirmationView
 from tests.agents.bank import IBAN, INJECTED, PAID, RULE, TOOLS, call, opened, pay, read, settings
 
 FEE = "DE02120300000000202051"

@@ -15,8 +15,8 @@ from remit.client.connection import Connection
 from remit.client.service import service_at
 from remit.http.access import SCOPES
 from remit.operation import Operation, operations
+from remit.record.views import ConfirmationView
 from remit.service.service import Service
-from remit.service.views import ConfirmationView
 from tests.api.conftest import Served, bearer, token
 from tests.opened import OpenRemit, until_waiting
 from tests.service.test_mcp import READ, Far

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from remit.record.views import JobRow
 from remit.service.jobs import Jobs
-from remit.service.views import JobRow
 from tests.cli.conftest import Project, lines_until
 
 DIGEST = "sha256:" + "0" * 64

@@ -18,7 +18,7 @@ from remit.journal.kinds import (
     encode,
 )
 from remit.process.output import OutputLine
-from remit.service.views import JobRow
+from remit.record.views import JobRow
 
 JOB = "job_01m80d3wxwe00ba4m4adcs3210"
 

@@ -10,10 +10,10 @@ import pytest
 
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import JobCancelled
+from remit.record.narrative import Narrative
+from remit.record.views import JobView
 from remit.service.jobs import Jobs
 from remit.service.streams import Streams
-from remit.service.views import JobView
-from remit.trace.narrative import Narrative
 from tests.cli.conftest import MODULE, Project
 
 

@@ -11,7 +11,7 @@ from remit.cli.question import show_question
 from remit.codes import Code
 from remit.errors import StateError
 from remit.journal.kinds import UntrustedArgument
-from remit.service.views import ConfirmationView
+from remit.record.views import ConfirmationView
 from tests.cli.test_text import Screen
 
 

@@ -10,7 +10,7 @@ from remit import Remit, Run, recipe, tool
 from remit.cli.live import Silent
 from remit.cli.watch import Followed, Watch, followed
 from remit.jobs.state import stream_of
-from remit.service.views import ConfirmationView, JobRow
+from remit.record.views import ConfirmationView, JobRow
 from tests.opened import OpenRemit
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from remit.client.twin import twin
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.journal.leases import LeaseProof
-from remit.service.usage import Usage
+from remit.record.usage import Usage
 
 
 class Recorded(Connection):

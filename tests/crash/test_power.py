@@ -14,7 +14,7 @@ from remit import CallContext, Remit, Run, recipe, tool
 from remit.clock import SystemClock
 from remit.jobs.state import ENDED
 from remit.journal.sqlite import connection
-from remit.service.views import JobRow
+from remit.record.views import JobRow
 from tests.crash.worker import look, settings
 from tests.journal.sqlite.disk import Disk, inserted
 from tests.jumping import JumpingClock

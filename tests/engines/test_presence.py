@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from remit import Remit, Run, recipe
-from remit.engines.owner import Owner
 from remit.engines.presence import KIND, Presence, present, with_code
 from remit.jobs.routes import kept_for
 from remit.jobs.state import stream_of
 from remit.journal.event import Claim, HeadPatch, HeadQuery
+from remit.journal.owner import Owner
 from remit.settings import load
 from tests.opened import OpenRemit, until
 

@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from remit import CallContext, Code, Remit, Run, recipe, tool
 from remit.errors import NotFoundError, StateError
-from remit.service.views import JobRow
+from remit.record.views import JobRow
 from remit.settings import load
 from remit.tools.function import FunctionTool
 from tests.opened import until

@@ -10,7 +10,7 @@ import pytest
 
 from remit import CallContext, Code, JobEndedError, Retry, Run, ToolResult, recipe, tool
 from remit.errors import ProviderError
-from remit.service.views import JobRow
+from remit.record.views import JobRow
 from tests.jobs.bank import ALLOW, NOW, Crash, crash, pay
 from tests.jobs.ledger import Ledger
 from tests.opened import OpenRemit, until, until_waiting

@@ -13,7 +13,7 @@ from remit.jobs.inbox import Inbox
 from remit.jobs.plans.check import read_plan
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobWaiting, decode
-from remit.service.views import JobRow
+from remit.record.views import JobRow
 from tests.opened import OpenRemit, until
 
 FAIL = {"jobs.mismatch": "fail"}

@@ -10,7 +10,7 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.recipes.agent import agent
-from remit.service.views import ConfirmationView
+from remit.record.views import ConfirmationView
 from remit.settings import load
 from tests.agents import bank
 from tests.pages.conftest import Served, token

@@ -9,9 +9,9 @@ import pytest
 from remit import Remit, Run, recipe, tool
 from remit.pages.scale import Scale
 from remit.pages.steps import Row, lines
-from remit.service.views import StepRow
+from remit.record.step import Attempt, Decided, QuestionRecord, StepNarrative, Waited
+from remit.record.views import StepRow
 from remit.tickets.runner import RunnerConfig
-from remit.trace.step import Attempt, Decided, QuestionRecord, StepNarrative, Waited
 from tests.opened import OpenRemit, until_waiting
 from tests.pages.conftest import Served
 

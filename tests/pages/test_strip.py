@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from remit.pages.strip import BUCKETS, strip_of
-from remit.service.views import StepRow
+from remit.record.views import StepRow
 
 
 def row(step: int, state: str = "ok") -> StepRow:

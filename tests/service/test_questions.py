@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from remit import Run, recipe, tool
+from remit.record.views import ConfirmationView
 from remit.service.confirmations import QuestionFilter
 from remit.service.questions import answer_each, telling
-from remit.service.views import ConfirmationView
 from tests.opened import OpenRemit, until_waiting
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from remit import Recipe, Remit, Run, recipe, tool
-from remit.service.views import JobRow
+from remit.record.views import JobRow
 from remit.settings import load
 
 _ran: list[str] = []

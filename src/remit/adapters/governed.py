@@ -20,8 +20,8 @@ from remit.ids import new_id
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
+    from remit.record.views import ToolView
     from remit.service.service import Service
-    from remit.service.views import ToolView
 
 EVERY: Final = ("*",)
 _MAX_KEY: Final = 255

@@ -21,7 +21,7 @@ except ModuleNotFoundError as missing:
 
 if TYPE_CHECKING:
     from remit.adapters.governed import Caller
-    from remit.service.views import ToolView
+    from remit.record.views import ToolView
 
 _NOTHING: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 _identity: Final[ContextVar[tuple[str, str]]] = ContextVar("remit_langchain_call")

@@ -23,7 +23,7 @@ from remit.service.questions import Answered, answer_each, telling
 if TYPE_CHECKING:
     from remit.cli.context import State
     from remit.cli.output import Channel
-    from remit.service.views import ConfirmationView
+    from remit.record.views import ConfirmationView
 
 _UNSEEN: Final = "List the questions with --json, and give --yes with --digests: the digests that you saw."
 

@@ -20,7 +20,7 @@ from remit.errors import JournalError, RemitError
 if TYPE_CHECKING:
     from remit.gateway.readiness import Snapshot
     from remit.journal.journal import Journal
-    from remit.service.views import ToolView
+    from remit.record.views import ToolView
     from remit.settings import Settings
 
 Verdict = Literal["ok", "warn", "fail"]

@@ -13,15 +13,15 @@ from remit.cli.errors import Failure, show
 from remit.cli.text import one_line
 from remit.codes import Code
 from remit.jobs.state import UNDO_DECISION
+from remit.record.task import task_error
+from remit.record.views import TaskError
 from remit.redact import mask
-from remit.service.task import task_error
-from remit.service.views import TaskError
 
 if TYPE_CHECKING:
     from remit.cli.context import State
     from remit.cli.opened import Opened
     from remit.cli.watch import Followed
-    from remit.service.views import JobView, OpenWait
+    from remit.record.views import JobView, OpenWait
 
 
 _PARTED: Final = frozenset({Code.NONDETERMINISTIC.name, Code.EXECUTION_VERSION_MISMATCH.name})

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from remit.cli.story import Story as Teller
 from remit.journal import kinds as k
-from remit.trace.story import Story
+from remit.record.story import Story
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
     from remit.cli.output import Channel
     from remit.journal.event import Event
-    from remit.trace.step import StepNarrative
+    from remit.record.step import StepNarrative
 
 
 class Following:

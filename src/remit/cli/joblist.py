@@ -14,13 +14,13 @@ from remit.cli.pager import Page
 from remit.cli.tables import Column, clock_time, moment, short_ids, table
 from remit.cli.text import one_line
 from remit.clock import SystemClock, age
-from remit.service.states import about, is_in, recorded, shown_state
+from remit.record.states import about, is_in, recorded, shown_state
 
 if TYPE_CHECKING:
     from remit.cli.context import State
     from remit.cli.opened import Opened
     from remit.cli.output import Channel
-    from remit.service.views import JobRow
+    from remit.record.views import JobRow
 
 _PAGE: Final = 500
 _WIDE: Final = 110
@@ -66,7 +66,7 @@ async def listed(remit: Opened, wanted: Wanted) -> list[JobRow]:
 
 
 async def _searched(remit: Opened, wanted: Wanted) -> list[JobRow]:
-    from remit.service.search import JobSearch
+    from remit.record.search import JobSearch
 
     found: list[JobRow] = []
     before: str | None = ""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from remit.cli.output import Channel
     from remit.cli.watch import Followed
-    from remit.service.views import StepRow
+    from remit.record.views import StepRow
 
 _FRAME_S: Final = 0.1
 _MOST_STEPS: Final = 12

@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
+    from remit.record.views import JobRow
     from remit.service.service import Service
-    from remit.service.views import JobRow
 
 
 class Opened(Protocol):

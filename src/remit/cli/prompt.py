@@ -17,7 +17,7 @@ from remit.cli.text import clean, one_line
 from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import RemitError
-from remit.service.views import ConfirmationView
+from remit.record.views import ConfirmationView
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened

@@ -9,7 +9,7 @@ from remit.cli.exact import LEGEND, Row, diff_rows, value_rows
 from remit.cli.tables import fields, moment
 from remit.cli.text import clean, one_line
 from remit.clock import duration
-from remit.service.views import ConfirmationView
+from remit.record.views import ConfirmationView
 
 if TYPE_CHECKING:
     from remit.cli.output import Channel

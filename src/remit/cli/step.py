@@ -19,8 +19,8 @@ from remit.redact import MASK, mask
 if TYPE_CHECKING:
     from remit.cli.context import State
     from remit.cli.output import Channel
-    from remit.service.views import StepView, TaskError
-    from remit.trace.step import StepNarrative
+    from remit.record.step import StepNarrative
+    from remit.record.views import StepView, TaskError
 
 
 _TITLES: Final = {"tool": ("arguments", "result"), "model": ("prompt", "answer")}

@@ -10,16 +10,16 @@ from remit.cli.live import short
 from remit.cli.tables import clock_time, fields, moment
 from remit.cli.text import clean, counted, cut, one_line, pad
 from remit.clock import duration
+from remit.record.states import worker_words
 from remit.redact import line
-from remit.service.states import worker_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remit.cli.output import Channel
-    from remit.trace.narrative import Narrative, Recovery
-    from remit.trace.segments import Segment
-    from remit.trace.step import Drift, QuestionRecord, StepNarrative, Untrusted, Waited
+    from remit.record.narrative import Narrative, Recovery
+    from remit.record.segments import Segment
+    from remit.record.step import Drift, QuestionRecord, StepNarrative, Untrusted, Waited
 
 _HASH: Final = 12
 """Hexadecimal digits of a digest that are enough to tell two apart by eye."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from remit.cli.news import news_of
 from remit.jobs.state import ENDED, History, job_of, stream_of, stuck_by
 from remit.journal.kinds import ErrorInfo
-from remit.service.rows import open_waits, step_rows
-from remit.service.views import ConfirmationView, JobRow, OpenWait, StepRow
-from remit.trace.story import Story
+from remit.record.rows import open_waits, step_rows
+from remit.record.story import Story
+from remit.record.views import ConfirmationView, JobRow, OpenWait, StepRow
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened

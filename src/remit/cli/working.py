@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from remit.cli.context import State
     from remit.cli.ends import Left
     from remit.cli.opened import Opened
-    from remit.service.views import JobView
+    from remit.record.views import JobView
 
 _SAID: Final = 100
 """Characters that are shown of what a model is saying."""

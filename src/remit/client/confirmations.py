@@ -10,8 +10,8 @@ from remit.client.person import only_oneself
 from remit.client.twin import Twin
 from remit.errors import UsageError
 from remit.gateway.proof import ProofKind
+from remit.record.views import ConfirmationView
 from remit.service.confirmations import Confirmations, QuestionFilter
-from remit.service.views import ConfirmationView
 
 
 class RemoteConfirmations(Twin, Confirmations):

@@ -16,11 +16,11 @@ from remit.errors import UsageError
 from remit.ids import new_id
 from remit.jobs.plans.plan import Plan, bind_inputs, task_graph
 from remit.jobs.replay import ReplayReport
+from remit.record.search import Found, JobSearch
+from remit.record.views import JobRow, JobView
 from remit.service.jobs import Jobs
 from remit.service.many import Replayed, replayed_row
 from remit.service.options import Options
-from remit.service.search import Found, JobSearch
-from remit.service.views import JobRow, JobView
 
 _PAGE: Final = 1_000
 REPLAY_S: Final = 600.0

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from remit.errors import SettingsError
 from remit.jobs.recipe import recipe_of
+from remit.record.outcome import OutcomeView, outcome_of
 from remit.service.handle import JobHandle, ended
-from remit.service.outcome import OutcomeView, outcome_of
 from remit.settings.loader import TOKEN
 from remit.tools.naming import wire_name
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from remit.jobs.bound import RecipeCall
     from remit.jobs.plans.plan import Plan
     from remit.jobs.replay import ReplayReport
+    from remit.record.views import JobRow
     from remit.service.options import Options
     from remit.service.service import Service
-    from remit.service.views import JobRow
 
 T = TypeVar("T")
 _ANSWER_S: Final = 600.0

@@ -25,6 +25,8 @@ from remit.errors import ServerError
 from remit.ids import new_id
 from remit.policy.decision import CallerKind
 from remit.policy.explain import Explanation
+from remit.record.usage import Usage
+from remit.record.views import JobRow
 from remit.service.approvals import Approvals
 from remit.service.artifacts import Artifacts
 from remit.service.conversations import Conversations
@@ -39,8 +41,6 @@ from remit.service.service import Service
 from remit.service.sessions import Sessions
 from remit.service.steps import Steps
 from remit.service.tools import Tools
-from remit.service.usage import Usage
-from remit.service.views import JobRow
 from remit.service.workers import Workers
 
 

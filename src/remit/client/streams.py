@@ -14,9 +14,9 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.journal.event import Event
 from remit.models.tail import Piece
-from remit.service.heads import stream_named
+from remit.record.heads import stream_named
+from remit.record.views import VerifyReport
 from remit.service.streams import Streams
-from remit.service.views import VerifyReport
 
 _PAGE: Final = 1_000
 _VERIFY_S: Final = 600.0

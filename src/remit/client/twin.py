@@ -18,7 +18,7 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.ids import new_id
 from remit.operation import Operation, Parameter, Source, operations
-from remit.service.values import encoded
+from remit.record.values import encoded
 
 N = TypeVar("N")
 _REMEDY: Final = "Run it on the machine with the journal."

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from remit.engines.owner import Owner
 from remit.jobs.routes import kept_for, unkept
+from remit.journal.owner import Owner
 
 if TYPE_CHECKING:
     from remit.engines.holding import Holding

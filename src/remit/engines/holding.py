@@ -10,9 +10,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
-from remit.engines.owner import Owner
 from remit.errors import JournalError
 from remit.journal.leases import LeaseTerms, keep_renewing, renew_all
+from remit.journal.owner import Owner
 
 if TYPE_CHECKING:
     from remit.engines.port import Execution, Work

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from remit.engines.owner import Owner, alive
 from remit.ids import new_id
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import WorkerStarted, decode
 from remit.journal.leases import HeldLease, LeaseTerms
+from remit.journal.owner import Owner, alive
 from remit.settings.file import NO_FILE, SettingsFile
 from remit.version import __version__
 

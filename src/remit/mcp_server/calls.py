@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from remit.gateway.call import Progress
     from remit.http.access import Access
     from remit.mcp_server.client import Client
-    from remit.service.outcome import OutcomeView
+    from remit.record.outcome import OutcomeView
     from remit.service.service import Service
     from remit.tools.peer import Peer
 

@@ -10,7 +10,7 @@ from remit.redact import MASK, line, mask
 from remit.redact.visible import visible
 
 if TYPE_CHECKING:
-    from remit.service.views import ConfirmationView
+    from remit.record.views import ConfirmationView
 
 _SHOWN: Final = 4_000
 _LINE: Final = 500

@@ -12,7 +12,7 @@ from remit.tools.remote import CONTENT, META, OUTCOME
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import EvidenceItem
-    from remit.service.outcome import OutcomeView
+    from remit.record.outcome import OutcomeView
     from remit.service.streams import Streams
     from remit.service.visible import OfferedTool
 

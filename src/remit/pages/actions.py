@@ -12,8 +12,8 @@ from remit.jobs.replay import ReplayReport
 from remit.pages.given import json_value
 from remit.pages.page import File, Nothing, Page, PageRequest, See, View
 from remit.pages.text import link
+from remit.record.views import ConfirmationView, VerifyReport
 from remit.service.jobs import may_retry
-from remit.service.views import ConfirmationView, VerifyReport
 
 
 class Cancel(msgspec.Struct, frozen=True, kw_only=True):

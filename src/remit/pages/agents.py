@@ -14,11 +14,11 @@ from remit.pages.jobs import Line, line_of
 from remit.pages.page import Page, PageRequest, See, View
 from remit.pages.text import link
 from remit.pages.value import INLINE, Shown, shown
+from remit.record.standing import Standing, standing
+from remit.record.usage import UsageRow
+from remit.record.views import ConfirmationView, JobRow
 from remit.service.conversations import AGENT, IMPORTED
 from remit.service.options import Options
-from remit.service.standing import Standing, standing
-from remit.service.usage import UsageRow
-from remit.service.views import ConfirmationView, JobRow
 
 _PAGE: Final = 50
 _NEWEST: Final = 200

@@ -13,9 +13,9 @@ from remit.pages.bulk import MOST, TYPED
 from remit.pages.inbox import Filter, group_of, hindrance
 from remit.pages.page import Page, PageRequest, View
 from remit.pages.text import written
+from remit.record.views import ConfirmationView
 from remit.service.questions import Answered, answer_each
 from remit.service.reach import check_reach
-from remit.service.views import ConfirmationView
 
 Decision = Literal["approve", "deny"]
 

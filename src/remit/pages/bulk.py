@@ -15,8 +15,8 @@ from remit.http.access import Scope
 from remit.http.problem import Problem
 from remit.pages.jobs import Filter, Line, line_of, matching
 from remit.pages.page import Page, PageRequest, View
+from remit.record.views import JobRow
 from remit.service.jobs import may_retry
-from remit.service.views import JobRow
 
 Action = Literal["cancel", "resume", "retry"]
 MOST: Final = 500

@@ -8,7 +8,7 @@ from remit.codes import Code
 from remit.http.problem import Problem
 from remit.pages.page import PageRequest
 from remit.policy.overlay import covers
-from remit.service.views import ToolView
+from remit.record.views import ToolView
 
 PATIENCE_S: Final = 1.0
 """Seconds that a page waits for servers that are still connecting."""

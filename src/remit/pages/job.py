@@ -15,15 +15,15 @@ from remit.pages.steps import Only, Row, chosen, drifted_in, groups, lines, scal
 from remit.pages.strip import Strip, strip_of
 from remit.pages.text import brief
 from remit.pages.value import INLINE, Shown, shown
+from remit.record.job_story import JobStory
+from remit.record.standing import Standing, standing
+from remit.record.step import Drift, StepNarrative
+from remit.record.views import ConfirmationView, JobRow, OpenWait, StepView, TaskError
+from remit.record.words import words
 from remit.service.conversations import CONTINUES, CONVERSATIONS
 from remit.service.retrying import RETRY_OF
-from remit.service.standing import Standing, standing
-from remit.service.story import JobStory
 from remit.service.ticket_runs import RECIPE as TICKET_RUN
-from remit.service.views import ConfirmationView, JobRow, OpenWait, StepView, TaskError
 from remit.tools.naming import wire_name
-from remit.trace.step import Drift, StepNarrative
-from remit.trace.words import words
 
 WHOLE: Final = 1_000
 """Rows up to which a page shows all of them."""

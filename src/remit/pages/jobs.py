@@ -12,10 +12,10 @@ from remit.errors import UsageError
 from remit.pages.given import labels
 from remit.pages.page import Page, PageRequest, See, View
 from remit.pages.text import link
+from remit.record.search import Found, JobSearch
+from remit.record.standing import Standing, standing
+from remit.record.views import JobRow
 from remit.service.saved_views import SavedView
-from remit.service.search import Found, JobSearch
-from remit.service.standing import Standing, standing
-from remit.service.views import JobRow
 
 _PAGE: Final = 50
 _STATES: Final = ("pending", "running", "waiting", "completed", "failed", "cancelled")

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from remit.pages.day import Day
-from remit.service.story import JobStory
+from remit.record.job_story import JobStory
 
 if TYPE_CHECKING:
     from remit.service.jobs import Jobs

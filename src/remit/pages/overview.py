@@ -9,7 +9,7 @@ import msgspec
 from remit.pages.chart import Chart, by_hour, by_length
 from remit.pages.jobs import Line, line_of
 from remit.pages.page import Page, PageRequest, View
-from remit.service.views import ConfirmationView
+from remit.record.views import ConfirmationView
 
 _SHOWN: Final = 10
 _LOOKED_AT: Final = 200

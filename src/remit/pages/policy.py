@@ -19,7 +19,7 @@ from remit.policy.explain import Explanation
 from remit.policy.lint import Finding
 from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule
-from remit.service.hits import STREAMS, Hits, Ruling
+from remit.record.hits import STREAMS, Hits, Ruling
 
 _TONES: Final[dict[Effect, str]] = {"allow": "quiet", "ask": "asks", "deny": "bad"}
 """How an effect looks."""

@@ -14,9 +14,9 @@ from remit.pages.fields import Field, args_of, fields_of
 from remit.pages.inbox import hindrance
 from remit.pages.page import Page, PageRequest, See, View
 from remit.pages.text import link, written
-from remit.service.views import ConfirmationView, ToolView
+from remit.record.step import Decided, QuestionRecord
+from remit.record.views import ConfirmationView, ToolView
 from remit.tools.provider import Preview
-from remit.trace.step import Decided, QuestionRecord
 
 _LOST: Final = {Code.CONFIRMATION_CLOSED, Code.CONFIRMATION_EXPIRED, Code.CONFIRMATION_MISMATCH}
 """What an answer is refused with because someone or something was faster."""

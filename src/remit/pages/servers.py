@@ -13,9 +13,9 @@ from remit.pages.catalog import PATIENCE_S, seen
 from remit.pages.page import Nothing, Page, PageRequest, See, View
 from remit.pages.text import link
 from remit.pages.tools import Line, line_of
+from remit.record.words import words
 from remit.service.mcp import ServerDiff, ServerRow
 from remit.tools.remote import RemoteStatus
-from remit.trace.words import words
 
 _PINS: Final = 20
 _ANSWER_S: Final = 5.0

@@ -10,9 +10,9 @@ from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.pages.page import Page, PageRequest, View
 from remit.pages.steps import Row, drifted_in, groups, lines, scale_of
-from remit.service.rows import step_row
-from remit.service.views import SessionRow
-from remit.trace.step import StepNarrative
+from remit.record.rows import step_row
+from remit.record.step import StepNarrative
+from remit.record.views import SessionRow
 
 _MOST: Final = 500
 """Calls of a page."""

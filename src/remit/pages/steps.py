@@ -9,9 +9,9 @@ from typing import Final, Literal
 import msgspec
 
 from remit.pages.scale import Scale, Span
-from remit.service.views import StepRow
-from remit.trace.step import StepNarrative, Waited
-from remit.trace.story import Story
+from remit.record.step import StepNarrative, Waited
+from remit.record.story import Story
+from remit.record.views import StepRow
 
 SegmentKind = Literal["queue", "work", "failed", "wait", "backoff", "doubt"]
 """`queue`: what it waited for had come, and no worker had taken the job yet."""

@@ -12,10 +12,10 @@ from remit.errors import RemitError, UsageError
 from remit.pages.page import Nothing, Page, PageRequest, See, View
 from remit.pages.text import link, written
 from remit.pages.value import Shown, shown
+from remit.record.words import words
 from remit.tickets.report import RunReport
 from remit.tickets.steps import ToolStep, steps_of
 from remit.tickets.ticket import Kind, Status, Ticket
-from remit.trace.words import words
 
 _COLUMN: Final = 20
 """Tickets of a column of the board."""

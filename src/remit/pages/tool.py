@@ -21,9 +21,9 @@ from remit.pages.text import written
 from remit.pages.tools import server_of, standing_of
 from remit.pages.value import Shown, shown
 from remit.policy.explain import Explanation
+from remit.record.outcome import OutcomeView
+from remit.record.views import ToolView
 from remit.service.mcp import ServerRow
-from remit.service.outcome import OutcomeView
-from remit.service.views import ToolView
 
 _KEY: Final = 64
 _RESULT: Final = 65_536

@@ -9,7 +9,7 @@ import msgspec
 
 from remit.pages.catalog import PATIENCE_S, seen
 from remit.pages.page import Page, PageRequest, View
-from remit.service.views import ToolView
+from remit.record.views import ToolView
 
 OUTLOOKS: Final = {
     "runs": ("runs", "quiet"),

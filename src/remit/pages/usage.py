@@ -9,7 +9,7 @@ import msgspec
 from remit.clock import DAY
 from remit.pages.page import Page, PageRequest, View
 from remit.pages.text import dollars, link
-from remit.service.usage import By, priced
+from remit.record.usage import By, priced
 
 _SHOWN: Final = 200
 """Rows of a page; the largest ones."""

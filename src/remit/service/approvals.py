@@ -22,8 +22,8 @@ from remit.journal.kinds.people import Extension
 from remit.operation import Body, By, Here, Source, operation
 from remit.policy.decision import Caller, Decision, Query
 from remit.policy.remembered import Remembered, Scope
+from remit.record.heads import CALL, SESSION
 from remit.service.confirmations import CLOSED, ONE, REVOKE, signed_with
-from remit.service.heads import CALL, SESSION
 from remit.service.visible import sees_tool
 
 if TYPE_CHECKING:

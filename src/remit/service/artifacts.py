@@ -14,9 +14,9 @@ from remit.jobs.state import History
 from remit.journal.event import UNSET
 from remit.journal.kinds import BytesKept, decode
 from remit.operation import JobReference, operation
-from remit.service.heads import head_of, stream_named
-from remit.service.values import value_of
-from remit.service.views import ArtifactRow
+from remit.record.heads import head_of, stream_named
+from remit.record.values import value_of
+from remit.record.views import ArtifactRow
 
 if TYPE_CHECKING:
     from remit.jobs.records import CallRecord

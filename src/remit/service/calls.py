@@ -29,8 +29,8 @@ from remit.jobs.state import History
 from remit.journal.event import Head, HeadPatch, HeadQuery
 from remit.journal.kinds import CallOpened, ErrorInfo, ToolInvocationFinished, ToolInvocationStarted
 from remit.journal.kinds import decode as payload_of
+from remit.record.heads import CALL
 from remit.redact import line
-from remit.service.heads import CALL
 from remit.service.turns import Turns
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from remit.jobs.state import stream_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ConfirmationDecided
 from remit.operation import Body, By, JsonObject, Wire, operation
-from remit.service.views import ConfirmationView, job_row
+from remit.record.question import read_question
+from remit.record.step import QuestionRecord
+from remit.record.views import ConfirmationView, job_row
 from remit.tools.provider import Preview
-from remit.trace.question import read_question
-from remit.trace.step import QuestionRecord
 
 if TYPE_CHECKING:
     from pathlib import Path

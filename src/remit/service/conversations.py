@@ -18,10 +18,10 @@ from remit.journal.kinds import CommandStarted, SignalSent, WaitCompleted, decod
 from remit.models.message import Message, user
 from remit.operation import JobReference, operation
 from remit.policy.overlay import within
-from remit.service.heads import head_of
+from remit.record.heads import head_of
+from remit.record.values import ERASED, value_of
 from remit.service.options import Options
 from remit.service.step_values import answer_of, prompt_of
-from remit.service.values import ERASED, value_of
 
 if TYPE_CHECKING:
     from remit.journal.event import Event

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from remit.codes import Code
 from remit.errors import RemitError
-from remit.service.heads import stream_named
-from remit.service.views import ConfirmationView, JobRow, JobView, TaskError
+from remit.record.heads import stream_named
+from remit.record.views import ConfirmationView, JobRow, JobView, TaskError
 
 if TYPE_CHECKING:
     from remit.jobs.recipe import Recipe

@@ -28,12 +28,12 @@ from remit.journal.kinds import (
     decode,
 )
 from remit.operation import Body, By, FromKey, JobReference, operation
-from remit.service.heads import find_job, fit_identifier, head_of, open_job, prove_job
+from remit.record.heads import find_job, fit_identifier, head_of, open_job, prove_job
+from remit.record.job_story import JobStory, job_view
+from remit.record.search import Found, JobSearch, principal_of, search
+from remit.record.values import encoded, title_of, value_of
+from remit.record.views import JobRow, JobView, job_row
 from remit.service.options import Options
-from remit.service.search import Found, JobSearch, principal_of, search
-from remit.service.story import JobStory, job_view
-from remit.service.values import encoded, title_of, value_of
-from remit.service.views import JobRow, JobView, job_row
 
 if TYPE_CHECKING:
     from remit.http.access import Access

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from remit.record.usage import Usage
     from remit.service.approvals import Approvals
     from remit.service.artifacts import Artifacts
     from remit.service.confirmations import Confirmations
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from remit.service.streams import Streams
     from remit.service.tickets import Tickets
     from remit.service.tools import Tools
-    from remit.service.usage import Usage
     from remit.service.workers import Workers
 
 
@@ -123,7 +123,7 @@ class ServiceOnUse:
 
     @cached_property
     def usage(self) -> Usage:
-        from remit.service.usage import Usage
+        from remit.record.usage import Usage
 
         return Usage(self._parts.journal, self._parts.services.allowance.sums)
 

@@ -11,8 +11,8 @@ from remit.errors import RemitError
 from remit.jobs.replay import ReplayReport
 from remit.jobs.state import ENDED, KIND, TIMERS, stream_of
 from remit.journal.event import HeadQuery
-from remit.service.heads import head_of
-from remit.service.views import JobRow, job_row
+from remit.record.heads import head_of
+from remit.record.views import JobRow, job_row
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal

@@ -13,7 +13,7 @@ from remit.policy.given import Given, given_of, moment_of
 from remit.policy.lint import Finding, lint_rules
 from remit.policy.rule import Rule
 from remit.policy.table import Table
-from remit.service.hits import Hits, Ruling, hits_of, rulings_of
+from remit.record.hits import Hits, Ruling, hits_of, rulings_of
 from remit.tools.catalog import ResolveError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from remit.errors import RemitError
-from remit.service.views import ConfirmationView
+from remit.record.views import ConfirmationView
 
 if TYPE_CHECKING:
     from pathlib import Path

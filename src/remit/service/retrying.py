@@ -15,9 +15,9 @@ from remit.jobs.state import ENDED, KIND
 from remit.jobs.taken import intervals
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import JobCreated, JobForked
-from remit.service.heads import head_of
-from remit.service.states import shown_state
-from remit.service.views import job_row
+from remit.record.heads import head_of
+from remit.record.states import shown_state
+from remit.record.views import job_row
 
 if TYPE_CHECKING:
     from remit.jobs.program import Programs

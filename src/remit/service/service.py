@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from remit.record.usage import Usage
 from remit.service.approvals import Approvals
 from remit.service.artifacts import Artifacts
 from remit.service.confirmations import Confirmations
@@ -24,7 +25,6 @@ from remit.service.steps import Steps
 from remit.service.streams import Streams
 from remit.service.tickets import Tickets
 from remit.service.tools import Tools
-from remit.service.usage import Usage
 from remit.service.workers import Workers
 
 

@@ -27,11 +27,11 @@ from remit.journal.kinds import decode as payload_of
 from remit.large import is_large
 from remit.operation import Here, operation
 from remit.policy.overlay import parse_overlay
+from remit.record.heads import PART, SESSION, stream_named
+from remit.record.outcome import OutcomeView, outcome_view
+from remit.record.views import SessionRow, session_row
 from remit.redact import line
 from remit.service.calls import NOT_LIVE, Calls, Live
-from remit.service.heads import PART, SESSION, stream_named
-from remit.service.outcome import OutcomeView, outcome_view
-from remit.service.views import SessionRow, session_row
 
 if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway

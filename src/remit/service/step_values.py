@@ -14,7 +14,7 @@ from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
 from remit.models.message import Message
 from remit.models.message import decode as message_of
-from remit.service.values import ERASED, value_of
+from remit.record.values import ERASED, value_of
 
 if TYPE_CHECKING:
     from remit.jobs.records import CallRecord, ModelRecord, WaitRecord

@@ -15,17 +15,17 @@ from remit.jobs.state import History, stream_of
 from remit.journal.event import UNSET
 from remit.journal.kinds import ErrorInfo, GateRefused, StepDecided
 from remit.operation import Body, By, operation
-from remit.service.heads import open_job, stream_named
-from remit.service.rows import step_row
+from remit.record.heads import open_job, stream_named
+from remit.record.job_story import story_of, whole
+from remit.record.rows import step_row
+from remit.record.task import error_view
+from remit.record.values import encoded
+from remit.record.views import StepView, TaskError
 from remit.service.step_values import StepValues
-from remit.service.story import story_of, whole
-from remit.service.task import error_view
-from remit.service.values import encoded
-from remit.service.views import StepView, TaskError
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
-    from remit.trace.story import Story
+    from remit.record.story import Story
 
 
 class Steps:

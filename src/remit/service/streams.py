@@ -16,16 +16,16 @@ from remit.journal.erasing import Erased, erase
 from remit.journal.event import Event, Head, HeadQuery
 from remit.journal.resealing import Resealed, seal_all
 from remit.operation import Wire, operation
-from remit.service.heads import CALL, head_of, stream_named
-from remit.service.states import shown_state
-from remit.service.story import beside, story_of, whole
-from remit.service.views import VerifyReport, job_row
-from remit.trace.narrative import Narrative
+from remit.record.heads import CALL, head_of, stream_named
+from remit.record.job_story import beside, story_of, whole
+from remit.record.narrative import Narrative
+from remit.record.states import shown_state
+from remit.record.views import VerifyReport, job_row
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.models.tail import Piece
-    from remit.trace.story import Story
+    from remit.record.story import Story
 
 _PAGE: Final = 500
 _JOB: Final = Wire("job", looked_up=True)

@@ -19,10 +19,10 @@ from remit.errors import AppendConflictError, StateError
 from remit.ids import encode
 from remit.jobs.state import stream_of
 from remit.journal import kinds as k
+from remit.record.views import job_row
 from remit.redact import line
 from remit.service.many import at_rest
 from remit.service.options import Options
-from remit.service.views import job_row
 from remit.tickets.report import RunFacts, RunReport, run_report
 from remit.tickets.run import RunHistory, key_of
 

@@ -12,7 +12,7 @@ from remit.operation import Patience, Wire, operation
 from remit.policy.decision import Caller
 from remit.policy.levels import exposed
 from remit.policy.overlay import covers
-from remit.service.views import ToolView
+from remit.record.views import ToolView
 from remit.service.visible import OfferedTool, Visible, offered_tool, visible
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import msgspec
 from remit.engines.presence import present
 from remit.jobs.state import KIND
 from remit.operation import operation
-from remit.service.states import worker_words
+from remit.record.states import worker_words
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal

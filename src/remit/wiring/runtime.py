@@ -202,10 +202,10 @@ class Runtime:
     def engine(self) -> LocalEngine:
         """What works on jobs here, once it is started."""
         from remit.engines.local import LocalEngine
-        from remit.engines.owner import Owner, alive
         from remit.engines.presence import with_code
         from remit.jobs.runner import Runner
         from remit.jobs.versions import Versions
+        from remit.journal.owner import Owner, alive
 
         jobs, migrations = self.settings.jobs, self.services.migrations
         runner = Runner(

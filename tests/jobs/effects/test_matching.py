@@ -13,7 +13,7 @@ from remit.clock import SystemClock
 from remit.errors import JournalError, ProviderError
 from remit.journal.blobs import BlobRef
 from remit.journal.journal import Journal
-from remit.service.views import JobRow
+from remit.record.views import JobRow
 from tests.jumping import JumpingClock
 from tests.opened import OpenRemit, until, until_waiting
 

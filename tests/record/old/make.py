@@ -19,7 +19,6 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from remit import JobEndedError, Options, Remit, recipe
-from remit.engines import owner
 from remit.errors import RemitError
 from remit.jobs.plans.source import parse_plan
 from remit.journal.erasing import erase
@@ -329,5 +328,5 @@ def pack(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    with patch.object(owner, "_host", lambda: "worker.example/00000000/1"):
+    with patch("remit.engines.owner._host", lambda: "worker.example/00000000/1"):
         pack(ARCHIVE)

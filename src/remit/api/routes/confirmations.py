@@ -10,8 +10,8 @@ from remit.api.route import ApiRequest, Route
 from remit.api.routes.jobs import labels_of
 from remit.codes import Code
 from remit.gateway.proof import ProofKind
+from remit.record.views import ConfirmationView
 from remit.service.confirmations import CLOSED, ONE, QuestionFilter
-from remit.service.views import ConfirmationView
 from remit.service.visible import sees_tool
 
 MOST: Final = 1_000

@@ -9,7 +9,7 @@ from remit.api.route import ApiRequest, Route
 from remit.api.routes.jobs import WaitQuery, held_row
 from remit.codes import Code
 from remit.jobs.state import ENDED
-from remit.service.views import JobRow
+from remit.record.views import JobRow
 
 
 class SayBody(Filing, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -13,9 +13,9 @@ from remit.canonical import MAX_INT
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.jobs.plans.check import read_plan
+from remit.record.search import JobSearch
+from remit.record.views import JobRow, JobView
 from remit.service.options import Options
-from remit.service.search import JobSearch
-from remit.service.views import JobRow, JobView
 
 _PAGE: Final = 1_000
 _LONGEST_S: Final = 60

@@ -14,8 +14,8 @@ from remit.errors import UsageError
 from remit.http.problem import Problem
 from remit.policy.decision import CallerKind
 from remit.policy.explain import Explanation
+from remit.record.outcome import OutcomeView
 from remit.redact import line
-from remit.service.outcome import OutcomeView
 from remit.tickets.execution import RunRequest, ToolPolicy
 from remit.tickets.report import RunReport
 from remit.tickets.steps import MAX_STEPS, normalised

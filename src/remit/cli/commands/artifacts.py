@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remit.cli.opened import Opened
+    from remit.record.views import ArtifactRow
     from remit.service.service import Service
-    from remit.service.views import ArtifactRow
 
 
 @click.command("artifacts")

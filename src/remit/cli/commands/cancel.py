@@ -15,7 +15,7 @@ from remit.cli.options import pass_state
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
-    from remit.service.views import JobRow
+    from remit.record.views import JobRow
 
 _PATIENCE_S: Final = 10.0
 """How long a process that works on the job is waited for."""
@@ -44,7 +44,7 @@ def command(state: State, job: str, reason: str) -> int:
     if row.state == "cancelled":
         state.note(f"{row.job} is cancelled")
         return exit_codes.OK
-    from remit.service.states import holder
+    from remit.record.states import holder
 
     who = f"; {holder(row)} has not stopped it yet" if row.worker else ""
     state.note(f"{row.job} was asked to stop and is {row.state}{who}")

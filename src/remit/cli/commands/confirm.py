@@ -14,7 +14,7 @@ from remit.cli.options import json_option, pass_state
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
     from remit.policy.remembered import Scope
-    from remit.service.views import ConfirmationView
+    from remit.record.views import ConfirmationView
 
 _REMEMBERED: Final = "8h"
 _LAST: Final = "last"

@@ -9,11 +9,11 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.service.states import STATES
+from remit.record.states import STATES
 
 if TYPE_CHECKING:
     from remit.cli.joblist import Wanted
-    from remit.service.views import JobRow
+    from remit.record.views import JobRow
 
 
 @click.command("jobs")

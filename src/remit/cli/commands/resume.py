@@ -66,7 +66,7 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
 
 async def _wake(state: State, remit: Opened, job: str) -> None:
     """Make a job due; say who works on it, if someone does."""
-    from remit.service.states import holder, is_held
+    from remit.record.states import holder, is_held
 
     row = await remit.service.jobs.row(job)
     if is_held(row):

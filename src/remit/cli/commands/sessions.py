@@ -10,7 +10,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.service.views import SessionRow
+    from remit.record.views import SessionRow
 
 
 @click.command("sessions")

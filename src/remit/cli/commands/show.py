@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from remit.cli.opened import Opened
     from remit.cli.watch import Followed
-    from remit.service.views import JobView, OpenWait, StepRow
+    from remit.record.views import JobView, OpenWait, StepRow
 
 _VALUE: Final = 4_000
 """Characters of an input or result that are shown; `--json` has all of it."""
@@ -68,7 +68,7 @@ def _print(state: State, view: JobView, followed: Followed) -> None:
     from remit.cli.tables import fields, moment
     from remit.cli.text import one_line
     from remit.clock import duration
-    from remit.service.states import holder, is_held, shown_state
+    from remit.record.states import holder, is_held, shown_state
 
     out, row = state.output.out, view.row
     shown = shown_state(row)

@@ -15,7 +15,7 @@ from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
-    from remit.service.views import ToolView
+    from remit.record.views import ToolView
 
 
 @click.command("tools")

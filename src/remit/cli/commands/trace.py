@@ -56,7 +56,7 @@ async def _trace(state: State, job: str, *, follow: bool, events: bool) -> int:
 
 async def _story(state: State, remit: Opened, job: str) -> None:
     from remit.cli.story import Story
-    from remit.service.states import shown_state
+    from remit.record.states import shown_state
 
     row = await remit.service.jobs.row(job)
     told = await remit.service.streams.narrative(job)
@@ -68,7 +68,7 @@ async def _story(state: State, remit: Opened, job: str) -> None:
 def _event(state: State, event: Event) -> None:
     from remit.cli.tables import clock_time
     from remit.cli.text import cut, one_line
-    from remit.trace.words import words
+    from remit.record.words import words
 
     out = state.output.out
     if state.as_json:

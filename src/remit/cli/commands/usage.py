@@ -11,7 +11,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.service.usage import By, UsageRow
+    from remit.record.usage import By, UsageRow
 
 _BY = ("job", "principal", "model", "day")
 
@@ -48,7 +48,7 @@ def command(state: State, by: By, days: int) -> int:
 
 def _print(by: By, state: State, rows: list[UsageRow]) -> None:
     from remit.cli.tables import Column, table
-    from remit.service.usage import priced
+    from remit.record.usage import priced
 
     columns = (Column(by.upper()), Column("REQUESTS"), Column("TOKENS"), Column("US$"))
     lines = [(row.name, str(row.calls), str(row.tokens), priced(row.cost, row.unpriced)) for row in rows]

@@ -15,7 +15,7 @@ from remit.errors import JournalError
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
-    from remit.service.views import VerifyReport
+    from remit.record.views import VerifyReport
 
 _DAMAGE: Final = frozenset(
     {Code.CHAIN_BROKEN, Code.JOURNAL_CORRUPT, Code.BLOB_MISSING, Code.HEAD_UNSEALED, Code.HEAD_FORGED}
@@ -46,7 +46,7 @@ def command(context: click.Context, state: State, job: str | None, everything: b
     except JournalError as error:
         if error.code not in _DAMAGE:
             raise
-        from remit.service.views import VerifyReport
+        from remit.record.views import VerifyReport
 
         report = VerifyReport(streams=0, events=0, problems=(error.message,), codes=(error.code.name,))
     if state.as_json:

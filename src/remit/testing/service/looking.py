@@ -7,7 +7,7 @@ from typing import Final
 
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
-from remit.service.search import JobSearch
+from remit.record.search import JobSearch
 from remit.testing.service.world import Check, Reach, refused, world
 
 

@@ -12,8 +12,8 @@ from remit.codes import Code
 from remit.errors import RemitError
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
+from remit.record.views import JobRow
 from remit.service.service import Service
-from remit.service.views import JobRow
 from remit.settings import load
 from remit.tools.function import tool
 from remit.tools.provider import CallContext

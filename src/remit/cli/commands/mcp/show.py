@@ -12,7 +12,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.servers import complete_servers
 
 if TYPE_CHECKING:
-    from remit.service.views import ToolView
+    from remit.record.views import ToolView
     from remit.tools.pins import Pin
     from remit.tools.remote import RemoteStatus
 

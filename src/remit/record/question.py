@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from remit.journal import kinds as k
 from remit.journal.event import Event
-from remit.trace.step import Decided, QuestionRecord
-from remit.trace.untrusted import found
+from remit.record.step import Decided, QuestionRecord
+from remit.record.untrusted import found
 
 
 def read_question(identifier: str, events: Iterable[Event]) -> tuple[str, QuestionRecord] | None:

@@ -11,8 +11,8 @@ from remit.codes import Code
 from remit.jobs.records import CallRecord
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
+from remit.record.step import QuestionRecord, Untrusted
 from remit.redact import mask
-from remit.trace.step import QuestionRecord, Untrusted
 
 _decode: Final = msgspec.json.Decoder(tuple[k.UntrustedArgument, ...]).decode
 

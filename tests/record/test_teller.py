@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit.journal import kinds as k
-from tests.trace.test_narrative import finished, only, started, told
+from tests.record.test_narrative import finished, only, started, told
 
 
 def asked_model(**fields: Any) -> k.CommandStarted:

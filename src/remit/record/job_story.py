@@ -13,19 +13,19 @@ from remit.jobs.inbox import Inbox
 from remit.jobs.state import stream_of
 from remit.journal.event import UNSET, HeadQuery
 from remit.journal.kinds import JobCompleted
-from remit.service.heads import CALL, PART, head_of, stream_named
-from remit.service.rows import open_waits, step_rows
-from remit.service.task import artifacts, task_error, trace_lines
-from remit.service.values import value_of
-from remit.service.views import JobRow, JobView, OpenWait, StepRow, TaskError, job_row
-from remit.trace.story import Story
-from remit.trace.untrusted import arguments
+from remit.record.heads import CALL, PART, head_of, stream_named
+from remit.record.rows import open_waits, step_rows
+from remit.record.story import Story
+from remit.record.task import artifacts, task_error, trace_lines
+from remit.record.untrusted import arguments
+from remit.record.values import value_of
+from remit.record.views import JobRow, JobView, OpenWait, StepRow, TaskError, job_row
 
 if TYPE_CHECKING:
     from remit.jobs.state import History
     from remit.journal.event import Event
     from remit.journal.journal import Journal
-    from remit.trace.step import StepNarrative
+    from remit.record.step import StepNarrative
 
 _RECENT: Final = 10_000
 

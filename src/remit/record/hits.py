@@ -13,7 +13,7 @@ from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.jobs.state import KIND as JOB
 from remit.journal.event import Event, HeadQuery
 from remit.journal.kinds import ConfirmationRequested, GateRefused, ToolInvocationStarted, decode
-from remit.service.heads import CALL, PART, SESSION
+from remit.record.heads import CALL, PART, SESSION
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal

@@ -8,9 +8,9 @@ from typing import Any, Final
 from remit.clock import isoformat
 from remit.journal import kinds as k
 from remit.journal.event import Event
+from remit.record.step import said, shown
+from remit.record.teller import Drifted, drift_of
 from remit.redact import line
-from remit.trace.step import said, shown
-from remit.trace.teller import Drifted, drift_of
 
 
 def words(event: Event) -> str:

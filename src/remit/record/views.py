@@ -10,7 +10,7 @@ from remit.jobs.routes import unkept
 from remit.jobs.state import CODE, WAITING, job_of
 from remit.journal.event import Head
 from remit.journal.kinds import UntrustedArgument
-from remit.trace.step import StepNarrative
+from remit.record.step import StepNarrative
 
 TASK_VERSION: Final = "1"
 

@@ -21,7 +21,7 @@ from remit.journal.event import Event
 from remit.pages.text import written
 from tests.cli.conftest import Project, project
 from tests.pages.conftest import Browser, serving
-from tests.trace.acts import Act, Answers, answers, drive, lists, opened, plain
+from tests.record.acts import Act, Answers, answers, drive, lists, opened, plain
 
 __all__ = ["project"]
 

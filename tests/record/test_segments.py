@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from remit.journal import kinds as k
 from remit.journal.event import Event
-from remit.trace.segments import segments
+from remit.record.segments import segments
 
 CREATED = k.JobCreated(kind="recipe", name="demo")
 STARTED = k.ToolInvocationStarted(invocation_id="i", step="1", tool_name="fs.read")

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from remit.service.states import is_in, recorded, shown_state
-from tests.service.test_standing import row
+from remit.record.states import is_in, recorded, shown_state
+from tests.record.test_standing import row
 
 
 @pytest.mark.parametrize(

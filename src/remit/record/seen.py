@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from remit.journal import kinds as k
-from remit.trace.step import Attempt, QuestionRecord, Waited
+from remit.record.step import Attempt, QuestionRecord, Waited
 
 
 class Try(NamedTuple):

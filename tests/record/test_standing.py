@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from remit.service.standing import standing
-from remit.service.views import JobRow
+from remit.record.standing import standing
+from remit.record.views import JobRow
 
 SECOND = 1_000_000
 NOW = 1_000 * SECOND

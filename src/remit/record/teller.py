@@ -9,7 +9,7 @@ from msgspec import structs
 
 from remit.jobs.state import History
 from remit.journal import kinds as k
-from remit.trace.step import (
+from remit.record.step import (
     Drift,
     LlmInvocation,
     Preview,
@@ -22,12 +22,12 @@ from remit.trace.step import (
     shown,
     state_diff,
 )
-from remit.trace.untrusted import judged
+from remit.record.untrusted import judged
 
 if TYPE_CHECKING:
     from remit.jobs.records import CallRecord, ModelRecord
-    from remit.trace.children import Child
-    from remit.trace.seen import Seen
+    from remit.record.children import Child
+    from remit.record.seen import Seen
 
 Drifted = k.VersionMismatchRecorded | k.SchemaDriftRecorded | k.ModelDriftRecorded
 _OVER = frozenset({"ok", "failed", "blocked"})

@@ -9,7 +9,7 @@ from remit.clock import DAY
 from remit.gateway import sums
 from remit.gateway.allowance import Claim
 from remit.journal.event import Fold
-from remit.service.usage import By, priced
+from remit.record.usage import By, priced
 from remit.settings import load
 
 BROKEN = ["yes"]

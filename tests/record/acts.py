@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from remit import Code, Remit, Run, recipe, tool
 from remit.errors import ProviderError, RemitError, StateError
-from remit.service.views import OpenWait
+from remit.record.views import OpenWait
 from remit.settings import Settings, load
 
 Act = dict[str, Any]

@@ -10,8 +10,8 @@ from remit.jobs.state import KIND, stream_of
 from remit.journal.event import Event, HeadQuery
 from remit.journal.journal import PAGE
 from remit.journal.kinds import ErrorInfo, JobCreated, SessionOpened, decode
-from remit.service.heads import stream_named
-from remit.service.views import JobRow, job_row
+from remit.record.heads import stream_named
+from remit.record.views import JobRow, job_row
 
 if TYPE_CHECKING:
     from remit.journal.event import Head

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from remit import JobEndedError, Run, recipe, tool
+from remit.record.search import JobSearch
 from remit.service.options import Options
-from remit.service.search import JobSearch
 from tests.opened import OpenRemit
 
 

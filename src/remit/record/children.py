@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from remit.jobs.state import History
 from remit.journal.kinds import JobFailed
-from remit.trace.step import StepState
+from remit.record.step import StepState
 
 _BUSY: Final[tuple[StepState, ...]] = ("unknown", "waiting", "running")
 """What a child is in as long as one of its steps is; the first counts most."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from remit.codes import Code
 from remit.jobs.state import stuck_by
 from remit.journal.kinds import ErrorInfo, JobCancelled, JobFailed
-from remit.service.views import Artifact, JobRow, TaskError
-from remit.trace.words import words
+from remit.record.views import Artifact, JobRow, TaskError
+from remit.record.words import words
 
 if TYPE_CHECKING:
     from remit.jobs.state import History

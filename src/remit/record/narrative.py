@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from remit.journal import kinds as k
-from remit.trace.segments import Segment
-from remit.trace.step import Drift, StepNarrative, Waited
+from remit.record.segments import Segment
+from remit.record.step import Drift, StepNarrative, Waited
 
 
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,10 +8,10 @@ import msgspec
 
 from remit.clock import SECOND, age, duration
 from remit.jobs.state import TIMERS
-from remit.service.states import holder, shown_state
+from remit.record.states import holder, shown_state
 
 if TYPE_CHECKING:
-    from remit.service.views import JobRow
+    from remit.record.views import JobRow
 
 Tone = Literal["quiet", "busy", "asks", "bad"]
 """`quiet`: nothing to do · `busy`: it goes on by itself · `asks`: a person has to answer · `bad`: one has to look."""

@@ -6,9 +6,9 @@ from collections.abc import Container
 
 from remit.jobs.records import WaitRecord
 from remit.jobs.state import UNDO_DECISION, History, doubt_of
-from remit.service.views import OpenWait, StepMeta, StepRow
-from remit.trace.step import Preview, StepNarrative, shown
-from remit.trace.story import Story
+from remit.record.step import Preview, StepNarrative, shown
+from remit.record.story import Story
+from remit.record.views import OpenWait, StepMeta, StepRow
 
 
 def step_rows(story: Story, preview: Preview = shown) -> tuple[StepRow, ...]:

@@ -9,8 +9,8 @@ import pytest
 from remit import Run, recipe, tool
 from remit.jobs.state import History
 from remit.journal.kinds import ChildStarted, ErrorInfo, JobFailed
+from remit.record.children import child_states
 from remit.service.jobs import Jobs
-from remit.trace.children import child_states
 from tests.opened import OpenRemit, until
 
 

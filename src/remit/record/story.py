@@ -11,13 +11,13 @@ from remit.jobs.state import History
 from remit.jobs.taken import Origins
 from remit.journal import kinds as k
 from remit.journal.event import Event
-from remit.trace.children import Child, children
-from remit.trace.narrative import Narrative, Recovery
-from remit.trace.question import read_question
-from remit.trace.seen import Seen, Try
-from remit.trace.segments import Timeline
-from remit.trace.step import Drift, Preview, StepNarrative, Waited, shown
-from remit.trace.teller import Drifted, Teller, drift_of, state_of
+from remit.record.children import Child, children
+from remit.record.narrative import Narrative, Recovery
+from remit.record.question import read_question
+from remit.record.seen import Seen, Try
+from remit.record.segments import Timeline
+from remit.record.step import Drift, Preview, StepNarrative, Waited, shown
+from remit.record.teller import Drifted, Teller, drift_of, state_of
 
 _ABOUT: Final = (k.JobForked, k.UndoDeclared, k.StepCompensated, k.VersionMismatchRecorded, k.ModelDriftRecorded)
 """Events that name a step and are no part of what it did."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
-from remit.engines.owner import Owner
+from remit.journal.owner import Owner
 
 if TYPE_CHECKING:
-    from remit.service.views import JobRow
+    from remit.record.views import JobRow
 
 
 STATES: Final = ("pending", "running", "stopped", "waiting", "stuck", "completed", "failed", "cancelled")

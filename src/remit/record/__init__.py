@@ -1,0 +1,1 @@
+"""The one read model: what the journal says of jobs, sessions and steps, as every face shows it."""

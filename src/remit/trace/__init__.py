@@ -1,1 +1,0 @@
-"""The story a stream tells."""
