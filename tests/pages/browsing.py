@@ -49,6 +49,11 @@ class Window:
         await self.page.goto(self.url + path)
         return self.page
 
+    async def arrived(self, path: str) -> None:
+        """Wait until the tab shows a page and its scripts have run: keys that are pressed before are lost."""
+        await expect(self.page).to_have_url(self.url + path)
+        await self.page.wait_for_load_state()
+
     def _said(self, message: Any) -> None:
         # What the policy refuses is said here too. A refused form answers 4xx, which is what was wanted.
         if message.type == "error" and "Failed to load resource" not in message.text:

@@ -72,7 +72,7 @@ async def test_a_job_moves_on_under_the_eyes_of_its_reader(served: Served, brows
         assert await page.get_by_label("Payload, as JSON").input_value() == '"typed"'
         await page.get_by_role("link", name="shop.look").first.click()
         await expect(page.get_by_role("heading", name="1 shop.look")).to_be_visible()
-        assert page.url.endswith("?step=1")
+        await shown.arrived(f"/jobs/{job.id}?step=1")
         await job.signal("on")
         await expect(page.get_by_role("link", name="shop.look")).to_have_count(3)
         await expect(page.get_by_role("heading", name="1 shop.look")).to_be_visible()
