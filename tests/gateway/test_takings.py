@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
+import apsw
 import pytest
 
 from remit.clock import SystemClock
-from remit.gateway.takings import KIND, Part, Takings
+from remit.codes import Code
+from remit.gateway.takings import KIND, LimitUnprovenError, Part, Takings
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import LimitTaken
 from remit.policy.limit import Limit
@@ -18,6 +21,18 @@ from tests.journal.storages import SqliteStorage
 KEY = "r\0day\x0020000"
 THREE = Limit(per="day", calls=3)
 SUM = Limit(per="day", sum="cents", max=10)
+
+
+HARM = {
+    "head": (Code.HEAD_MISSING, "DELETE FROM heads WHERE kind = 'limit'"),
+    "cut": (Code.HEAD_MISSING, "UPDATE heads SET seq = 1 WHERE kind = 'limit'"),
+    "stream": (
+        Code.HEAD_MISSING,
+        """DELETE FROM events WHERE stream = (SELECT id FROM heads WHERE kind = 'limit');
+        DELETE FROM heads WHERE kind = 'limit'""",
+    ),
+}
+"""Done to the record of a limit by somebody who can write to the journal."""
 
 
 def part(intent: str, limit: Limit = THREE, amount: str = "0", key: str = KEY, *, bound: bool = True) -> Part:
@@ -77,3 +92,50 @@ async def test_a_rule_that_has_spoken_already_bounds_nothing_more(storage: Sqlit
         takings = Takings(journal)
         took = [await takings.take([part(str(i), Limit(per="day", calls=1), bound=i == 0)]) for i in range(3)]
         assert took == [True] * 3
+
+
+@pytest.mark.parametrize("harm", HARM)
+async def test_what_was_taken_and_is_gone_gives_nothing_back(storage: SqliteStorage, harm: str) -> None:
+    code, statements = HARM[harm]
+    async with storage.open(SystemClock()) as journal:
+        takings = Takings(journal)
+        assert [await takings.take([part(str(i))]) for i in range(2)] == [True] * 2
+        forge(storage, statements)
+        with pytest.raises(LimitUnprovenError) as caught:
+            await takings.take([part("2")])
+        assert caught.value.code is code
+        assert caught.value.outcome.status == "blocked"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE heads SET seq = 1 WHERE kind = 'limit'",
+        "UPDATE events SET data = CAST(replace(CAST(data AS TEXT), '\"10\"', '\"0\"') AS BLOB) WHERE seq = 1",
+    ],
+)
+async def test_a_record_that_does_not_chain_counts_for_nothing(storage: SqliteStorage, statement: str) -> None:
+    async with storage.open(SystemClock()) as journal:
+        assert await Takings(journal).take([part("a", SUM, "10")])
+        assert await Takings(journal).take([part("b", SUM, "0", bound=False)])
+    forge(storage, statement)
+    async with storage.open(SystemClock()) as journal:
+        with pytest.raises(LimitUnprovenError) as caught:
+            await Takings(journal).totals([KEY], "")
+        assert caught.value.code is Code.CHAIN_BROKEN
+
+
+async def test_tasks_that_read_at_the_same_moment_prove_the_same(storage: SqliteStorage) -> None:
+    async with storage.open(SystemClock()) as one, storage.open(SystemClock()) as other:
+        theirs, ours = Takings(one), Takings(other)
+        for number in range(5):
+            assert await theirs.take([part(str(number), Limit(per="day", calls=9))])
+            found = await asyncio.gather(*(ours.totals([KEY], "") for _ in range(4)))
+            assert found == [{KEY: (number + 1, Decimal(0))}] * 4
+
+
+def forge(storage: SqliteStorage, statements: str) -> None:
+    """Write into the file with Remit's SQLite: another one in this process breaks its locks."""
+    with closing(apsw.Connection(str(storage.path))) as db:
+        db.set_busy_timeout(10_000)
+        db.execute(statements)

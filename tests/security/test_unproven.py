@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit import Remit, Run, recipe
+from remit import CallError, Remit, Run, recipe
 from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.journal.keys import make
@@ -16,7 +16,7 @@ from remit.journal.kinds import CancelRequested, McpToolsPinned, Payload, Reques
 from remit.service.requests import Answered, Requests
 from remit.tools.pins import Pins, hash_of
 from tests.opened import OpenRemit, until, until_waiting
-from tests.security.test_chained import asked, buy, forge, look, pay
+from tests.security.test_chained import PAID, asked, buy, forge, look, pay
 from tests.security.test_seals import FileThief
 
 TOOLS: dict[str, dict[str, Any]] = {"read": {"name": "read", "description": "Reads.", "inputSchema": {}}}
@@ -153,3 +153,22 @@ async def test_an_event_behind_an_inbox_s_head_is_no_message(remit_in: OpenRemit
         assert await remit.run(look()) == "looked"
         await until_waiting(remit, job.id)
         assert (await remit.service.streams.verify()).problems
+
+
+async def test_a_limit_whose_record_lost_its_head_refuses_the_next_call(remit_in: OpenRemit, tmp_path: Path) -> None:
+    @recipe("spend")
+    async def spend(run: Run) -> str:
+        for _ in range(2):
+            await run.call("desk.pay", {"to": "ann"})
+        forge(tmp_path, "DELETE FROM heads WHERE kind = 'limit'")
+        try:
+            await run.call("desk.pay", {"to": "ann"})
+        except CallError as error:
+            return f"{error.outcome.status} {error.code.name}"
+        return "paid"
+
+    PAID.clear()
+    rules = [{"effect": "allow", "tools": ["desk.pay"], "limit": {"per": "day", "calls": 3}}]
+    async with remit_in(tools=[pay], recipes=[spend], flags={"policy.rules": rules}) as remit:
+        assert await remit.run(spend()) == "blocked HEAD_MISSING"
+    assert PAID == ["ann"] * 2

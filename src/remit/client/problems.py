@@ -36,6 +36,7 @@ _BY_CODE: Final[dict[Code, type[RemitError]]] = {
     Code.DECIDER_NOT_ALLOWED: UsageError,
     Code.FOLDER_NOT_TRUSTED: SettingsError,
     Code.HEAD_FORGED: ChainBrokenError,
+    Code.HEAD_MISSING: ChainBrokenError,
     Code.HEAD_UNSEALED: ChainBrokenError,
     Code.IDEMPOTENCY_MISMATCH: StateError,
     Code.INVALID_TOOL_STEP: ResolveError,

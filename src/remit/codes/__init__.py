@@ -139,6 +139,7 @@ class Code(Enum):
     STREAM_NOT_FOUND = Row(ERROR, 404, False, "The journal holds no such stream.")
     CHAIN_BROKEN = Row(ERROR, 409, False, "A recorded event does not match its hash.")
     HEAD_UNSEALED = Row(ERROR, 409, False, "A stream's head has no seal, or a seal under a key that is not here.")
+    HEAD_MISSING = Row(ERROR, 409, False, "A stream that was read before lost its head, or its newest events.")
     HEAD_FORGED = Row(ERROR, 409, False, "A stream's head was written by someone without the journal's key.")
     PAYLOAD_ERASED = Row(ERROR, 410, False, "The value was erased, with everything about its subject.")
     ERASURE_INCOMPLETE = Row(NOTE, 200, False, "Values that an older Remit recorded in events could not be erased.")

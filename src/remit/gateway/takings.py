@@ -4,7 +4,7 @@ A call takes its part durably just before it is announced, under its idempotency
 two workers that want the last one: only one append fits it. It is not the transaction of the announcement itself, since
 an announcement that met another writer would silence its own job's stream. A crash in between costs nothing: the call
 that is made again finds that it has taken its part; one that is never made again leaves one too many counted, not one
-too few.
+too few. What cannot be proven (rule 14) allows nothing: a stream that was changed, or that is shorter than it was.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from remit.canonical import sha256
-from remit.errors import AppendConflictError
+from remit.codes import Code
+from remit.errors import AppendConflictError, ChainBrokenError
+from remit.gateway.outcome import Outcome, refused
 from remit.journal.kinds import LimitTaken, decode
+from remit.journal.proven import Proven
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -29,6 +33,15 @@ KIND: Final = "limit"
 _ATTEMPTS: Final = 1_000
 _MOST: Final = 1_000
 """Counts that are kept in memory."""
+
+
+class LimitUnprovenError(ChainBrokenError):
+    """What was taken of a limit cannot be proven, so what is left of it is unknown."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """The refusal of a call under that limit."""
+        return replace(refused(self.code, self.message, self.remedy), status="blocked")
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,10 +55,13 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Count:
-    """What a stream says, as far as it was read."""
+    """What a stream says, as far as it was read and proven."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: Proven) -> None:
+        self.events = events
         self.seq = 0
+        self.least = 0
+        """Events that the stream has at least, since this process appended them."""
         self.total = Decimal(0)
         self.by_intent: dict[str, Decimal] = {}
 
@@ -70,11 +86,17 @@ class Takings:
         self._turn = asyncio.Lock()
 
     async def totals(self, keys: Iterable[str], intent: str) -> Mapping[str, tuple[int, Decimal]]:
-        """Calls and their sum for each key, without the call of this intent, which may have been counted already."""
+        """Calls and their sum for each key, without the call of this intent, which may have been counted already.
+
+        Raises LimitUnprovenError.
+        """
         return {key: (await self._read(key)).without(intent) for key in keys}
 
     async def take(self, parts: Sequence[Part]) -> bool:
-        """Take all parts of a call, or none; False if there is no room any more. Durable when this returns."""
+        """Take all parts of a call, or none; False if there is no room any more. Durable when this returns.
+
+        Raises LimitUnprovenError.
+        """
         async with self._turn:  # within this process; against others the head decides
             for _ in range(_ATTEMPTS):
                 counts = [await self._read(part.key) for part in parts]
@@ -95,13 +117,18 @@ class Takings:
         for part, count in wanted:
             stream = _stream(part.key)
             head = await self._journal.head(stream)
-            if (head.seq if head else 0) != count.seq:
+            known = head.seq if head else 0
+            if known < max(count.seq, count.least):
+                raise _shorter(part, max(count.seq, count.least), known)
+            if known > count.seq:
                 return False
             drafts.append(self._journal.writer(stream, KIND, head).draft(part.taken))
         try:
             await self._journal.commit(*drafts, synced=True)
         except AppendConflictError:
             return False
+        for _, count in wanted:
+            count.least = count.seq + 1
         return True
 
     async def _read(self, key: str) -> _Count:
@@ -109,16 +136,25 @@ class Takings:
         if count is None:
             if len(self._counts) >= _MOST:
                 self._counts.clear()  # what is asked for again is read again
-            count = self._counts[key] = _Count()
-        while page := await self._journal.page(_stream(key), count.seq):
-            for event in page:
-                if event.seq <= count.seq:
-                    continue  # another task was faster
-                count.seq = event.seq
-                payload = decode(event.kind, event.data)
-                if isinstance(payload, LimitTaken):
-                    count.add(payload)
+            count = self._counts[key] = _Count(Proven(self._journal, _stream(key)))
+        try:
+            events = await count.events.more()
+        except ChainBrokenError as error:
+            raise LimitUnprovenError(error.message, code=error.code, remedy=error.remedy) from error
+        for event in events:
+            if event.seq <= count.seq:
+                continue  # another task was faster
+            count.seq = event.seq
+            payload = decode(event.kind, event.data)
+            if isinstance(payload, LimitTaken):
+                count.add(payload)
         return count
+
+
+def _shorter(part: Part, before: int, now: int) -> LimitUnprovenError:
+    limit = f"the limit of {part.taken.rule_id} ({part.limit})"
+    why = f"what was taken of {limit} was removed: of {before} events {now} are left"
+    return LimitUnprovenError(why, code=Code.HEAD_MISSING, remedy="Look with `remit verify`, and restore a backup.")
 
 
 def _fits(part: Part, count: _Count) -> bool:

@@ -31,15 +31,17 @@ class Proven:
 
         Raises ChainBrokenError (CHAIN_BROKEN, HEAD_UNSEALED or HEAD_FORGED); what was read before stays proven.
         """
-        events = await self._journal.read(self.stream, self.seq)
+        seq, chained = self.seq, self._hash  # another task may read on meanwhile
+        events = await self._journal.read(self.stream, seq)
         if not events:
             return []
         head = await self._journal.head(self.stream)
-        if head is None or head.seq <= self.seq:
+        if head is None or head.seq <= seq:
             return []
         if head.seq > events[-1].seq:  # more came between the two reads
-            events = await self._journal.read(self.stream, self.seq)
+            events = await self._journal.read(self.stream, seq)
         events = [event for event in events if event.seq <= head.seq]
-        prove(head, events, self._journal.seals, (self.seq, self._hash))
-        self.seq, self._hash = head.seq, head.hash
+        prove(head, events, self._journal.seals, (seq, chained))
+        if head.seq > self.seq:
+            self.seq, self._hash = head.seq, head.hash
         return events

@@ -9,6 +9,7 @@ from remit.codes import Code
 from remit.gateway.call import Call, Proceed
 from remit.gateway.facts import FactFinder
 from remit.gateway.outcome import Outcome, refused
+from remit.gateway.takings import LimitUnprovenError
 from remit.policy.decision import Caller, Query
 from remit.policy.levels import exposed
 from remit.policy.rules import NO_NEEDS
@@ -36,7 +37,10 @@ class Authorize:
         self._facts = FactFinder(services.journal, services.takings)
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        """Refuse with POLICY_DENIED or SANDBOX_REQUIRED, or set `query`, `decision` and `parts`."""
+        """Refuse with POLICY_DENIED or SANDBOX_REQUIRED, or set `query`, `decision` and `parts`.
+
+        What is wrong with the record of a limit refuses as well, with its own code.
+        """
         call.decide_again = partial(self._again, call, proceed)
         outcome = await self._decided(call, proceed)
         for _ in range(_TRIES):
@@ -70,7 +74,10 @@ class Authorize:
             now=self._clock.now(),
         )
         if call.policy.needs_facts and (needs := call.policy.needs(tool.meta, tool.key)) is not NO_NEEDS:
-            query = call.query = await self._facts.of(call, query, needs)
+            try:
+                query = call.query = await self._facts.of(call, query, needs)
+            except LimitUnprovenError as error:
+                return error.outcome
         decision = call.policy.decide(query)
         if decision.effect == "ask":
             decision = call.policy.decide(query, remembered=await self._remembered.active(tool.meta.name))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from remit.gateway.announcing import decide_again
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome
+from remit.gateway.takings import LimitUnprovenError
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -21,11 +22,18 @@ class TakeLimits:
         self._confirmations = services.confirmations
 
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
-        """Take, or set `outrun`: then policy decides again, since the limit is reached now."""
+        """Take, or set `outrun`: then policy decides again, since the limit is reached now.
+
+        Refuse with the code of what is wrong if what was taken before cannot be proven.
+        """
         return self._take(call, proceed) if call.parts else proceed(call)
 
     async def _take(self, call: Call, proceed: Proceed) -> Outcome:
-        if await self._takings.take(call.parts):
+        try:
+            taken = await self._takings.take(call.parts)
+        except LimitUnprovenError as error:
+            return error.outcome
+        if taken:
             return await proceed(call)
         limits = ", ".join(f"{part.taken.rule_id} ({part.limit})" for part in call.parts)
         return decide_again(call, self._confirmations, f"other calls used up the limit: {limits}")
