@@ -9,11 +9,12 @@ import pytest
 
 from remit.canonical import sha256
 from remit.codes import Code
-from remit.errors import ProviderError
+from remit.errors import ProviderError, RunError
 from remit.gateway.outcome import Outcome, refused
 from remit.jobs.results import CallError
 from remit.jobs.run import Run
 from remit.providers.folder import FolderSearchProvider
+from remit.recipes.report_files import ReportProvider
 from remit.recipes.research_report import research_report
 from remit.testing.providers import call_context
 
@@ -31,7 +32,9 @@ class ScriptedRun:
         self.failing: set[str] = set()
         self.branches = 0
 
-    async def attempt(self, tool: str, args: dict[str, Any]) -> Outcome:
+    async def attempt(self, tool: str, args: dict[str, Any], **_more: Any) -> Outcome:
+        if tool == "report.write":
+            return Outcome(status="ok", value=(await ReportProvider().invoke(tool, args, call_context())).value)
         self.calls.append((tool, args))
         if args.get("path") in self.failing:
             return refused(Code.FILE_CHANGED, "changed")
@@ -101,7 +104,7 @@ async def test_passages_are_read_in_branches_of_their_own(run: ScriptedRun, fold
 async def test_where_a_file_cannot_be_read_the_next_result_is_taken(
     run: ScriptedRun, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("remit.recipes.research_report._READS_PER_SOURCE", 1)
+    monkeypatch.setattr("remit.recipes.research_report._PASSAGES_PER_SOURCE", 1)
     first = (await report(run, folder, max_sources=1))["sources"][0]["path"]
     run.failing.add(first)
     [source] = (await report(run, folder, max_sources=1))["sources"]
@@ -112,7 +115,7 @@ async def test_results_are_tried_until_there_is_enough(
     run: ScriptedRun, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "white.md").write_text("# The white task\n\nA white task is cancelled by its white owner.\n")
-    monkeypatch.setattr("remit.recipes.research_report._READS_PER_SOURCE", 1)
+    monkeypatch.setattr("remit.recipes.research_report._PASSAGES_PER_SOURCE", 1)
     await report(run, folder, max_sources=2)
     first, second = (args["path"] for tool, args in run.calls if tool == "folder.read")
     run.failing |= {first}
@@ -163,5 +166,10 @@ async def test_one_file_does_not_crowd_out_the_others(run: ScriptedRun, folder: 
 
 
 def test_the_recipe_takes_its_arguments_by_name() -> None:
-    bound = research_report.bind({"query": "x", "folder": ".", "max_sources": "3"}, strict=False)
-    assert bound.input == {"query": "x", "folder": ".", "max_sources": 3}
+    bound = research_report.bind({"query": "x", "folder": ".", "max_sources": "3", "web": "true"}, strict=False)
+    assert bound.input == {"query": "x", "folder": ".", "max_sources": 3, "web": True, "model": ""}
+
+
+async def test_without_a_place_to_look_in_it_says_what_to_name(run: ScriptedRun) -> None:
+    with pytest.raises(RunError, match="nothing to look in"):
+        await research_report.function(cast("Run", run), QUERY)

@@ -1,7 +1,7 @@
 """Choosing the sentences that answer a question. Pure and deterministic.
 
 BM25 (Robertson and Zaragoza 2009) over the sentences that were read, with what stands around a sentence counting as
-well, and with a prior from the rank of its passage in the search.
+well, and with a prior from the rank of its passage or page in the search.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
 
 from remit.files.outline import outline
 from remit.files.text import is_prose
@@ -36,16 +37,29 @@ _WEAKEST: Final = 0.4
 """Of the best sentence's score."""
 
 
+Kind = Literal["file", "page", "document"]
+"""What a source is: a text file in a folder, a page of the web, or a document that was named."""
+
+
 class Piece(NamedTuple):
-    """A passage that was read, in the order of the search."""
+    """A passage that was read."""
 
     path: str
+    """The file below its folder, the page's URL, or the document's path."""
     title: str
     heading: str
     start: int
-    """Where `text` begins in the file's text."""
+    """Where `text` begins in the source's text."""
     text: str
     sha256: str
+    rank: int = 0
+    """Its place in the order of the search, from 0 on: of a file's passage its own, of a page that of the page."""
+    kind: Kind = "file"
+
+    @property
+    def form(self) -> str:
+        """A file name that says how the text is written: pages and documents are Markdown."""
+        return self.path if self.kind == "file" else "page.md"
 
 
 class Claim(NamedTuple):
@@ -60,6 +74,10 @@ class Claim(NamedTuple):
     plain: str
     heading: str
     """The section or definition it stands in; may be empty."""
+    prose: str = ""
+    """What a model says that it shows; empty: it speaks for itself."""
+    section: str = ""
+    """The part of the report that the model puts it in."""
 
 
 class _Candidate(NamedTuple):
@@ -77,25 +95,28 @@ class _Question(NamedTuple):
     """The words of each piece's folder, path, title and heading."""
     bodies: Sequence[AbstractSet[str]]
     """The words of each piece's text."""
+    ranks: Sequence[int]
+    """The rank of each piece."""
     mean: float
     """Words of a sentence."""
 
 
 def choose(query: str, pieces: Sequence[Piece], *, max_sources: int, folder: str = "") -> list[Claim]:
-    """The best sentences, best first, from at most `max_sources` files; none where nothing is about the question.
+    """The best sentences, best first, from at most `max_sources` sources; none where nothing is about the question.
 
-    `folder` is what the folder is called that the pieces are from: a word of the question there is met by all of them.
+    `folder` is what the folder is called that files are from: a word of the question there is met by all of them.
     """
     names = compounds(query)
     asked = list(dict.fromkeys([*names, *map(stem, query_words(query))]))
     candidates = _candidates(names, pieces)
     if not asked or not candidates:
         return []
-    contexts = [_terms(names, f"{folder} {piece.path} {piece.title} {piece.heading}").keys() for piece in pieces]
+    contexts = [_terms(names, f"{_place(piece, folder)} {piece.title} {piece.heading}").keys() for piece in pieces]
     question = _Question(
         weights=_weights(asked, candidates, contexts),
         contexts=contexts,
         bodies=[_terms(names, piece.text).keys() for piece in pieces],
+        ranks=[piece.rank for piece in pieces],
         mean=sum(candidate.length for candidate in candidates) / len(candidates),
     )
     answering = [_answering(question, piece) for piece in range(len(pieces))]
@@ -108,6 +129,35 @@ def choose(query: str, pieces: Sequence[Piece], *, max_sources: int, folder: str
     return [_claim(candidate, pieces[candidate.piece]) for candidate in _varied(scored, pieces, max_sources)]
 
 
+def best(query: str, pieces: Sequence[Piece], wanted: int) -> list[Piece]:
+    """The passages that answer best, best first, at most `_PER_FILE` of each source; for pages that were read whole."""
+    names = compounds(query)
+    asked = list(dict.fromkeys([*names, *map(stem, query_words(query))]))
+    counts = [_terms(names, f"{piece.title} {piece.heading} {piece.text}") for piece in pieces]
+    mean = sum(each.total() for each in counts) / max(1, len(counts))
+    weights: dict[str, float] = {}
+    for term in asked:
+        having = sum(term in each for each in counts)
+        weights[term] = math.log(1 + (len(counts) - having + 0.5) / (having + 0.5))
+    scored: list[tuple[float, Piece]] = []
+    for piece, each in zip(pieces, counts, strict=True):
+        length = _K1 * (1 - _B + _B * each.total() / mean)
+        score = sum(weights[term] * each[term] * (_K1 + 1) / (each[term] + length) for term in asked if term in each)
+        scored.append((score / (1 + _RANK_FADE * piece.rank), piece))
+    scored.sort(key=lambda each: -each[0])
+    per_source: Counter[str] = Counter()
+    kept: list[Piece] = []
+    for score, piece in scored:
+        if score > 0 and per_source[piece.path] < _PER_FILE and len(kept) < wanted:
+            per_source[piece.path] += 1
+            kept.append(piece)
+    return kept
+
+
+def _place(piece: Piece, folder: str) -> str:
+    return f"{folder} {piece.path}" if piece.kind == "file" else piece.path
+
+
 def verified(claims: Sequence[Claim]) -> list[Claim]:
     """The claims that stand, character for character, where they say they do."""
     return [claim for claim in claims if claim.text and _quoted(claim) == claim.text]
@@ -118,9 +168,12 @@ def _quoted(claim: Claim) -> str:
     return claim.piece.text[max(0, claim.start - offset) : max(0, claim.end - offset)]
 
 
+_stem: Final = lru_cache(50_000)(stem)
+
+
 def _terms(names: Sequence[str], text: str) -> Counter[str]:
     """The stems in a text, and those of `names` that stand in it whole."""
-    counts = Counter(map(stem, words(text)))
+    counts = Counter(map(_stem, words(text)))
     lower = text.lower() if names else ""
     counts.update({name: lower.count(name) for name in names if name in lower})
     return counts
@@ -129,7 +182,7 @@ def _terms(names: Sequence[str], text: str) -> Counter[str]:
 def _candidates(names: Sequence[str], pieces: Sequence[Piece]) -> list[_Candidate]:
     found: list[_Candidate] = []
     for index, piece in enumerate(pieces):
-        for sentence in sentences(piece.text, prose=is_prose(piece.path)):
+        for sentence in sentences(piece.text, prose=is_prose(piece.form)):
             counts = _terms(names, sentence.plain)
             found.append(_Candidate(sentence, index, counts, counts.total()))
     return found
@@ -177,12 +230,12 @@ def _score(question: _Question, candidate: _Candidate) -> float:
         score *= _OPENING
     if sentence.plain.endswith((":", "\uff1a")):
         score *= _LEADING_ON
-    return score * (0.1 + 0.9 * sentence.prose) / (1 + _RANK_FADE * candidate.piece)
+    return score * (0.1 + 0.9 * sentence.prose) / (1 + _RANK_FADE * question.ranks[candidate.piece])
 
 
 def _claim(candidate: _Candidate, piece: Piece) -> Claim:
     sentence = candidate.sentence
-    within = [mark for mark in outline(piece.path, piece.text) if 0 < mark.at <= sentence.start]
+    within = [mark for mark in outline(piece.form, piece.text) if 0 < mark.at <= sentence.start]
     heading = within[-1].name if within else piece.heading
     return Claim(
         piece, piece.start + sentence.start, piece.start + sentence.end, sentence.text, sentence.plain, heading

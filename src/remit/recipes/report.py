@@ -1,139 +1,265 @@
 """Writing a report from verified quotations. Pure.
 
-Nothing in it is anyone's own prose: what is claimed is quoted, what is quoted is cited. Quotations come from files
-that are not vetted, so whatever Markdown acts on is escaped in them: a quoted page can neither link, embed nor format.
+What is claimed is quoted, what is quoted is cited. Without a model nothing in it is anyone's own prose; with one, each
+sentence of the model carries the words of a source. Quotations come from files and pages that are not vetted, so
+whatever Markdown acts on is escaped in them: a quoted page can neither link, embed nor format.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 
-from remit.recipes.evidence import Claim
+from remit.recipes.evidence import Claim, Kind
 
 _CODE_SPAN: Final = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\\\[\]<>!]+)(?<!`)\1(?!`)")
 _ACTIVE: Final = re.compile(r"[`*\[<]|~(?=~)|(?<![^\W_])_+|_+(?![^\W_])|&(?=#?\w)|\\(?=[!-/:-@\[-`{-~]|\Z)")
 _UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202f\u2060-\u2069\ufeff]")
+_LINK: Final = re.compile(r"https?://[^\s<>\"\\]+")
+_AROUND: Final = 280
+"""Characters of a passage that are shown before and after a quotation."""
+_KINDS: Final[tuple[Kind, ...]] = ("file", "page", "document")
 
 
 class Searched(msgspec.Struct, frozen=True, kw_only=True):
     """What was searched."""
 
-    files: int
-    passages: int
+    folder: str = ""
+    files: int = 0
+    passages: int = 0
+    queries: list[str] = []
+    """What the web was searched for."""
+    results: int = 0
+    """Addresses that searches of the web gave."""
+    pages: int = 0
+    """Those of them that were read."""
+    documents: int = 0
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """A source that was found and not used."""
+
+    path: str
+    why: str
+    """A cause, such as `timeout_read`; or `consent`, `duplicate` or `no_text`."""
 
 
 class Citation(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim of the report: a verbatim quotation and its place."""
+    """A verbatim quotation and its place."""
 
     n: int
     text: str
+    """Verbatim."""
+    plain: str
+    """The same on one line, without the marks that comment lines begin with."""
     source: int
     """The number of its source."""
+    source_index: int
+    """Its place in `sources`, from 0 on."""
     start: int
     end: int
     sha256: str
+    claim: str = ""
+    """The sentence of a model that it shows; empty: it speaks for itself."""
+    section: str = ""
+    """The heading that the sentence stands under; of a quotation alone the part of its source."""
+    before: str = ""
+    """What its source says before and after it."""
+    after: str = ""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that is quoted."""
+    """A file, page or document that is quoted."""
 
     n: int
+    kind: Kind
     path: str
+    """The file below its folder, the page's URL, or the document's path."""
     sha256: str
+    """Of a file's bytes; of the text of a page or document, which its positions count in."""
     title: str
+    truncated: bool = False
+    """Whether its end was too far away to be read."""
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer made of quotations."""
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a report says beside its quotations."""
 
     query: str
-    report: str
-    """The report as Markdown."""
+    searched: Searched
+    unread: list[Unread] = []
+    model: str = ""
+    """The model that wrote its sentences; empty: it is made of quotations alone."""
+    dropped: int = 0
+    """Sentences of the model that no source holds."""
+    note: str = ""
+
+
+class Report(Facts, frozen=True, kw_only=True):
+    """An answer of which every part is quoted."""
+
     evidence: list[Citation]
-    """What the report quotes, each with its span and the number of its source (contract: tools, "Web")."""
-    claims: list[Citation]
-    """The same under its old name, which goes with the next release."""
+    """What the report quotes, each with its span and its source (contract: tools, "Web")."""
     sources: list[Source]
     evidence_count: int
-    searched: Searched
+    report: str = ""
+    """The report as Markdown."""
 
 
-def compose(query: str, folder: str, claims: Sequence[Claim], searched: Searched) -> dict[str, Any]:
-    """The report on verified claims, which come best first; JSON."""
-    groups = _by_source(claims)
+def compose(facts: Facts, claims: Sequence[Claim], cut: frozenset[str] = frozenset()) -> Report:
+    """The report on verified claims, which come best first, or in the order in which a model wrote them.
+
+    `cut` are the sources whose end is missing.
+    """
+    if not any(claim.prose for claim in claims):
+        claims = [claim for group in _by_source(claims).values() for claim in group]
+    paths = list(dict.fromkeys(claim.piece.path for claim in claims))
+    pieces = {claim.piece.path: claim.piece for claim in reversed(claims)}
     sources = [
-        Source(n=n, path=path, sha256=group[0].piece.sha256, title=group[0].piece.title)
-        for n, (path, group) in enumerate(groups.items(), 1)
-    ]
-    citations: list[Citation] = []
-    for source, group in zip(sources, groups.values(), strict=True):
-        citations += [
-            Citation(n=n, text=claim.text, source=source.n, start=claim.start, end=claim.end, sha256=source.sha256)
-            for n, claim in enumerate(group, len(citations) + 1)
-        ]
-    text = "\n".join(_lines(query, folder, list(groups.values()), sources, searched))
-    report = Report(
-        query=query,
-        report=text,
-        evidence=citations,
-        claims=citations,
-        sources=sources,
-        evidence_count=len(citations),
-        searched=searched,
-    )
-    built: dict[str, Any] = msgspec.to_builtins(report)
-    return built
+        Source(
+            n=n, kind=(piece := pieces[path]).kind, path=path, sha256=piece.sha256, title=piece.title,
+            truncated=path in cut,
+        )
+        for n, path in enumerate(paths, 1)
+    ]  # fmt: skip
+    citations = [_citation(n, claim, paths.index(claim.piece.path)) for n, claim in enumerate(claims, 1)]
+    bare = Report(**msgspec.structs.asdict(facts), evidence=citations, sources=sources, evidence_count=len(citations))
+    return msgspec.structs.replace(bare, report="\n".join(_lines(bare)))
 
 
 def _by_source(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
-    """The claims by file, the file with the best claim first, each file's in the order of its text."""
+    """The claims by source, the one with the best claim first, each one's in the order of its text."""
     groups: dict[str, list[Claim]] = {}
     for claim in claims:
         groups.setdefault(claim.piece.path, []).append(claim)
     return {path: sorted(group, key=lambda claim: claim.start) for path, group in groups.items()}
 
 
-def _lines(
-    query: str, folder: str, groups: Sequence[Sequence[Claim]], sources: Sequence[Source], searched: Searched
-) -> list[str]:
-    lines = [f"# {plain(query)}", ""]
-    where = f"{_many(searched.files, 'file')} ({_many(searched.passages, 'passage')}) in {name(folder)}"
-    if not groups:
-        return [*lines, f"No evidence: nothing in {where} answers this question.", ""]
-    count = _many(sum(map(len, groups)), "quotation")
-    lines += [f"{count} from {_many(len(groups), 'file')}, out of {where}. Every one is verbatim.", ""]
-    number = 1
-    for source, group in zip(sources, groups, strict=True):
-        lines += _section(source, group, number)
-        number += len(group)
-    return lines + _source_list(groups, sources)
+def _citation(n: int, claim: Claim, index: int) -> Citation:
+    text, start, end = claim.piece.text, claim.start - claim.piece.start, claim.end - claim.piece.start
+    return Citation(
+        n=n,
+        text=claim.text,
+        plain=claim.plain,
+        source=index + 1,
+        source_index=index,
+        start=claim.start,
+        end=claim.end,
+        sha256=claim.piece.sha256,
+        claim=claim.prose,
+        section=claim.section or ("" if claim.heading == claim.piece.title else claim.heading),
+        before=_tail(text[:start]),
+        after=_head(text[end:]),
+    )
 
 
-def _section(source: Source, group: Sequence[Claim], number: int) -> list[str]:
-    lines = [f"## {name(source.path)}", ""]
-    heading = ""
-    for n, claim in enumerate(group, number):
-        if claim.heading not in {"", heading}:
-            heading = claim.heading
-            lines += [f"In {name(heading)}:", ""]
-        lines += [f"> “{plain(claim.plain)}” [{n}]", ""]
+def _tail(text: str) -> str:
+    """The end of a text, from a word on."""
+    return text if len(text) <= _AROUND else text[-_AROUND:].partition(" ")[2]
+
+
+def _head(text: str) -> str:
+    """The beginning of a text, up to a word."""
+    return text if len(text) <= _AROUND else text[:_AROUND].rpartition(" ")[0]
+
+
+# --- Markdown
+
+
+def _lines(report: Report) -> list[str]:
+    lines = [f"# {plain(report.query)}", ""]
+    if report.note:
+        lines += [plain(report.note), ""]
+    if not report.evidence:
+        return [*lines, f"No evidence: nothing in {where(report.searched)} answers this question.", "", *_left(report)]
+    lines += [f"{summary(report)} {method(report)}", ""]
+    lines += _written(report) if report.model else _quoted(report)
+    return [*lines, *_source_list(report), *_left(report)]
+
+
+def summary(report: Report) -> str:
+    """How much is quoted, of what."""
+    counts = [_many(count, kind) for kind in _KINDS if (count := sum(source.kind == kind for source in report.sources))]
+    return f"{_many(len(report.evidence), 'quotation')} from {_joined(counts)}, out of {where(report.searched)}."
+
+
+def where(searched: Searched) -> str:
+    """What was searched, in words."""
+    said = []
+    if searched.folder or not (searched.queries or searched.documents):
+        said.append(
+            f"{_many(searched.files, 'file')} ({_many(searched.passages, 'passage')}) in {name(searched.folder)}"
+        )
+    if searched.documents:
+        said.append(_many(searched.documents, "document"))
+    if searched.queries:
+        said.append(f"{_many(searched.pages, 'page')} read of {_many(searched.results, 'result')} on the web")
+    return _joined(said)
+
+
+def method(report: Report) -> str:
+    """What a reader may rely on."""
+    if not report.model:
+        return "Every one is verbatim."
+    dropped = f" {_many(report.dropped, 'sentence')} without such words {_was(report.dropped)} left out."
+    held = f"The sentences are those of {plain(report.model)}; the words behind each one stand in its source."
+    return held + (dropped if report.dropped else "")
+
+
+def _was(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def _quoted(report: Report) -> Iterator[str]:
+    """The quotations alone, by their sources."""
+    source = heading = ""
+    for each in report.evidence:
+        own = report.sources[each.source_index]
+        if own.path != source:
+            source, heading = own.path, ""
+            yield from (f"## {plain(own.title) if own.kind == 'page' else name(own.path)}", "")
+        if each.section not in {"", heading}:
+            heading = each.section
+            yield from (f"In {name(heading)}:", "")
+        yield from (f"> “{plain(each.plain)}” [{each.n}]", "")
+
+
+def _written(report: Report) -> list[str]:
+    """The model's sentences, and below them what they rest on."""
+    lines: list[str] = []
+    section, paragraph = "", ""
+    for each in report.evidence:
+        if each.section not in {"", section}:
+            lines += [paragraph.strip(), ""] if paragraph else []
+            section, paragraph = each.section, ""
+            lines += [f"## {plain(section)}", ""]
+        paragraph += f"{plain(each.claim)} [{each.n}] "
+    lines += [paragraph.strip(), "", "## Quotations", ""]
+    for each in report.evidence:
+        lines += [f"> “{plain(each.plain)}” [{each.n}]", ""]
     return lines
 
 
-def _source_list(groups: Sequence[Sequence[Claim]], sources: Sequence[Source]) -> list[str]:
+def _source_list(report: Report) -> list[str]:
     lines = ["## Sources", ""]
-    number = 1
-    for source, group in zip(sources, groups, strict=True):
-        title = "" if source.title == source.path.rpartition("/")[2] else f": {plain(source.title)}"
-        lines += [f"{source.n}. {name(source.path)}{title}  ", f"   {source.sha256}  "]
-        places = (f"[{n}] characters {claim.start}-{claim.end}" for n, claim in enumerate(group, number))
-        lines += ["   " + ", ".join(places), ""]
-        number += len(group)
+    for source in report.sources:
+        own = [each for each in report.evidence if each.source == source.n]
+        titled = "" if source.title in {source.path, source.path.rpartition("/")[2]} else f": {plain(source.title)}"
+        shown = f"<{source.path}>" if source.kind == "page" and _LINK.fullmatch(source.path) else name(source.path)
+        cut = " (its end is missing)" if source.truncated else ""
+        places = ", ".join(f"[{each.n}] characters {each.start}-{each.end}" for each in own)
+        lines += [f"{source.n}. {shown}{titled}{cut}  ", f"   {source.sha256}  ", f"   {places}", ""]
     return lines
+
+
+def _left(report: Report) -> list[str]:
+    """What was found and could not be used."""
+    if not report.unread:
+        return []
+    return ["## Not used", "", *(f"- {name(each.path)}: {each.why}" for each in report.unread), ""]
 
 
 def plain(text: str) -> str:
@@ -161,3 +287,7 @@ def _escaped(text: str) -> str:
 
 def _many(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))

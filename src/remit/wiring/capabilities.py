@@ -81,7 +81,9 @@ FIRST_PARTY: Final = (
     ),
     Capability(
         name="research_report",
-        about="Answer a question from a folder of documents, with citations.",
+        about="Answer a question from files and pages of the web, with citations.",
+        providers="remit.recipes.report_files:open_report",
+        provider_ids=("report",),
         recipes=("remit.recipes.research_report:research_report",),
     ),
     Capability(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.files.hypertext import TooDeepError, page_text
@@ -142,11 +143,13 @@ class WebEngine:
             links = _links(page.final_url, found.links)
         else:
             title, body, method, language, links = "", text, "text", "", []
+        shown = body[:_LARGEST_TEXT].encode("utf-8", "replace").decode()
         result = ExtractResult(
             url=args.url,
             final_url=page.final_url,
             title=title,
-            text=body[:_LARGEST_TEXT],
+            text=shown,
+            sha256=sha256(shown.encode()),
             language=language,
             links=links,
             method=method,

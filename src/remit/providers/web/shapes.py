@@ -71,6 +71,7 @@ class ExtractResult(msgspec.Struct, frozen=True, kw_only=True):
     final_url: str
     title: str
     text: Annotated[str, Meta(description="Markdown, as far as the page has structure.")]
+    sha256: Annotated[str, Meta(description="Of `text` in UTF-8: quotations name it.")]
     language: Annotated[str, Meta(description="Such as `en`; empty: unknown.")]
     links: Annotated[list[str], Meta(description="Addresses that the page links to, each once.")]
     method: Annotated[str, Meta(description="What found the text: trafilatura or resiliparse; `text`: it is no HTML.")]

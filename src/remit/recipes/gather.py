@@ -1,0 +1,163 @@
+"""Where a report finds its passages: a folder's files, and pages of the web. What fails is left out, and named."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from remit.files.index.passages import cut
+from remit.recipes.evidence import Piece, best
+from remit.recipes.report import Unread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remit.gateway.outcome import Outcome
+    from remit.jobs.run import Run
+
+_HITS: Final = 60
+_READS_PER_FILE: Final = 4
+_RESULTS: Final = 10
+"""Of one search on the web."""
+_FUSION: Final = 60
+"""The constant of reciprocal rank fusion (Cormack and others, 2009)."""
+_THIN: Final = 200
+"""Characters below which a page has no text to quote."""
+_STUB: Final = "stub"
+
+
+class Gathered(NamedTuple):
+    """What was read."""
+
+    pieces: list[Piece]
+    files: int = 0
+    """Files and passages that were searched."""
+    passages: int = 0
+    results: int = 0
+    """Results of the web, and pages of it that were read."""
+    pages: int = 0
+    unread: tuple[Unread, ...] = ()
+    cut: frozenset[str] = frozenset()
+    """Pages whose end is missing."""
+    note: str = ""
+    """What a person should know, such as that nothing was searched."""
+    folder: str = ""
+    """The real path of the folder."""
+
+
+async def from_folder(run: Run, folder: str, query: str, wanted: int) -> Gathered:
+    """The best passages of a folder's files, read in parallel; where one cannot be read, the next takes its place."""
+    found = (await run.call("folder.search", {"folder": folder, "query": query, "limit": _HITS})).value
+    pieces: list[Piece] = []
+    unread: list[Unread] = []
+    rest = _spread(found["items"])
+    while rest and len(pieces) < wanted:
+        batch, rest = rest[: wanted - len(pieces)], rest[wanted - len(pieces) :]
+        run.progress("reading", len(pieces), wanted)
+        outcomes = await run.gather(*(_read(run, folder, item) for item in batch))
+        for item, outcome in zip(batch, outcomes, strict=True):
+            if outcome.ok:
+                pieces.append(_passage(item, outcome.value, len(pieces)))
+            else:
+                unread.append(Unread(item["path"], _why(outcome)))
+    return Gathered(
+        pieces, files=found["files"], passages=found["passages"], unread=tuple(unread), folder=found["folder"]
+    )
+
+
+async def from_web(run: Run, query: str, queries: Sequence[str], wanted: int) -> Gathered:
+    """The best passages of pages that searches find; where a page cannot be read, the next result takes its place.
+
+    Raises CallError if the question itself cannot be searched for.
+    """
+    run.progress("searching the web")
+    asked = [{"query": text, "max_results": _RESULTS} for text in queries]
+    lists = await run.gather(run.call("web.search", asked[0]), *(run.attempt("web.search", args) for args in asked[1:]))
+    ranked = _fused([outcome.value["items"] for outcome in lists if outcome.ok])
+    offline = [item for item in ranked if item["provider"] == _STUB]
+    rest = [item for item in ranked if item["provider"] != _STUB]
+    pages = _Pages()
+    while rest and len(pages.texts) < wanted:
+        batch, rest = rest[: wanted - len(pages.texts)], rest[wanted - len(pages.texts) :]
+        run.progress("reading pages", len(pages.texts), wanted)
+        outcomes = await run.gather(*(run.attempt("web.extract", {"url": each["url"]}, attempts=1) for each in batch))
+        for item, outcome in zip(batch, outcomes, strict=True):
+            pages.add(item, outcome)
+    return Gathered(
+        best(query, pages.pieces, 3 * wanted),
+        results=len(ranked) - len(offline),
+        pages=len(pages.texts),
+        unread=tuple(pages.unread),
+        cut=frozenset(pages.cut),
+        note=offline[0]["snippet"] if offline else "",
+    )
+
+
+class _Pages:
+    """The pages that were read, each text once."""
+
+    def __init__(self) -> None:
+        self.texts: set[str] = set()
+        self.pieces: list[Piece] = []
+        self.unread: list[Unread] = []
+        self.cut: set[str] = set()
+
+    def add(self, item: dict[str, Any], outcome: Outcome) -> None:
+        """Take a page, or note why it is of no use."""
+        page = outcome.value if outcome.ok else {}
+        if why := self._problem(page, outcome):
+            self.unread.append(Unread(item["url"], why))
+            return
+        rank, url, text = len(self.texts), page["final_url"], page["text"]
+        self.texts.add(page["sha256"])
+        title = page["title"] or item["title"]
+        self.pieces += [
+            Piece(url, title, part.heading, part.start, text[part.start : part.end], page["sha256"], rank, "page")
+            for part in cut("page.md", text)
+        ]
+        if page["truncated"]:
+            self.cut.add(url)
+
+    def _problem(self, page: dict[str, Any], outcome: Outcome) -> str:
+        if not outcome.ok:
+            return _why(outcome)
+        if page["consent"]:
+            return "consent"
+        if len(page["text"]) < _THIN:
+            return "no_text"
+        return "duplicate" if page["sha256"] in self.texts else ""
+
+
+def _fused(lists: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The results of several searches as one list, each address once, by reciprocal ranks."""
+    scores: dict[str, float] = {}
+    items: dict[str, dict[str, Any]] = {}
+    for results in lists:
+        for item in results:
+            scores[item["url"]] = scores.get(item["url"], 0.0) + 1 / (_FUSION + item["rank"])
+            items.setdefault(item["url"], item)
+    return [items[url] for url in sorted(items, key=lambda url: -scores[url])]
+
+
+def _spread(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The results in their order, so many of each file at most."""
+    seen: Counter[str] = Counter()
+    kept: list[dict[str, Any]] = []
+    for item in items:
+        seen[item["path"]] += 1
+        if seen[item["path"]] <= _READS_PER_FILE:
+            kept.append(item)
+    return kept
+
+
+async def _read(run: Run, folder: str, item: dict[str, Any]) -> Outcome:
+    span = {name: item[name] for name in ("path", "start", "end", "sha256")}
+    return await run.attempt("folder.read", {"folder": folder, **span})
+
+
+def _passage(item: dict[str, Any], read: dict[str, Any], rank: int) -> Piece:
+    return Piece(item["path"], item["title"], item["heading"], read["start"], read["text"], read["sha256"], rank)
+
+
+def _why(outcome: Outcome) -> str:
+    return outcome.cause or (outcome.code.name if outcome.code else outcome.status)

@@ -1,0 +1,142 @@
+"""Reports on a web of 200 pages on loopback, with everything that pages of real webs do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.web.town import Town
+from remit import Code, JobEndedError, Remit
+from remit.canonical import sha256
+from remit.recipes.research_report import research_report
+from tests.opened import OpenRemit
+
+pytestmark = pytest.mark.slow
+
+QUERY = "When does the swimming pool open, and what does it cost?"
+ANSWER = [
+    ("Hours", "It opens at 6:30.", "The swimming pool opens at 6:30 and closes at 21:00"),
+    ("Hours", "It opens at 7:30.", "The swimming pool opens at 7:30 and closes at 21:00"),
+    ("Prices", "A ticket costs 5 euros.", "A ticket for the swimming pool costs 4 euros"),
+    ("Prices", "A ticket costs 4 euros.", "A ticket for the swimming pool costs 4 euros"),
+]
+
+
+@pytest.fixture
+async def town() -> AsyncIterator[Town]:
+    town = Town()
+    runner = await town.start()
+    yield town
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def remit(town: Town, remit_in: OpenRemit) -> AsyncIterator[Remit]:
+    web = {"search": ("searxng",), "searxng_url": town.base, "pause_ms": 1}
+    flags = {f"web.{name}": value for name, value in web.items()}
+    async with remit_in(flags=flags) as remit:
+        yield remit
+
+
+async def stored(remit: Remit, job: str) -> dict[str, str]:
+    """The texts that the record holds, by their digests."""
+    view = await remit.service.jobs.view(job)
+    texts: dict[str, str] = {}
+    for step in view.steps:
+        value = (await remit.service.steps.view(job, step.step)).value
+        if isinstance(value, dict) and "text" in value:
+            texts[value["sha256"]] = value["text"]
+    return texts
+
+
+def script(path: Path) -> str:
+    sentences = [
+        {"section": section, "sentence": sentence, "source": source, "quotation": quotation}
+        for section, sentence, quotation in ANSWER
+        for source in (1, 2, 3, 4, 5)
+    ]
+    answers: list[Any] = [{"queries": ["swimming pool prices"]}, {"sentences": sentences}]
+    path.write_text(json.dumps([{"say": json.dumps(answer)} for answer in answers]))
+    return f"scripted:{path}"
+
+
+async def test_a_report_quotes_pages_of_the_web_and_replays(town: Town, remit: Remit) -> None:
+    job = await remit.start(research_report(QUERY, web=True, max_sources=3))
+    report = await job
+    assert 0 < len(report["sources"]) <= 3
+    quoted = " ".join(each["text"] for each in report["evidence"])
+    assert "4 euros" in quoted
+    texts = await stored(remit, job.id)
+    for each in report["evidence"]:
+        text = texts[each["sha256"]]
+        assert sha256(text.encode()) == each["sha256"] == report["sources"][each["source_index"]]["sha256"]
+        assert text[each["start"] : each["end"]] == each["text"]
+    assert not [path for path in town.requests if path.startswith(("/private", "/calendar"))]
+    assert (await remit.replay(job.id)).verdict == "same"
+    rows = await remit.service.artifacts.rows(job.id)
+    assert [row.path for row in rows] == ["report.md", "report.json", "report.html"]
+    page = await remit.service.artifacts.read(job.id, rows[2].sha256)
+    assert page.decode().count('class="claim"') == report["evidence_count"]
+
+
+async def test_sources_that_fail_are_named_and_the_next_ones_read(
+    town: Town, remit: Remit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traps = [f"/files/{n}.pdf" for n in range(2)] + [
+        "/agree/0",
+        "/check/0",
+        "/private/0",
+        "/round/0",
+        "/broken",
+        "/gone",
+    ]
+    good = ["/swimming-pool/prices", "/mirror/swimming-pool/overview", "/swimming-pool/overview", "/old/0"]
+    paths = [*traps, *good]
+    monkeypatch.setattr(town, "found", lambda _query: [town.pages[path] for path in paths])
+    report = await (await remit.start(research_report(QUERY, web=True, max_sources=2)))
+    whys = {each["path"].removeprefix(town.base): each["why"] for each in report["unread"]}
+    assert whys == {
+        "/files/0.pdf": "unsupported_content_type",
+        "/files/1.pdf": "unsupported_content_type",
+        "/agree/0": "consent",
+        "/check/0": "captcha_required",
+        "/private/0": "WebBlocked",
+        "/round/0": "NetworkError",
+        "/broken": "BadGateway",
+        "/gone": "BadGateway",
+    }
+    assert {each["path"].removeprefix(town.base) for each in report["sources"]} <= set(good)
+
+
+async def test_a_model_writes_and_what_no_source_says_is_dropped(town: Town, remit: Remit, tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text(
+        "# The swimming pool\n\nThe swimming pool opens at noon on Sundays, it is said.\n"
+    )
+    folder, model = str(tmp_path), script(tmp_path / "model.json")
+    job = await remit.start(research_report(QUERY, folder=folder, web=True, max_sources=5, model=model))
+    report = await job
+    assert {each["claim"] for each in report["evidence"]} <= {"It opens at 6:30.", "A ticket costs 4 euros."}
+    assert report["dropped"] == len(ANSWER) * 5 - report["evidence_count"] > 0
+    assert report["searched"]["queries"] == [QUERY, "swimming pool prices"]
+    assert report["searched"]["files"] > 0
+    assert (await remit.replay(job.id)).verdict == "same"
+
+
+async def test_without_a_backend_nothing_leaves_the_machine_and_it_says_so(remit_in: OpenRemit) -> None:
+    async with remit_in() as remit:
+        report = await (await remit.start(research_report(QUERY, web=True)))
+    assert report["evidence"] == []
+    assert "WEB_SEARCH_BACKEND" in report["note"]
+
+
+async def test_a_search_that_fails_fails_the_report(remit_in: OpenRemit) -> None:
+    flags = {"web.search": ("searxng",), "web.searxng_url": "http://127.0.0.1:1"}
+    async with remit_in(flags=flags) as remit:
+        job = await remit.start(research_report(QUERY, web=True))
+        with pytest.raises(JobEndedError) as caught:
+            await job
+    assert caught.value.code is Code.TOOL_EXEC_FAILED
