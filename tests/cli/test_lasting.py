@@ -10,6 +10,7 @@ from remit import Run, recipe
 from remit.cli import lasting
 from remit.codes import Code
 from remit.errors import JournalError, StateError
+from remit.testing.clock import ManualClock
 from remit.tickets.runner import Runner
 from tests.opened import OpenRemit, local_engine
 
@@ -43,21 +44,23 @@ async def test_the_work_on_tickets_begins_anew_and_health_says_why_it_ended(
 ) -> None:
     monkeypatch.setattr(lasting, "AGAIN_S", 0.01)
     stop, ends = asyncio.Event(), [StateError("not this one", code=Code.HEAD_FORGED), ValueError("a defect")]
-    shown: list[tuple[bool, str]] = []
+    clock = ManualClock()
 
     async def run(_runner: Runner, _stop: asyncio.Event, *, once: bool) -> None:
-        snapshot = await remit.service.health.ready()
-        shown.append((snapshot.degraded, snapshot.optional["worker.tickets"].detail))
         if ends:
             raise ends.pop(0)
-        await asyncio.wait_for(stop.wait(), None)
+        await stop.wait()
 
     monkeypatch.setattr(Runner, "run", run)
-    async with remit_in() as remit:
+    async with remit_in(clock=clock) as remit:
         keeping = asyncio.create_task(lasting.keep_tickets(remit, stop))
-        while (await remit.service.health.ready()).degraded or len(shown) < 3:
-            pass  # the keeper's next turn
-        assert shown == [(False, ""), (True, "HEAD_FORGED: not this one"), (True, "a defect")]
+        for why in ("HEAD_FORGED: not this one", "a defect"):
+            while (snapshot := await remit.service.health.ready()).optional["worker.tickets"].detail != why:
+                pass  # the keeper's next turn
+            assert snapshot.degraded
+            clock.advance(lasting.AGAIN_S)
+        while (await remit.service.health.ready()).degraded:
+            pass  # the same
         stop.set()
         await keeping
 
@@ -65,7 +68,7 @@ async def test_the_work_on_tickets_begins_anew_and_health_says_why_it_ended(
 async def test_health_says_that_the_worker_was_stopped_by_the_journal(
     remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with remit_in() as remit:
+    async with remit_in(clock=ManualClock()) as remit:
         keeping = asyncio.create_task(lasting.keep_engine(remit))
         local_engine(remit).holding.fail(JournalError("the journal is away", code=Code.JOURNAL_IO))
         while not (snapshot := await remit.service.health.ready()).degraded:
