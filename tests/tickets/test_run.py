@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from remit.journal import kinds as k
 from remit.journal.event import Event
-from remit.tickets.run import RunHistory
+from remit.tickets.run import TicketRun
 from remit.tickets.steps import ToolStep
 
 
@@ -13,7 +13,7 @@ def events(*payloads: k.Payload) -> list[Event]:
 
 
 def test_a_step_that_a_run_did_not_get_to_is_blocked_with_run_timeout() -> None:
-    history = RunHistory(events(k.JobCancelled(by="ann", reason="enough")))
+    history = TicketRun(events(k.JobCancelled(by="ann", reason="enough")))
     report = history.report(1, ToolStep(tool_name="a"))
     assert history.over
     assert (report.status, report.code, report.side_effect) == ("blocked", "RUN_TIMEOUT", "unknown")

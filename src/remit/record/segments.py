@@ -39,7 +39,7 @@ class Timeline:
 
     def __init__(self) -> None:
         self._found: list[Segment] = []
-        self._kind: SegmentKind = "queued"
+        self.kind: SegmentKind = "queued"
         self._since: int | None = None
         self._last = 0
         self._calls: set[str] = set()
@@ -65,10 +65,10 @@ class Timeline:
 
     def segments(self, *, stopped: bool = False) -> tuple[Segment, ...]:
         """What was found, with the last stretch; nothing has worked on one that is `stopped` since its last event."""
-        if stopped and self._kind == "working" and self._since is not None and not self._ended:
+        if stopped and self.kind == "working" and self._since is not None and not self._ended:
             left = Segment(kind="interrupted", since=self._last, until=None)
             return (*self._found, *_stretch("working", self._since, self._last), left)
-        last = () if self._since is None else _stretch(self._kind, self._since, self._last if self._ended else None)
+        last = () if self._since is None else _stretch(self.kind, self._since, self._last if self._ended else None)
         return (*self._found, *last)
 
     @property
@@ -100,9 +100,9 @@ class Timeline:
         return "waiting" if self._waits and not self._calls else "working"
 
     def _turn(self, kind: SegmentKind, at: int) -> None:
-        if kind != self._kind:
-            self._found += _stretch(self._kind, self._since or 0, at)
-            self._kind, self._since = kind, at
+        if kind != self.kind:
+            self._found += _stretch(self.kind, self._since or 0, at)
+            self.kind, self._since = kind, at
 
 
 def _stretch(kind: SegmentKind, since: int, until: int | None) -> tuple[Segment, ...]:

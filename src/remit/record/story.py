@@ -48,7 +48,7 @@ class Story:
         self.size = 0
         """Bytes of their data."""
         self.stream = ""
-        self.created_at = 0
+        self.created_at = self.updated_at = 0
         self.ended_at: int | None = None
         self.session: k.SessionOpened | None = None
         self._timeline = Timeline()
@@ -63,6 +63,7 @@ class Story:
         for event in events:
             if not self.events:
                 self.stream, self.created_at = event.stream, event.at
+            self.updated_at = event.at
             self.events += 1
             self.size += len(event.data)
             payload = k.decode(event.kind, event.data)
@@ -109,6 +110,11 @@ class Story:
         live = (step for step, one in self.steps.items() if not one.taken_from and self._is_step(step, one))
         first = next(live, None)
         return (first, since, until) if first is not None and until > since else None
+
+    @property
+    def stuck(self) -> k.JobWaiting | None:
+        """Why the code at hand could not continue the job, if nothing has happened since."""
+        return self.history.stuck if self._timeline.kind == "stuck" else None
 
     @property
     def name(self) -> str:

@@ -24,7 +24,7 @@ from remit.redact import line
 from remit.service.many import at_rest
 from remit.service.options import Options
 from remit.tickets.report import RunFacts, RunReport, run_report
-from remit.tickets.run import RunHistory, key_of
+from remit.tickets.run import TicketRun
 
 if TYPE_CHECKING:
     from remit.journal.event import Event, Head
@@ -127,20 +127,20 @@ class TicketRuns:
             return run.attempt
         return newest
 
-    async def _attempts(self, run: RunRequest) -> dict[int, RunHistory]:
+    async def _attempts(self, run: RunRequest) -> dict[int, TicketRun]:
         """What is recorded of this run's attempts, without earlier ones that had other steps.
 
         Raise StateError (IDEMPOTENCY_MISMATCH) if this very attempt has other steps.
         """
         steps = [msgspec.to_builtins(step) for step in run.tool_steps]
-        found: dict[int, RunHistory] = {}
+        found: dict[int, TicketRun] = {}
         for attempt in range(run.attempt + 1):
             events = await self._journal.read(stream_of(job_of(run.ticket_id, attempt)))
             if not events:
                 continue
             given = await self._given(events[0])
             if given.get("steps") == steps:
-                found[attempt] = RunHistory(events, given.get("mode") or {})
+                found[attempt] = TicketRun(events, given.get("mode") or {})
             elif attempt == run.attempt:
                 why = f"attempt {attempt} of {line(run.ticket_id)} has other steps"
                 raise StateError(why, code=Code.IDEMPOTENCY_MISMATCH, remedy="Retry the ticket: that is a new attempt.")
@@ -175,7 +175,7 @@ class TicketRuns:
             return False
         return True
 
-    async def _report(self, run: RunRequest, found: dict[int, RunHistory], attempt: int) -> RunReport:
+    async def _report(self, run: RunRequest, found: dict[int, TicketRun], attempt: int) -> RunReport:
         job = job_of(run.ticket_id, attempt)
         steps = tuple(_newest(found, index).report(index, step) for index, step in enumerate(run.tool_steps))
         facts = RunFacts(
@@ -199,21 +199,16 @@ def job_of(ticket: str, attempt: int) -> str:
     return "job_" + encode(int.from_bytes(sha256(f"{ticket}/{attempt}".encode()).digest()[:16], "big"))
 
 
-def _newest(found: dict[int, RunHistory], index: int) -> RunHistory:
+def _newest(found: dict[int, TicketRun], index: int) -> TicketRun:
     """The attempt that did the step, or else the newest one."""
-    done = [number for number, history in found.items() if _did(history, index)]
+    done = [number for number, run in found.items() if run.did(index)]
     return found[max(done) if done else max(found)]
 
 
-def _did(history: RunHistory, index: int) -> bool:
-    record = history.steps.get(key_of(index))
-    return record is not None and record.ok
+def _kept(run: RunRequest, found: dict[int, TicketRun]) -> list[int]:
+    return [index for index in range(len(run.tool_steps)) if any(done.did(index) for done in found.values())]
 
 
-def _kept(run: RunRequest, found: dict[int, RunHistory]) -> list[int]:
-    return [index for index in range(len(run.tool_steps)) if any(_did(history, index) for history in found.values())]
-
-
-def _all_ok(run: RunRequest, found: dict[int, RunHistory]) -> bool:
+def _all_ok(run: RunRequest, found: dict[int, TicketRun]) -> bool:
     steps = [_newest(found, index).report(index, step) for index, step in enumerate(run.tool_steps)]
     return all(step.status == "ok" for step in steps)
