@@ -5,7 +5,6 @@ from typing import Any
 
 from remit.cli.live import Lines, LiveView
 from remit.cli.output import Channel
-from remit.cli.watch import Followed
 from remit.journal.event import Event
 from remit.journal.kinds import (
     ErrorInfo,
@@ -18,6 +17,7 @@ from remit.journal.kinds import (
     encode,
 )
 from remit.process.output import OutputLine
+from remit.record.job_story import JobStory
 from remit.record.views import JobRow
 
 JOB = "job_01m80d3wxwe00ba4m4adcs3210"
@@ -42,12 +42,12 @@ class Screen(Channel):
         return self._stream
 
 
-def followed(*payloads: Payload, state: str = "running", **row: Any) -> Followed:
+def followed(*payloads: Payload, state: str = "running", **row: Any) -> JobStory:
     fields = {
         "job": JOB, "name": "demo", "state": state, "title": "", "created_at": 0, "updated_at": 0, "due_at": None,
         "waiting_for": "", "code": "", "worker": "somebody", "labels": {}, **row,
     }  # fmt: skip
-    job = Followed(JobRow(**fields))
+    job = JobStory(JobRow(**fields))
     for seq, payload in enumerate((JobCreated(kind="recipe", name="demo"), *payloads), 1):
         job.story.read([Event(f"job/{JOB}", seq, payload.KIND, seq, encode(payload), b"")])
     return job
@@ -82,7 +82,7 @@ def test_lines_of_several_jobs_begin_with_their_ids() -> None:
     assert stream.getvalue() == f"{JOB} 1 time ok\n"
 
 
-def picture(*jobs: Followed, width: int = 80, height: int = 24, encoding: str = "utf-8") -> list[str]:
+def picture(*jobs: JobStory, width: int = 80, height: int = 24, encoding: str = "utf-8") -> list[str]:
     stream = Tty()
     view = LiveView(Screen(stream))
     view._console.width, view._console.height = width, height

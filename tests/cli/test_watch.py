@@ -8,8 +8,9 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.cli.live import Silent
-from remit.cli.watch import Followed, Watch, followed
+from remit.cli.watch import Watch, followed
 from remit.jobs.state import stream_of
+from remit.record.job_story import JobStory
 from remit.record.views import ConfirmationView, JobRow
 from tests.opened import OpenRemit
 
@@ -48,7 +49,7 @@ class Recorder(Silent):
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def show(self, jobs: Sequence[Followed]) -> None:
+    def show(self, jobs: Sequence[JobStory]) -> None:
         self.told.append(jobs[0].row.state)
 
     def pause(self) -> None:
@@ -57,7 +58,7 @@ class Recorder(Silent):
     def go_on(self) -> None:
         self.told.append("go on")
 
-    def parked(self, job: Followed) -> None:
+    def parked(self, job: JobStory) -> None:
         self.told.append(f"parked: {job.row.waiting_for.split()[0]}")
 
 
@@ -89,17 +90,17 @@ class Answers:
 OPEN: dict[str, Any] = {"tools": [write], "recipes": [memo, sleepy], "work": False}
 
 
-async def start(remit: Remit, bound: Any) -> Followed:
+async def start(remit: Remit, bound: Any) -> JobStory:
     job = await remit.start(bound)
     remit.runtime.engine.start(only={stream_of(job.id)})
-    return Followed(await job.row())
+    return JobStory(await job.row())
 
 
 async def test_a_job_that_waits_for_a_person_is_left_to_them(remit_in: OpenRemit) -> None:
     async with remit_in(**OPEN) as remit:
         job = await start(remit, memo())
         await Watch(remit, [job], Recorder(), None, patient=False).run()
-        assert (job.row.state, job.stuck, job.risky) == ("waiting", False, False)
+        assert (job.row.state, job.row.stuck, job.risky) == ("waiting", False, False)
         assert [wait.type for wait in job.waits] == ["human"]
 
 

@@ -13,15 +13,17 @@ from remit.cli.errors import Failure, show
 from remit.cli.text import one_line
 from remit.codes import Code
 from remit.jobs.state import UNDO_DECISION
-from remit.record.task import task_error
 from remit.record.views import TaskError
 from remit.redact import mask
 
 if TYPE_CHECKING:
     from remit.cli.context import State
     from remit.cli.opened import Opened
-    from remit.cli.watch import Followed
+    from remit.record.job_story import JobStory
     from remit.record.views import JobView, OpenWait
+
+    End = JobStory | JobView
+    """How a job was left; the view holds all of it, which is what `--json` prints."""
 
 
 _PARTED: Final = frozenset({Code.NONDETERMINISTIC.name, Code.EXECUTION_VERSION_MISMATCH.name})
@@ -36,50 +38,42 @@ _STUCK: Final = {
 """What helps a stuck job, where its record does not say."""
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """How a job was left."""
-
-    state: str
-    result: Any = None
-    error: TaskError | None = None
-
-
-async def left(remit: Opened, job: Followed, *, whole: bool) -> Left | JobView:
-    """How a job was left; `whole`: all of it, which is what `--json` prints."""
+async def end_of(remit: Opened, job: JobStory, *, whole: bool) -> End:
+    """How a job was left, with its result."""
     if whole:
         return await remit.service.jobs.view(job.job)
     if job.row.state == "completed":
-        return Left(state=job.row.state, result=await remit.service.jobs.result(job.job))
-    return Left(state=job.row.state, error=task_error(job.history, job.row))
+        job.result = await remit.service.jobs.result(job.job)
+    return job
 
 
-def status(jobs: Iterable[Followed]) -> int:
+def status(jobs: Iterable[End]) -> int:
     """The exit status for jobs: the worst of theirs."""
     worst = (exit_codes.ERROR, exit_codes.FAILED, exit_codes.WAITING, exit_codes.CANCELLED)
-    found = {exit_codes.ERROR if job.stuck else exit_codes.of_state(job.row.state) for job in jobs}
+    found = {exit_codes.ERROR if job.row.stuck else exit_codes.of_state(job.row.state) for job in jobs}
     return next((one for one in worst if one in found), exit_codes.OK)
 
 
-def present(state: State, jobs: Sequence[Followed], ends: Sequence[Left | JobView]) -> None:
+def present(state: State, jobs: Sequence[End]) -> None:
     """Print how jobs were left: results on stdout, everything else on stderr."""
     if state.as_json:
-        state.output.json(ends[0] if len(ends) == 1 else ends)
+        state.output.json(jobs[0] if len(jobs) == 1 else jobs)
         return
-    for job, end in zip(jobs, ends, strict=True):
+    for job in jobs:
         if len(jobs) > 1:
             state.output.out.line(f"{job.job}  {job.row.state}")
-        if end.state == "completed":
-            _result(state, job.job, end.result)
+        if job.row.state == "completed":
+            _result(state, job.job, job.result)
         elif job.row.state == "waiting":
             waiting(state, job)
-        elif end.error is not None:
-            failed(state, job.job, end.error)
+        elif job.error is not None:
+            failed(state, job.job, job.error)
 
 
-def waiting(state: State, job: Followed) -> None:
+def waiting(state: State, job: End) -> None:
     """Say on stderr what a job waits for, and with which commands to go on."""
     err = state.output.err
-    if job.stuck:
+    if job.row.stuck:
         _stuck(state, job)
         return
     if state.settings().journal.url == MEMORY:
@@ -95,16 +89,15 @@ def waiting(state: State, job: Followed) -> None:
     err.line(f"  {err.style('->', 'cyan')} " + (f"then: {resume}" if job.waits else resume))
 
 
-def _stuck(state: State, job: Followed) -> None:
+def _stuck(state: State, job: End) -> None:
     """Why no code here can continue a job; no signal and no answer helps it until that has changed."""
     err, code = state.output.err, job.row.code
-    error = task_error(job.history, job.row) or TaskError(code=code, message="")
+    error = job.error or TaskError(code=code, message="")
     failed(state, job.job, msgspec.structs.replace(error, remedy=error.remedy or _STUCK.get(code, "")))
     err.line(f"{job.job} is stuck: it keeps what is recorded, and goes on once this is put right")
     looks = ("replay",) if code in _PARTED else ("show", "trace")
     commands = [state.command(look, job.job) for look in looks]
-    created = job.history.created
-    file = created.module if created is not None and code == Code.UNKNOWN_RECIPE.name else ""
+    file = job.module if code == Code.UNKNOWN_RECIPE.name else ""
     commands += [
         f"then: {state.command('resume', job.job, module=file)}",
         f"or give it up: {state.command('cancel', job.job)}",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from remit.cli.output import Channel
-    from remit.cli.watch import Followed
+    from remit.record.job_story import JobStory
     from remit.record.views import StepRow
 
 _FRAME_S: Final = 0.1
@@ -51,7 +51,7 @@ Line = list[tuple[str, str]]
 class Silent:
     """Shows nothing."""
 
-    def show(self, jobs: Sequence[Followed]) -> None:
+    def show(self, jobs: Sequence[JobStory]) -> None:
         """Something may have changed."""
 
     def pause(self) -> None:
@@ -60,7 +60,7 @@ class Silent:
     def go_on(self) -> None:
         """The question is answered."""
 
-    def parked(self, job: Followed) -> None:
+    def parked(self, job: JobStory) -> None:
         """The job waits for someone, and so do we."""
 
     def progress(self, job: str, done: float | None, total: float | None, message: str) -> None:
@@ -81,7 +81,7 @@ class Lines(Silent):
         self._channel = channel
         self._told: set[tuple[str, str, str]] = set()
 
-    def show(self, jobs: Sequence[Followed]) -> None:
+    def show(self, jobs: Sequence[JobStory]) -> None:
         for job in jobs:
             for step in job.steps:
                 key = (job.job, step.step, step.state)
@@ -89,7 +89,7 @@ class Lines(Silent):
                     self._told.add(key)
                     self._tell(step, job.job if len(jobs) > 1 else "")
 
-    def parked(self, job: Followed) -> None:
+    def parked(self, job: JobStory) -> None:
         self._channel.line(f"{job.job} waits for {one_line(job.row.waiting_for)}")
         self._channel.flush()
 
@@ -110,7 +110,7 @@ class LiveView(Silent):
 
         self._clock = SystemClock()
         self._began = self._clock.monotonic()
-        self._jobs: Sequence[Followed] = ()
+        self._jobs: Sequence[JobStory] = ()
         self._steps: dict[str, tuple[StepRow, ...]] = {}
         self._since: dict[tuple[str, str], float] = {}
         self._messages: dict[str, str] = {}
@@ -141,7 +141,7 @@ class LiveView(Silent):
                 self._refresh()
             self._erase(keep=True)
 
-    def show(self, jobs: Sequence[Followed]) -> None:
+    def show(self, jobs: Sequence[JobStory]) -> None:
         self._jobs = jobs
         self._steps = {job.job: job.steps for job in jobs}
 
@@ -206,7 +206,7 @@ class LiveView(Silent):
         self._passed = 0
         return Text("\n".join(lines))
 
-    def _header(self, job: Followed, *, many: bool) -> Line:
+    def _header(self, job: JobStory, *, many: bool) -> Line:
         row = job.row
         steps = self._steps[job.job]
         taken = duration(int((self._clock.monotonic() - self._began) * SECOND))
@@ -223,7 +223,7 @@ class LiveView(Silent):
         text = cut(one_line(f" {self._sign('·')} ".join(parts)), room)
         return [(f"{self._mark(row.state)} ", _STYLES.get(row.state, "")), (name, "bold"), (f"  {text}", "")]
 
-    def _body(self, job: Followed) -> list[Line]:
+    def _body(self, job: JobStory) -> list[Line]:
         """The newest steps, with those that are under way."""
         steps = self._steps[job.job]
         room = max(3, min(_MOST_STEPS, self._console.height - _AROUND))
@@ -235,7 +235,7 @@ class LiveView(Silent):
         lines: list[Line] = [[(f"    {self._sign('…')} {hidden} more", "dim")]] if hidden else []
         return lines + [self._step(job, steps[index], place) for index in chosen]
 
-    def _step(self, job: Followed, step: StepRow, place: int) -> Line:
+    def _step(self, job: JobStory, step: StepRow, place: int) -> Line:
         name = pad(cut(one_line(short(step.name)), _NAME), _NAME)
         head = f"{pad(step.step, place)}  {name}"
         time = self._time(job, step).rjust(_TIME)
@@ -249,7 +249,7 @@ class LiveView(Silent):
             ("  " + cut(one_line(said), room), "dim" if step.state == "ok" else style),
         ]
 
-    def _time(self, job: Followed, step: StepRow) -> str:
+    def _time(self, job: JobStory, step: StepRow) -> str:
         if step.duration_us:
             return duration(step.duration_us)
         if step.state != "running":

@@ -7,15 +7,13 @@ meanwhile. A question that someone else answers first is withdrawn.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from remit.cli.news import news_of
-from remit.jobs.state import ENDED, History, job_of, stream_of, stuck_by
-from remit.journal.kinds import ErrorInfo
-from remit.record.rows import open_waits, step_rows
-from remit.record.story import Story
-from remit.record.views import ConfirmationView, JobRow, OpenWait, StepRow
+from remit.jobs.state import job_of, stream_of
+from remit.record.job_story import JobStory
+from remit.record.views import ConfirmationView
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -28,71 +26,9 @@ _LONGEST_S: Final = 1.0
 """The job is looked at at least this often, in case a look waited for a server that was away."""
 
 
-class Followed:
-    """One job as far as it has been read."""
-
-    def __init__(self, row: JobRow) -> None:
-        self.job = row.job
-        self.row = row
-        self.story = Story()
-        self.decided: frozenset[tuple[str, int]] = frozenset()
-        """Attempts of steps that people decided on and the job has not seen yet."""
-        self.seq = 0
-
-    @property
-    def steps(self) -> tuple[StepRow, ...]:
-        """Its steps so far."""
-        return step_rows(self.story)
-
-    @property
-    def history(self) -> History:
-        """What is recorded of it so far."""
-        return self.story.history
-
-    @property
-    def waits(self) -> tuple[OpenWait, ...]:
-        """What it waits for."""
-        return open_waits(self.history, self.decided)
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more will happen to it."""
-        return self.row.state in ENDED
-
-    @property
-    def risky(self) -> bool:
-        """Whether a call with side effects is under way: cut short, its outcome would be unknown (rule 3)."""
-        return any(
-            record.started is not None and record.finished is None and not record.started.repeatable
-            for record in self.history.calls.values()
-        )
-
-    @property
-    def stuck(self) -> bool:
-        """Whether the code at hand cannot continue it."""
-        return self.row.state == "waiting" and bool(self.row.code)
-
-    @property
-    def stuck_by(self) -> ErrorInfo | None:
-        """Why it is stuck."""
-        found = self.history.stuck
-        if found is None or found.correlation_key != stuck_by(self.row.code):
-            return None
-        return ErrorInfo(code=self.row.code, message=found.reason, step=found.step)
-
-    def idle(self, now: int, served: Container[str]) -> bool:
-        """Whether nothing happens here by itself; a job that is left to workers of a route that is not `served` too."""
-        row = self.row
-        if row.state != "waiting":
-            return False
-        if row.due_at is not None and row.due_at <= now:
-            return self.stuck and row.route not in served
-        return self.stuck or (bool(self.waits) and all(wait.type != "timer" for wait in self.waits))
-
-
-async def followed(remit: Opened, job: str) -> Followed:
+async def followed(remit: Opened, job: str) -> JobStory:
     """A job with everything that is recorded of it by now. Raises NotFoundError."""
-    found = Followed(await remit.service.jobs.row(job))
+    found = JobStory(await remit.service.jobs.row(job))
     found.story.read(await remit.service.streams.events(stream_of(job)))
     return found
 
@@ -100,7 +36,7 @@ async def followed(remit: Opened, job: str) -> Followed:
 class View(Protocol):
     """Shows how far jobs are."""
 
-    def show(self, jobs: Sequence[Followed]) -> None:
+    def show(self, jobs: Sequence[JobStory]) -> None:
         """Something may have changed."""
         ...
 
@@ -112,7 +48,7 @@ class View(Protocol):
         """The question is answered."""
         ...
 
-    def parked(self, job: Followed) -> None:
+    def parked(self, job: JobStory) -> None:
         """The job waits for someone, and so do we."""
         ...
 
@@ -136,7 +72,7 @@ class Watch:
     """Follows some jobs."""
 
     def __init__(
-        self, remit: Opened, jobs: Sequence[Followed], view: View, asker: Asker | None, *, patient: bool
+        self, remit: Opened, jobs: Sequence[JobStory], view: View, asker: Asker | None, *, patient: bool
     ) -> None:
         """`patient`: also wait for what others have to do."""
         self.jobs = jobs
@@ -174,11 +110,9 @@ class Watch:
         clock = self._news.clock
         began = clock.monotonic()
         for job in self.jobs:
-            if not job.ended or not job.seq:  # one that ended at once was never read
+            if not job.ended or not job.story.events:  # one that ended at once was never read
                 job.row = await self._remit.service.jobs.row(job.job)
-                for event in await self._remit.service.streams.events(stream_of(job.job), job.seq):
-                    job.story.read([event])
-                    job.seq = event.seq
+                job.story.read(await self._remit.service.streams.events(stream_of(job.job), job.story.events))
         self._view.show(self.jobs)
         self._pause_s = min(max(_SPACING_S, _SHARE * (clock.monotonic() - began)), _LONGEST_S)
 
@@ -211,12 +145,12 @@ class Watch:
         await self._news.clock.sleep(self._pause_s)
         return new
 
-    def _settled(self, job: Followed) -> bool:
+    def _settled(self, job: JobStory) -> bool:
         if job.ended:
             return True
         if not job.idle(self._news.clock.now(), self._news.served):
             return False
-        if not self._patient or job.stuck:
+        if not self._patient or job.row.stuck:
             return True
         key = (job.job, job.row.waiting_for)
         if key not in self._parked:
@@ -251,7 +185,7 @@ class Watch:
         if shown not in unanswered and asker.current == shown:
             await self._withdraw(asker)
 
-    async def _pending(self, job: Followed) -> list[ConfirmationView]:
+    async def _pending(self, job: JobStory) -> list[ConfirmationView]:
         if job.ended or not any(wait.type == "human" for wait in job.waits):
             return []
         return await self._remit.service.confirmations.pending(job.job)

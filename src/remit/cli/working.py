@@ -10,22 +10,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from remit.cli.ends import left, present, status
+from remit.cli.ends import end_of, present, status
 from remit.cli.errors import InterruptedByUserError
 from remit.cli.live import Lines, LiveView, Silent
 from remit.cli.output import reserved_stdout
 from remit.cli.prompt import Prompt
 from remit.cli.running import Stop, run_async
-from remit.cli.watch import Followed, Watch, followed
+from remit.cli.watch import Watch, followed
 from remit.errors import RemitError
 from remit.jobs.state import stream_of
+from remit.record.job_story import JobStory
 
 if TYPE_CHECKING:
     from remit.app import Remit
     from remit.cli.context import State
-    from remit.cli.ends import Left
+    from remit.cli.ends import End
     from remit.cli.opened import Opened
-    from remit.record.views import JobView
 
 _SAID: Final = 100
 """Characters that are shown of what a model is saying."""
@@ -46,63 +46,67 @@ def work_on(state: State, choose: Choose, *, patient: bool, creates: str = "") -
     try:
         with reserved_stdout():
             see = _watch if state.server else _work
-            jobs, ends = run_async(lambda stop: see(state, choose, chosen, stop, patient=patient, creates=creates))
+            ends = run_async(lambda stop: see(state, choose, chosen, stop, patient=patient, creates=creates))
     except InterruptedByUserError as error:
         raise _detached(state, chosen) from error
-    present(state, jobs, ends)
-    return status(jobs)
+    present(state, ends)
+    return status(ends)
 
 
 async def _work(
     state: State, choose: Choose, chosen: list[str], stop: Stop, *, patient: bool, creates: str
-) -> tuple[list[Followed], list[Left | JobView]]:
+) -> list[End]:
     view = _view(state)
     async with state.remit(creates=bool(creates), report=view.progress) as remit:
         engine = remit.engine
         try:
             remit.service.jobs.keeper = engine.owner
-            chosen += await choose(remit)
-        except asyncio.CancelledError:  # which does not take back what was on its way to the journal
-            if creates:
-                with suppress(RemitError):
-                    chosen.append((await remit.service.jobs.row(creates)).job)
-            raise
+            await _choose(state, remit, choose, chosen, creates)
         finally:
             remit.service.jobs.keeper = ""
-        _announce(state, chosen)
         stop.hurry = engine.stop
-        asker = Prompt(remit, state.output) if state.output.interactive and not state.as_json else None
         try:
             engine.start(only={stream_of(job) for job in chosen}, keep=True)
-            jobs = [Followed(await remit.service.jobs.row(job)) for job in chosen]
-            async with view, _listening(remit, chosen, view):
-                await Watch(remit, jobs, view, asker, patient=patient).run()
+            jobs = await _see_through(state, remit, chosen, view, patient=patient)
         except asyncio.CancelledError:
             jobs = await _stopped(state, remit, chosen)
             if not all(job.ended for job in jobs):
                 raise
-        return jobs, [await left(remit, job, whole=state.as_json) for job in jobs]
+        return [await end_of(remit, job, whole=state.as_json) for job in jobs]
 
 
 async def _watch(
     state: State, choose: Choose, chosen: list[str], _stop: Stop, *, patient: bool, creates: str
-) -> tuple[list[Followed], list[Left | JobView]]:
+) -> list[End]:
     """See jobs through that a server works on."""
     view = _view(state)
     async with state.open() as remit:
-        try:
-            chosen += await choose(remit)
-        except asyncio.CancelledError:  # which does not take back what was sent
-            if creates:
-                with suppress(RemitError):
-                    chosen.append((await remit.service.jobs.row(creates)).job)
-            raise
-        _announce(state, chosen)
-        asker = Prompt(remit, state.output) if state.output.interactive and not state.as_json else None
-        jobs = [Followed(await remit.service.jobs.row(job)) for job in chosen]
-        async with view, _listening(remit, chosen, view):
-            await Watch(remit, jobs, view, asker, patient=patient).run()
-        return jobs, [await left(remit, job, whole=state.as_json) for job in jobs]
+        await _choose(state, remit, choose, chosen, creates)
+        jobs = await _see_through(state, remit, chosen, view, patient=patient)
+        return [await end_of(remit, job, whole=state.as_json) for job in jobs]
+
+
+async def _choose(state: State, remit: Opened, choose: Choose, chosen: list[str], creates: str) -> None:
+    """Add the jobs to `chosen`, and say which they are."""
+    try:
+        chosen += await choose(remit)
+    except asyncio.CancelledError:  # which does not take back what was sent, or was on its way to the journal
+        if creates:
+            with suppress(RemitError):
+                chosen.append((await remit.service.jobs.row(creates)).job)
+        raise
+    _announce(state, chosen)
+
+
+async def _see_through(
+    state: State, remit: Opened, chosen: list[str], view: Silent, *, patient: bool
+) -> list[JobStory]:
+    """Show the jobs, and ask what they ask, until each has ended or is left to others."""
+    asker = Prompt(remit, state.output) if state.output.interactive and not state.as_json else None
+    jobs = [JobStory(await remit.service.jobs.row(job)) for job in chosen]
+    async with view, _listening(remit, chosen, view):
+        await Watch(remit, jobs, view, asker, patient=patient).run()
+    return jobs
 
 
 @asynccontextmanager
@@ -133,7 +137,7 @@ def _announce(state: State, jobs: list[str]) -> None:
         state.note(f"{len(jobs)} jobs" if jobs else "there is nothing to resume")
 
 
-async def _stopped(state: State, remit: Remit, chosen: list[str]) -> list[Followed]:
+async def _stopped(state: State, remit: Remit, chosen: list[str]) -> list[JobStory]:
     """The jobs as they are left: at once, unless a call with side effects is under way, which gets its time to end."""
     engine = remit.engine
     await engine.drain(0)  # so that no call begins while it is looked which ones are under way

@@ -167,7 +167,7 @@ async def job(asked: PageRequest) -> Job:
     story, until = known.story, known.story.ended_at or asked.now
     drifted = drifted_in(story)
     scale = scale_of(story, until, fold=query.time != "whole")
-    steps = known.previewed() if query.find else known.steps
+    steps = known.steps if query.find else known.plain
     rows = groups(chosen(steps, drifted, query.only, query.find), drifted, query.open)
     start = 0 if len(rows) <= WHOLE else max(0, min(query.from_ - 1, len(rows) - 1))
     shown_now = rows if len(rows) <= WHOLE else rows[start : start + WINDOW]
@@ -195,7 +195,7 @@ async def job(asked: PageRequest) -> Job:
         drifts=tuple(story.drifts),
         until=until,
         rows=tuple(_asking(row, questions) for row in lines(shown_now, story.told, scale, until, story.queued)),
-        steps=len(known.steps),
+        steps=len(known.plain),
         found=len(rows),
         strip=strip_of(rows) if len(rows) > WHOLE else None,
         marks=tuple(Mark(round(fold.x, 1), "") for fold in scale.folds),

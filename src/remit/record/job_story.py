@@ -1,7 +1,8 @@
-"""What pages show of a job or session: its record, read once and carried on from where it was left."""
+"""A job or session as faces show it: its record, read once and carried on from where it was left."""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -10,7 +11,7 @@ from remit.errors import ChainBrokenError, PayloadErasedError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.ids import trace_id
 from remit.jobs.inbox import Inbox
-from remit.jobs.state import stream_of
+from remit.jobs.state import ENDED, stream_of
 from remit.journal.event import UNSET, HeadQuery
 from remit.journal.kinds import JobCompleted
 from remit.record.heads import CALL, PART, head_of, stream_named
@@ -34,13 +35,14 @@ class JobStory:
     """A job as it is at one moment, and everything that is known of its steps."""
 
     def __init__(self, row: JobRow) -> None:
+        self.job = row.job
         self.row = row
         self.story = Story()
-        self.steps: tuple[StepRow, ...] = ()
-        """Without previews, which are made for those that are shown."""
-        self.waits: tuple[OpenWait, ...] = ()
-        self.error: TaskError | None = None
-        """Why it failed, was cancelled, or cannot continue the code at hand."""
+        """Its events so far; whoever reads the job reads them into it."""
+        self.decided: Container[tuple[str, int]] = frozenset()
+        """Attempts of steps that people decided on and the job has not seen yet."""
+        self.plain: tuple[StepRow, ...] = ()
+        """Its steps without previews, which are made for those that are shown."""
         self.input: Any = None
         self.result: Any = None
         self._seq = 0
@@ -48,31 +50,75 @@ class JobStory:
         """How far each question was read."""
 
     @property
+    def history(self) -> History:
+        """What is recorded of it so far."""
+        return self.story.history
+
+    @property
+    def steps(self) -> tuple[StepRow, ...]:
+        """Its steps with their previews."""
+        return step_rows(self.story)
+
+    @property
+    def waits(self) -> tuple[OpenWait, ...]:
+        """What it waits for."""
+        return open_waits(self.history, self.decided)
+
+    @property
+    def error(self) -> TaskError | None:
+        """Why it failed, was cancelled, or cannot continue the code at hand."""
+        return task_error(self.history, self.row)
+
+    @property
+    def module(self) -> str:
+        """The Python file that its recipe came from, if a person named that."""
+        return self.history.created.module if self.history.created else ""
+
+    @property
     def completed(self) -> bool:
         """Whether it ended well."""
-        return isinstance(self.story.history.end, JobCompleted)
+        return isinstance(self.history.end, JobCompleted)
 
-    def previewed(self) -> tuple[StepRow, ...]:
-        """The steps with their previews."""
-        return step_rows(self.story)
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.row.state in ENDED
+
+    @property
+    def risky(self) -> bool:
+        """Whether a call with side effects is under way: cut short, its outcome would be unknown (rule 3)."""
+        return any(
+            record.started is not None and record.finished is None and not record.started.repeatable
+            for record in self.history.calls.values()
+        )
+
+    def idle(self, now: int, served: Container[str]) -> bool:
+        """Whether nothing happens here by itself; a job that is left to workers of a route that is not `served` too."""
+        row = self.row
+        if row.state != "waiting":
+            return False
+        if row.due_at is not None and row.due_at <= now:
+            return row.stuck and row.route not in served
+        return row.stuck or (bool(self.waits) and all(wait.type != "timer" for wait in self.waits))
 
     async def carry_on(self, journal: Journal) -> None:
         """Read what came since. Raises NotFoundError."""
-        head = await head_of(journal, self.row.job)
+        head = await head_of(journal, self.job)
         before = self.story.events
-        fresh = await journal.read(stream_of(self.row.job), before)
+        fresh = await journal.read(stream_of(self.job), before)
         # Another request may have read them meanwhile; no await from here to the end of the fold.
         if head.seq >= self._seq:
             self.row, self._seq = job_row(head), head.seq
         self.story.read(event for event in fresh if self.story.events < event.seq <= head.seq)
-        history = self.story.history
         if self.story.events != before or not before:
-            self.steps = step_rows(self.story, _no_preview)
-        await ask_about(journal, self.story, [stream_of(self.row.job)], self._asked)
-        self.waits = open_waits(history, await decided_since(journal, self.row.job, history))
-        self.error = task_error(history, self.row)
-        created, end = history.created, history.end
-        # Never kept: they may be erased.
+            self.plain = step_rows(self.story, _no_preview)
+        await ask_about(journal, self.story, [stream_of(self.job)], self._asked)
+        await self.load(journal)
+
+    async def load(self, journal: Journal) -> None:
+        """Read what is never kept between two looks: input and result, which may be erased, and decisions."""
+        self.decided = await decided_since(journal, self.job, self.history)
+        created, end = self.history.created, self.history.end
         self.input = await value_of(journal, created.input, created.input_blob) if created else None
         self.result = await value_of(journal, end.result, end.result_blob) if isinstance(end, JobCompleted) else None
 
@@ -143,12 +189,13 @@ async def beside(journal: Journal, identifier: str) -> list[str]:
 async def job_view(journal: Journal, job: str) -> JobView:
     """One job, whole, as it is at one moment. Raises NotFoundError."""
     head = await head_of(journal, job)
-    row, events = job_row(head), (await journal.read(stream_of(job)))[: head.seq]
-    history = (story := Story(events)).history
-    created, end = history.created, history.end
-    done = end if isinstance(end, JobCompleted) else None
+    events = (await journal.read(stream_of(job)))[: head.seq]
+    known = JobStory(row := job_row(head))
+    known.story.read(events)
+    await known.load(journal)
+    history, created = known.history, known.history.created
     return JobView(
-        ok=done is not None,
+        ok=known.completed,
         task_type=row.name,
         artifacts=artifacts(history),
         trace_lines=trace_lines(events),
@@ -157,15 +204,15 @@ async def job_view(journal: Journal, job: str) -> JobView:
         waiting_for=row.waiting_for,
         row=row,
         kind=created.kind if created else "",
-        principal=created.principal if created else "",
+        principal=history.principal,
         execution_version=created.execution_version if created else "",
         ran_version=history.under,
-        module=created.module if created else "",
-        input=await value_of(journal, created.input, created.input_blob) if created else None,
-        result=await value_of(journal, done.result, done.result_blob) if done else None,
-        error=task_error(history, row),
-        steps=step_rows(story),
-        waits=open_waits(history, await decided_since(journal, job, history)),
+        module=known.module,
+        input=known.input,
+        result=known.result,
+        error=known.error,
+        steps=known.steps,
+        waits=known.waits,
         events=head.seq,
         retry_of=history.forked.job if history.forked else "",
         trace_id=trace_id(job),

@@ -21,7 +21,7 @@ def shown_state(row: JobRow) -> str:
 
     A job that was given up between two steps waits for nothing.
     """
-    if row.state == "waiting" and row.code:
+    if row.stuck:
         return "stuck"
     left = row.state == "running" and not is_held(row)
     return "stopped" if left or (row.state == "waiting" and not row.waiting_for) else row.state
@@ -58,7 +58,7 @@ def worker_words(recorded: str) -> str:
 
 def about(row: JobRow) -> str:
     """What there is to say of a job in a list."""
-    if row.state == "waiting" and not row.code:
+    if row.state == "waiting" and not row.stuck:
         return row.waiting_for
     title = row.title.removeprefix(f"{row.name} ")
     return f"{row.code}  {title}" if row.code else title

@@ -27,7 +27,7 @@ def task_error(history: History, row: JobRow) -> TaskError | None:
         why = f": {end.reason}" if end.reason else ""
         by = f" by {end.by}" if end.by else ""
         return TaskError(code=Code.JOB_CANCELLED.name, message=f"cancelled{by}{why}")
-    if row.state == "waiting" and row.code and stuck is not None and stuck.correlation_key == stuck_by(row.code):
+    if row.stuck and stuck is not None and stuck.correlation_key == stuck_by(row.code):
         return error_view(ErrorInfo(code=row.code, message=stuck.reason, step=stuck.step))
     return None
 

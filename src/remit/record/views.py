@@ -36,6 +36,11 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     """Which workers can take it next; empty: all of them."""
     labels: dict[str, str]
 
+    @property
+    def stuck(self) -> bool:
+        """Whether the code at hand cannot continue it."""
+        return self.state == "waiting" and bool(self.code)
+
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """A session of calls from outside any job, in a list."""

@@ -11,11 +11,8 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from remit.cli.opened import Opened
-    from remit.cli.watch import Followed
-    from remit.record.views import JobView, OpenWait, StepRow
+    from remit.record.views import JobView, StepRow
 
 _VALUE: Final = 4_000
 """Characters of an input or result that are shown; `--json` has all of it."""
@@ -40,30 +37,18 @@ def command(state: State, job: str, step: str | None) -> int:
 
         return run_async(lambda _stop: show_step(state, job, step))
 
-    async def look(remit: Opened) -> tuple[JobView, Followed]:
-        from remit.cli.watch import Followed
+    async def look(remit: Opened) -> JobView:
+        return await remit.service.jobs.view(await remit.service.jobs.find(job))
 
-        found = await remit.service.jobs.find(job)
-        view = await remit.service.jobs.view(found)
-        read = Followed(view.row)
-        events = await remit.service.streams.events(remit.service.streams.name(found))
-        read.story.read(events[: view.events])
-        read.decided = frozenset(_seen(read.waits) - _seen(view.waits))
-        return view, read
-
-    view, read = state.ask(look, code="unused")
+    view = state.ask(look, code="unused")
     if state.as_json:
         state.output.json(view)
     else:
-        _print(state, view, read)
+        _print(state, view)
     return exit_codes.OK
 
 
-def _seen(waits: Iterable[OpenWait]) -> set[tuple[str, int]]:
-    return {(wait.step, wait.attempt) for wait in waits}
-
-
-def _print(state: State, view: JobView, followed: Followed) -> None:
+def _print(state: State, view: JobView) -> None:
     from remit.cli.ends import failed, waiting
     from remit.cli.tables import fields, moment
     from remit.cli.text import one_line
@@ -100,7 +85,7 @@ def _print(state: State, view: JobView, followed: Followed) -> None:
         _value(state, "result", view.result)
     elif row.state == "waiting":
         state.output.out.flush()
-        waiting(state, followed)
+        waiting(state, view)
     elif shown == "stopped":
         state.note(f"  {state.output.err.style('->', 'cyan')} {state.command('resume', row.job)}")
 
