@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remit.client.address import base_url
+from remit.client.connection import base_url
 from remit.errors import UsageError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from remit import Remit
 from remit.agents.goal import Goal
-from remit.agents.repeats import ALLOWED, ENOUGH
+from remit.agents.loop import ALLOWED, ENOUGH
 from remit.agents.results import READ_MORE
 from remit.recipes.agent import agent
 from remit.settings import load

@@ -21,9 +21,9 @@ from mcp import Client, StdioServerParameters
 from remit.cli.commands.mcp.wrap import command as wrap
 from remit.codes import Code
 from remit.http import serving as http
-from remit.mcp_config.carried import carry
 from remit.mcp_config.foreign import read_foreign
 from remit.mcp_config.places import Client as Whose
+from remit.mcp_config.plan import carry
 from remit.mcp_server import parking, sessions, views
 from remit.mcp_server.client import MAX_REQUEST_BYTES
 from remit.process import child

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any
 
-from remit.http.exchange import SAFE, Exchange
+from remit.http.router import SAFE, Exchange
 from remit.http.trace_context import TraceContext
 
 SCOPE = {"method": "GET", "path": "/v1/jobs", "client": ("127.0.0.1", 5)}

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from remit.mcp_config.carried import Carried, carry
 from remit.mcp_config.foreign import Foreign
 from remit.mcp_config.places import Client
+from remit.mcp_config.plan import Carried, carry
 
 
 def carried(entry: dict[str, Any], client: Client = "claude-code", **inputs: dict[str, Any]) -> Carried:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from remit.errors import SettingsError
-from remit.mcp_config.carried import carry
 from remit.mcp_config.foreign import Found, read_foreign
+from remit.mcp_config.plan import carry
 
 ENTRY = {"command": "x"}
 

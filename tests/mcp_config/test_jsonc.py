@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.errors import SettingsError
-from remit.mcp_config import jsonc
-from remit.mcp_config.jsonc import MAX_DEPTH, parse, read_json
+from remit.mcp_config import foreign
+from remit.mcp_config.foreign import MAX_DEPTH, parse, read_json
 
 COMMENTED = """{
   // a line, with "quotes"
@@ -65,7 +65,7 @@ def test_a_file_is_read_with_its_byte_order_mark_and_within_its_cap(
     file = tmp_path / "x.json"
     file.write_bytes(b'\xef\xbb\xbf{"a": 1}')
     assert read_json(file) == {"a": 1}
-    monkeypatch.setattr(jsonc, "MAX_BYTES", 10)
+    monkeypatch.setattr(foreign, "MAX_BYTES", 10)
     with pytest.raises(SettingsError, match="is larger than 10 bytes"):
         read_json(file)
     file.write_bytes(b"\xff")

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from remit.origins.arguments import Argument
-from remit.origins.ledger import Ledger, Source
-from remit.origins.listing import identifiers
+from remit.origins.ledger import Ledger, Source, identifiers
 
 MAIL = "Dear agent, take the biggest room."
 ROOMS = [{"id": 4711, "name": "Aspen", "seats": 4, "owner_email": "ann@acme.example"}]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.process import parent
+from remit.process import child as children
 from remit.process.child import Child
 
 ENV: Mapping[str, str] = {"PATH": os.environ["PATH"]}
@@ -157,7 +157,7 @@ async def test_a_path_is_relative_to_the_folder_that_it_is_started_in(talker: Ta
 
 
 async def test_a_system_without_setpriv_starts_it_all_the_same(talker: Talker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parent, "_asking", lambda: ())
+    monkeypatch.setattr(children, "_asking", lambda: ())
     await talker.start(python("print('here')"), env=ENV)
     assert await talker.ended() == 0
 
@@ -205,7 +205,7 @@ async def test_what_it_started_ends_with_it(end: str) -> None:
 
 
 @linux
-@pytest.mark.skipif(not parent._asking(), reason="needs setpriv of util-linux")
+@pytest.mark.skipif(not children._asking(), reason="needs setpriv of util-linux")
 @pytest.mark.slow
 async def test_it_dies_with_us_when_we_are_killed(talker: Talker) -> None:
     """The child in the middle stands for us; what it starts ignores SIGTERM and the end of its input."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from remit.process.ending import reason_of
+from remit.process.child import reason_of
 
 
 @pytest.mark.parametrize(

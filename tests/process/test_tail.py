@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.process.tail import Tail
+from remit.process.child import Tail
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 30))

@@ -13,8 +13,7 @@ import pytest
 from remit.canonical import sha256
 from remit.cli.errors import describe, show
 from remit.cli.output import Output
-from remit.client.address import proxy_for
-from remit.client.connection import Connection
+from remit.client.connection import Connection, proxy_for
 from remit.codes import Code
 from remit.errors import RemitError, ServerError
 from remit.http import addresses

@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import msgspec
@@ -19,11 +20,11 @@ from yarl import URL
 
 from remit.api.route import BYTES, Route
 from remit.api.routes import ROUTES
-from remit.client.address import base_url, proxy_for
 from remit.client.problems import error_of
 from remit.clock import Clock, SystemClock
 from remit.codes import Code
-from remit.errors import RemitError, ServerError
+from remit.errors import RemitError, ServerError, UsageError
+from remit.http.guard import LOOPBACK
 from remit.redact import line
 from remit.version import __version__
 
@@ -195,3 +196,35 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
             raise ServerError(why, code=Code.SERVER_ANSWER_INVALID, remedy="Request less at a time.")
         parts.append(part)
     return b"".join(parts)
+
+
+_EXAMPLE: Final = "Give a URL such as https://remit.example or http://127.0.0.1:8320."
+
+
+def base_url(text: str, token: str) -> str:
+    """The URL without a slash at its end.
+
+    Raise UsageError if it is not one of HTTP, or if the token would cross a network as plain text.
+    """
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise UsageError(f"{text!r:.200} is not a URL: {error}", remedy=_EXAMPLE) from error
+    if parts.scheme not in {"http", "https"} or not host or port == 0:
+        raise UsageError(f"{text!r:.200} is not the URL of a server", remedy=_EXAMPLE)
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise UsageError("the URL of a server has only a host and a path", remedy="Pass the token as REMIT_TOKEN.")
+    if token and parts.scheme == "http" and host not in LOOPBACK:
+        remedy = "Use https, or a tunnel to an address of this machine."
+        raise UsageError(f"the token would be sent to {host} unencrypted", remedy=remedy)
+    if not (token.isascii() and token.isprintable()):
+        raise UsageError("the token has characters that cannot be sent", remedy="Correct REMIT_TOKEN.")
+    return text.rstrip("/")
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for a URL of `base_url`; None for this machine, and where it names none."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return None if host in LOOPBACK or proxy_bypass(host) else getproxies().get(parts.scheme)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
-from remit.api.routes.history import EventQuery
-from remit.client.following import Sent, follow, listen
+from remit.api.routes.history import EventQuery, PieceView
+from remit.client.connection import FAILURES, MAX_ANSWER, Connection
 from remit.client.twin import Twin
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import RemitError, ServerError, UsageError
 from remit.journal.event import Event
+from remit.jsonrpc.events import Events
+from remit.jsonrpc.lines import LineTooLongError
+from remit.models.reply import Delta
 from remit.models.tail import Piece
 from remit.record.heads import stream_named
 from remit.record.views import VerifyReport
+from remit.redact import line
 from remit.service.streams import Streams
 
 _PAGE: Final = 1_000
@@ -64,3 +68,82 @@ class RemoteStreams(Twin, Streams):
 
 def _identifier(stream: str) -> str:
     return stream.partition("/")[2]
+
+
+_FIRST_PAUSE_S: Final = 0.1
+_LONGEST_PAUSE_S: Final = 5.0
+_ATTEMPTS: Final = 12
+"""Attempts in a row that bring no event, before the server is given up: half a minute."""
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """An event as a server sends it."""
+
+    seq: int
+    kind: str
+    at: int
+    data: msgspec.Raw
+    hash: str
+
+    def event(self, stream: str) -> Event:
+        """The event as the journal has it."""
+        return Event(stream, self.seq, self.kind, self.at, bytes(self.data), bytes.fromhex(self.hash))
+
+
+async def follow(connection: Connection, stream: str, identifier: str, after: int) -> AsyncIterator[Event]:
+    """A stream's events after a place, then each new one until the stream is closed.
+
+    Raise NotFoundError, or ServerError once the server stays away.
+    """
+    last, failed = after, 0
+    while True:
+        try:
+            async for event in _once(connection, stream, identifier, last):
+                last, failed = event.seq, 0
+                yield event
+        except (RemitError, *FAILURES) as error:
+            failed += 1
+            passing = not isinstance(error, RemitError) or error.code.retryable
+            if not passing or failed >= _ATTEMPTS:
+                raise (error if isinstance(error, RemitError) else _lost(connection, error)) from error
+        else:
+            return
+        await connection.clock.sleep(min(_FIRST_PAUSE_S * 2 ** (failed - 1), _LONGEST_PAUSE_S))
+
+
+async def _once(connection: Connection, stream: str, identifier: str, after: int) -> AsyncIterator[Event]:
+    cut = Events(MAX_ANSWER)
+    async with connection.stream("jobs.follow", identifier, after=after) as chunks:
+        async for chunk in chunks:
+            try:
+                sent = [msgspec.json.decode(each.data, type=Sent).event(stream) for each in cut.feed(chunk)]
+            except (msgspec.DecodeError, LineTooLongError, ValueError) as error:
+                why = f"an event of {identifier} cannot be read: {line(str(error))}"
+                raise ServerError(why, code=Code.SERVER_ANSWER_INVALID) from error
+            for event in sent:
+                yield event
+
+
+async def listen(connection: Connection, identifier: str) -> AsyncIterator[Piece]:
+    """What models say to a job while they say it; a connection that fails ends it, for nothing depends on it.
+
+    Raise NotFoundError, or ServerError if the server refuses.
+    """
+    cut = Events(MAX_ANSWER)
+    try:
+        async with connection.stream("jobs.said", identifier, after=0) as chunks:
+            async for chunk in chunks:
+                for each in cut.feed(chunk):
+                    view = msgspec.json.decode(each.data, type=PieceView)
+                    delta = Delta(msgspec.convert(each.kind, Literal["text", "reasoning", "call"]), view.text)
+                    yield Piece(view.step, view.offset, delta)
+    except (msgspec.DecodeError, LineTooLongError, ValueError) as error:
+        why = f"a piece of {identifier} cannot be read: {line(str(error))}"
+        raise ServerError(why, code=Code.SERVER_ANSWER_INVALID) from error
+    except FAILURES:
+        return
+
+
+def _lost(connection: Connection, error: BaseException) -> ServerError:
+    why = f"{connection.url}: {line(str(error)) or type(error).__name__}"
+    return ServerError(why, remedy="Check that `remit serve` runs there; what was recorded is not lost.")

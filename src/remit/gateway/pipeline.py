@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
 
 from remit.canonical import digest
+from remit.codes import Code
 from remit.gateway.asking import Asking, ModelRequest
 from remit.gateway.call import Call, Proceed, Progress, Request, Stage, no_progress
-from remit.gateway.meter import Meter
-from remit.gateway.reconcile import Reconciler, Verdict
+from remit.gateway.context import context_again
+from remit.gateway.outcome import Outcome
+from remit.gateway.result import Results, StepOutcome, events_of, words
 from remit.gateway.services import Services
 from remit.gateway.stages.announce import Announce
 from remit.gateway.stages.announce_model import AnnounceModel
@@ -33,12 +38,16 @@ from remit.gateway.stages.take_limits import TakeLimits
 from remit.gateway.stages.validate_arguments import ValidateArguments
 from remit.large import is_large
 from remit.models.reply import Watch, unwatched
+from remit.redact import line
+from remit.tools.catalog import ResolveError
+from remit.tools.provider import Reconciles
 
 if TYPE_CHECKING:
-    from remit.gateway.outcome import Outcome
     from remit.journal.journal import Journal
     from remit.journal.kinds import ToolInvocationStarted
     from remit.journal.writer import StreamWriter
+    from remit.metrics.registry import Registry
+    from remit.tools.catalog import Tool
     from remit.tools.peer import Peer
 
 
@@ -176,3 +185,116 @@ def _bind(stage: Stage, name: str, proceed: Proceed) -> Proceed:
 async def _end(call: Call) -> Outcome:
     msg = f"no stage answered the call of {call.request.tool}"
     raise AssertionError(msg)
+
+
+OK: Final = "ok"
+"""The label of a call that did what was asked, in place of a code."""
+UNKNOWN: Final = "unknown"
+"""The label of a tool that no provider offers: its name is the caller's, and never becomes one."""
+
+
+_Cells = tuple[list[float], Callable[[float], None]]
+"""The number of calls, and what takes their durations."""
+
+
+class Meter:
+    """Counts calls by tool, provider and code, and how long they took at their providers."""
+
+    def __init__(self, metrics: Registry) -> None:
+        """Count in `metrics`."""
+        self._calls = metrics.counter(
+            "tool_calls_total", "Calls that left the gateway, with their code or ok.", "tool", "provider", "code"
+        )
+        self._seconds = metrics.histogram(
+            "tool_call_seconds", "Seconds that a call took at its provider.", "tool", "provider"
+        )
+        self.running = 0
+        """Calls that are in the gateway; it adds them itself."""
+        metrics.gauge("tool_calls_running", "Calls that are in the gateway now.", lambda: self.running)
+
+        self._cells: dict[tuple[str, str, Code | None], _Cells] = {}
+        """What was counted in before; as many as there are tools and codes."""
+
+    def end(self, call: Call, outcome: Outcome) -> None:
+        """A call was answered."""
+        key = *_labels(call), outcome.code
+        calls, seconds = self._cells.get(key) or self._new(*key)
+        calls[0] += 1
+        if outcome.duration_us:
+            seconds(outcome.duration_us / 1_000_000)
+
+    def _new(self, tool: str, provider: str, code: Code | None) -> _Cells:
+        calls = self._calls.cell(tool, provider, OK if code is None else code.name)
+        cells = self._cells[tool, provider, code] = calls, self._seconds.taker(tool, provider)
+        return cells
+
+    def broken(self, call: Call, error: BaseException) -> None:
+        """A call was cancelled by its caller, or could not be recorded."""
+        code = Code.CALL_CANCELLED if isinstance(error, asyncio.CancelledError) else getattr(error, "code", None)
+        self._calls.add(*_labels(call), code.name if isinstance(code, Code) else Code.UNHANDLED_EXCEPTION.name)
+
+
+def _labels(call: Call) -> tuple[str, str]:
+    try:
+        meta = call.tool.meta
+    except AttributeError:  # a refused call may have come no further than its name
+        return UNKNOWN, UNKNOWN
+    return meta.name, meta.provider_id
+
+
+_log: Final = logging.getLogger("remit.gateway")
+
+Verdict = Outcome | Literal["never", "unknown"]
+"""The recorded outcome; or that it certainly did not happen; or that it is unknown."""
+
+
+class Reconciler:
+    """Asks providers."""
+
+    def __init__(self, services: Services) -> None:
+        self._catalog = services.catalog
+        self._journal = services.journal
+        self._results = Results(services.limits, services.journal.clock, services.schema_gate)
+
+    async def ask(self, started: ToolInvocationStarted, writer: StreamWriter) -> Verdict:
+        """What the provider knows of the call; an outcome is recorded."""
+        tool = await self._tool(started)
+        if tool is None or not isinstance(tool.provider, Reconciles):
+            return "unknown"
+        encoded = await self._journal.value(started.args, started.args_blob)
+        args: dict[str, Any] = msgspec.json.decode(encoded) if encoded is not None else {}
+        timeout = tool.meta.timeout_ms / 1000
+        context = context_again(started, writer.stream, timeout_s=timeout, now=self._journal.clock.now())
+        try:
+            async with asyncio.timeout(timeout):
+                found = await tool.provider.reconcile(started.tool_name, args, context)
+        except Exception as error:  # noqa: BLE001 - whatever it raises, it does not tell
+            _log.info("%s cannot tell the outcome of %s: %s", tool.meta.name, started.invocation_id, line(words(error)))
+            return "unknown"
+        return "never" if found is None else await self._record(started, writer, tool, found)
+
+    async def _tool(self, started: ToolInvocationStarted) -> Tool | None:
+        """The tool that was called, if its provider still offers it: what another one says proves nothing."""
+        try:
+            tool, _ = await self._catalog.resolve(started.tool_name, {})
+        except ResolveError:
+            return None
+        same = tool.meta.name == started.tool_name and tool.meta.provider_id == started.provider_id
+        return tool if same else None
+
+    async def _record(self, started: ToolInvocationStarted, writer: StreamWriter, tool: Tool, found: object) -> Outcome:
+        checked = self._results.check(tool, found)
+        outcome = checked.failure or Outcome(status="ok", value=checked.value, evidence=checked.kept.items)
+        outcome = msgspec.structs.replace(outcome, invocation_id=started.invocation_id)
+        happened: StepOutcome = "side_effect_committed" if tool.meta.side_effects else "pure"
+        events, blobs = events_of(
+            outcome,
+            checked,
+            invocation_id=started.invocation_id,
+            step=started.step,
+            step_outcome=happened if outcome.ok else "permanent_failure",
+            tool=tool,
+            by=tool.meta.provider_id,
+        )
+        await self._journal.append(writer, *events, synced=False, blobs=blobs)
+        return outcome

@@ -1,15 +1,28 @@
-"""Everything that a model was given, by whether it is trusted, and the verdict on an argument."""
+"""Everything that a model was given, by whether it is trusted, and the verdict on an argument.
+
+Identifiers that a listing of a provider vouches for: those in its fields, if none of them is free text. Pure.
+
+A list of rooms or people as records of short fields names things that the provider has. A result with free text in any
+field is none: the author of the text may have chosen what stands beside it.
+
+What to look for in order to find a value of authority: its spellings, and the parts that it may be made of.
+
+A value is as trusted as its parts where the parts are what names something: the host and every piece of a URL, every
+part of a path, every word of a command. An address, an account number and an identifier are one piece.
+"""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from remit.journal.kinds import UntrustedArgument
 from remit.origins.arguments import Argument
-from remit.origins.listing import identifiers
-from remit.origins.needles import parts, whole
 from remit.origins.readings import folded, strict, wide
-from remit.origins.roles import is_listed
+from remit.origins.roles import is_count, is_listed, role_of_name
 from remit.origins.text_index import Hit, Needle, TextIndex
 from remit.redact import line
 
@@ -119,3 +132,111 @@ class Ledger:
             span=line(hit.text[hit.start : hit.end], _AROUND * 2),
             after=line(hit.text[hit.end : hit.end + _AROUND], _AROUND),
         )
+
+
+_LONGEST: Final = 128
+"""Characters of an identifier."""
+_WORDS: Final = 5
+"""Words of a field from which on it is free text."""
+_NOTHING: Final[frozenset[str]] = frozenset()
+
+
+class _Field(NamedTuple):
+    """A single value of a result."""
+
+    name: str
+    value: Any
+
+
+def identifiers(text: str) -> frozenset[str]:
+    """The identifiers in a result, given as JSON; none if it is no table or list, or holds free text."""
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError:  # it was cut, as one too long to be shown whole
+        return _NOTHING
+    fields = list(_fields(value, "")) if isinstance(value, dict | list) else []
+    if any(map(_is_free, fields)):
+        return _NOTHING
+    return frozenset(str(field.value) for field in fields if is_listed(field.name) and _is_identifier(field))
+
+
+def _fields(value: Any, name: str) -> Iterator[_Field]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _fields(item, key)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _fields(item, name)
+    else:
+        yield _Field(name, value)
+
+
+def _is_free(field: _Field) -> bool:
+    """Whether a field is text that someone has written."""
+    value = field.value
+    if not isinstance(value, str) or not value:
+        return False
+    return role_of_name(field.name) == "content" or len(value.splitlines()) > 1 or len(value.split()) >= _WORDS
+
+
+def _is_identifier(field: _Field) -> bool:
+    if isinstance(field.value, str):
+        return 0 < len(field.value) <= _LONGEST
+    return isinstance(field.value, int) and not isinstance(field.value, bool) and not is_count(field.name)
+
+
+_URL: Final = re.compile(r"(?:https?|wss?|ftps?)://([^/?#\\\s@]+)([^\s\\]*)", re.IGNORECASE)
+_MAIL: Final = "mailto:"
+_SLASHES: Final = re.compile(r"[/\\]+")
+_PIECES: Final = re.compile(r"[/?#&=]+")
+_BESIDE: Final = {"id": "@/", "path": "/\\", "command": ""}
+"""Signs that may stand beside a value of this role."""
+_GROUP: Final = 4
+
+
+def whole(argument: Argument) -> list[Needle]:
+    """The spellings of a value as a whole."""
+    role, value = argument.role, strict(argument.value).strip()
+    if role == "iban":
+        compact = "".join(value.split())
+        groups = " ".join(compact[at : at + _GROUP] for at in range(0, len(compact), _GROUP))
+        return [Needle(compact, any_case=True), Needle(groups, any_case=True)]
+    if role == "email":
+        bare = value[len(_MAIL) :] if value.lower().startswith(_MAIL) else value
+        return [Needle(bare, any_case=True)]
+    return [Needle(value, loose=_BESIDE.get(role, ""))]
+
+
+def parts(argument: Argument) -> list[Needle]:
+    """What a value is made of; empty if it is one piece, or if its parts would not say what it is."""
+    value = strict(argument.value).strip()
+    match argument.role:
+        case "url":
+            return _of_url(value)
+        case "path":
+            return _of_path(value)
+        case "command":
+            words = [word.strip("\"'") for word in value.split()]
+            return [Needle(word) for word in words if word] if len(words) > 1 else []
+        case _:
+            return []
+
+
+def _of_url(value: str) -> list[Needle]:
+    found = _URL.fullmatch(value)
+    if found is None:  # another scheme, or a user before the host
+        return []
+    host, rest = found[1], found[2]
+    pieces = [piece for piece in _PIECES.split(rest) if piece]
+    if ".." in pieces:
+        return []
+    return [Needle(host, any_case=True, loose="/"), *(Needle(piece, loose="/") for piece in pieces)]
+
+
+def _of_path(value: str) -> list[Needle]:
+    names = [name for name in _SLASHES.split(value) if name not in {"", "."}]
+    if ".." in names or len(names) < 2:  # noqa: PLR2004 - one name is the whole
+        return []
+    if value[0] in "/\\":
+        names[0] = value[0] + names[0]
+    return [Needle(name, loose="/\\") for name in names]

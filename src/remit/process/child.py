@@ -5,21 +5,31 @@ start   in a session and so a process group of its own, with the environment tha
 output  read as it comes; `out` and `err` keep its tails, a subclass may take stdout for itself
 end     at `close`: stdin is closed; after the grace the group gets SIGTERM, after another SIGKILL. The group is
         killed after a clean exit too: what the child started may still run
+
+Ending children when we are killed: Linux sends a child a signal at the death of its parent, if the child asks it to.
+
+The child asks through util-linux's `setpriv`, which becomes the program itself. Asking from a `preexec_fn` would run
+Python between fork and exec, which may deadlock in a process with threads. Elsewhere, and without `setpriv`, a child
+only sees that its stdin is closed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import shutil
 import signal
+import subprocess
+import sys
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Final, cast
 
-from remit.process.ending import reason_of
 from remit.process.environment import secrets_of, without
-from remit.process.parent import bound
-from remit.process.tail import Tail
 
 TAIL_BYTES: Final = 8 * 1024
 """Bytes that are kept of each output, unless a child says otherwise."""
@@ -214,3 +224,89 @@ class Child(asyncio.SubprocessProtocol):
                 async with asyncio.timeout(self._grace_s):
                     await self._exited.wait()
         return self.exit_status is not None
+
+
+def reason_of(status: int | None) -> str:
+    """How a process ended: `status` is its return code, negative for a signal, None if it is not known."""
+    if status is None:
+        return "its process has ended"
+    if status < 0:
+        with suppress(ValueError):
+            return f"its process was ended by {signal.Signals(-status).name}"
+    return f"its process ended with exit code {status}"
+
+
+class Tail:
+    """Keeps at most `cap` bytes: the last ones."""
+
+    def __init__(self, cap: int) -> None:
+        """Keep `cap` bytes, which is positive."""
+        self._cap = cap
+        self._pieces: deque[bytes] = deque()
+        self._kept = 0
+        self.size = 0
+        """Bytes that came in all."""
+
+    def feed(self, data: bytes) -> None:
+        """Take what came next. The cost depends on `data` alone."""
+        self.size += len(data)
+        piece = data[-self._cap :]
+        if not piece:
+            return
+        self._pieces.append(piece)
+        self._kept += len(piece)
+        while self._kept - len(self._pieces[0]) >= self._cap:
+            self._kept -= len(self._pieces.popleft())
+
+    @property
+    def data(self) -> bytes:
+        """The last `cap` bytes."""
+        return b"".join(self._pieces)[-self._cap :]
+
+    @property
+    def truncated(self) -> bool:
+        """Whether earlier bytes were dropped."""
+        return self.size > self._cap
+
+
+_PROBE_S: Final = 5.0
+_ASK: Final = ("--pdeathsig", "KILL", "--")
+
+
+def bound(command: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> list[str]:
+    """The command that has the kernel kill `command` when the thread that starts it ends.
+
+    It is `command` itself on a system that cannot. Raises OSError if the program cannot be started, because behind
+    `setpriv` only its exit status would say so.
+    """
+    asking = _asking()
+    return [*asking, _program(command[0], cwd, env), *command[1:]] if asking else list(command)
+
+
+@cache
+def _asking() -> tuple[str, ...]:
+    """The words before a command; none if this system has none. Runs `setpriv` once, to see whether it knows how."""
+    setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
+    if setpriv is None:
+        return ()
+    words = (setpriv, *_ASK)
+    try:
+        probe = subprocess.run([*words, setpriv, "--version"], capture_output=True, check=False, timeout=_PROBE_S)  # noqa: S603 - a program found on our own PATH
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return words if probe.returncode == 0 else ()
+
+
+def _program(name: str, cwd: str, env: Mapping[str, str]) -> str:
+    """The path of a program, found as `exec` finds it. Raises OSError."""
+    if os.sep in name:
+        path = Path(cwd or ".") / name
+        if not path.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        if not (path.is_file() and os.access(path, os.X_OK)):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+        return name
+    found = shutil.which(name, path=env.get("PATH", os.defpath))
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Final, NamedTuple
-
-from remit.redact.shapes import SHAPES, Shape
 
 _KEYS: Final = ("api", "access", "private", "signing", "encryption", "account", "shared")
 NAMES: Final = (
@@ -56,3 +56,72 @@ def names_secret(name: str, names: Iterable[str] = NAMES) -> bool:
 def lower(text: str) -> str:
     """The text in lower case, of the same length."""
     return text.replace("İ", "I").lower()
+
+
+_BEGIN: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-f]{4}))"
+"""Where a word begins: also after an escape sequence."""
+_CUT: Final = r"(?=[\s\"'\\.…]{0,16}\Z)"
+"""The end of a text that may have been cut there."""
+
+
+class Shape(NamedTuple):
+    """A kind of token."""
+
+    clue: str
+    """What every text holds that holds such a token."""
+    source: str
+    """A regular expression; most begin with a fixed text, which is quick to search for."""
+
+    def without(self, text: str, mask: str) -> str:
+        """The text with `mask` in the place of such tokens."""
+        return _pattern(self.source).sub(mask, text) if self.clue in text else text
+
+
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    return re.compile(source)
+
+
+def _shape(clue: str, head: str, body: str, *, least: int = 1) -> Shape:
+    """A token: a `body` behind its `head`, or `least` characters or more of it before the end of the text."""
+    return Shape(clue, rf"{head}(?:{body}|[\w.~+/=-]{{{least},256}}+{_CUT})")
+
+
+SHAPES: Final = (
+    *(_shape(f"{k}{s}", f"{_BEGIN}{k}{s}", r"[\w-]{16,}") for k in ("sk", "rk") for s in "-_"),
+    # In the middle of a word only with a long part that has a digit: "task-…" and "risk-…" are words.
+    *(
+        _shape(
+            f"k{s}",
+            rf"[spr]k{s}(?:[a-z]{{2,8}}[0-9]{{0,2}}[-_]){{0,4}}(?=[A-Za-z]{{0,64}}[0-9])",
+            r"[A-Za-z0-9]{16,}[\w-]*",
+            least=8,  # what is shorter may be a name, such as that of the model "desk-1"
+        )
+        for s in "-_"
+    ),
+    *(_shape(f"gh{k}_", f"gh{k}_", "[A-Za-z0-9]{20,}") for k in "pousr"),
+    _shape("github_pat_", "github_pat_", r"\w{20,}"),
+    _shape("gl", "gl(?:pat|dt|rt|cbt|ptt|soat)-", r"[\w-]{16,}"),
+    _shape("xox", "xox[a-z]-", r"[\w-]{10,}"),
+    *(_shape(f"A{k}IA", f"A{k}IA", "[0-9A-Z]{16,}") for k in "KS"),
+    _shape("AIza", "AIza", r"[\w-]{30,}"),
+    _shape("ya29.", r"ya29\.", r"[\w-]{16,}"),
+    _shape("hf_", "hf_", "[A-Za-z0-9]{30,}"),
+    _shape("npm_", "npm_", "[A-Za-z0-9]{30,}"),
+    _shape("pypi-", "pypi-", r"[\w-]{16,}"),
+    _shape("dop_v1_", "dop_v1_", "[a-f0-9]{32,}"),
+    _shape("SG.", r"SG\.", r"[\w-]{16,}[\w.-]*"),
+    _shape("whsec_", "whsec_", r"[\w+/]{16,}"),
+    _shape("AGE-SECRET-KEY-1", "AGE-SECRET-KEY-1", "[0-9A-Z]{16,}"),
+    _shape("eyJ", "eyJ", r"[\w-]{10,}[\w.-]*"),
+    *(
+        _shape(clue, rf"(?i:{word})\s{{1,8}}(?=[^\s\"'\\]{{0,64}}[0-9A-Z_~+/=-])", r"[\w.~+/-]{8,}=*")
+        for word, clues in (("bearer", ("earer", "EARER")), ("basic", ("asic", "ASIC")))
+        for clue in clues
+    ),
+    Shape("://", rf"(?<=://)[^\s\"'/@:]{{0,256}}:[^\s\"'/@]{{1,256}}+(?:(?=@)|{_CUT})"),
+    Shape(
+        "PRIVATE KEY",
+        r"(?s)-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
+    ),
+)

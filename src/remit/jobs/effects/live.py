@@ -8,8 +8,8 @@ from remit.jobs.effects.asks import Asks
 from remit.jobs.effects.calls import Calls
 from remit.jobs.effects.compensation import Compensation, FindUndo
 from remit.jobs.effects.doubt import Doubts
-from remit.jobs.effects.values import Values
 from remit.jobs.effects.waits import Waits
+from remit.journal.kinds import RandomRecorded, TimeRecorded, UuidRecorded
 
 if TYPE_CHECKING:
     from remit.gateway.call import Progress
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from remit.jobs.effects.questions import Questions
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.inbox import Inbox
+    from remit.jobs.state import Value
     from remit.journal.event import Blob
     from remit.journal.kinds import ChildEnded, ChildStarted
     from remit.randomness import RandomSource
@@ -68,3 +69,25 @@ class LiveEffects:
     async def child_ended(self, ended: ChildEnded, blobs: tuple[Blob, ...]) -> None:
         """Record how it ended."""
         await self._recorder.record(ended, blobs)
+
+
+class Values:
+    """Reads the clock and draws random values."""
+
+    def __init__(self, recorder: Recorder, chance: RandomSource) -> None:
+        self._recorder = recorder
+        self._chance = chance
+
+    async def read(self, step: str, kind: type[Value]) -> Value:
+        """A new value; it counts once it is recorded."""
+        await self._recorder.begin()
+        found: Value
+        if kind is TimeRecorded:
+            found = TimeRecorded(step=step, value=self._recorder.now())
+        elif kind is RandomRecorded:
+            found = RandomRecorded(step=step, value=self._chance.number())
+        else:
+            found = UuidRecorded(step=step, value=str(self._chance.uuid()))
+        await self._recorder.record(found)
+        await self._recorder.end()
+        return found

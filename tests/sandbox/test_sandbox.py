@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.sandbox.history import RunHistory
+from remit.sandbox.sandbox import RunHistory
 from remit.sandbox.scratch import scratch
 from remit.sandbox.snapshots import SnapshotLostError, Snapshots
 from remit.sandbox.workspaces import Workspace, Workspaces
