@@ -21,8 +21,8 @@ from bench.peers.program import TICKETS, WORKERS
 from remit import Remit, tool
 from remit.api.part import Api
 from remit.api.route import ApiRequest, Route
-from remit.api.routes import ROUTES
 from remit.api.routes.tools import ExecuteBody
+from remit.api.table import ROUTES
 from remit.clock import SystemClock
 from remit.http.guard import Guard
 from remit.http.limits import Places

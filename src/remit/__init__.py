@@ -12,7 +12,7 @@ from remit.version import __version__
 
 if TYPE_CHECKING:
     from remit.app import Job, JobEndedError, Remit, run_sync
-    from remit.capability import Capability, Check, Opening
+    from remit.capability import Capability, Check, Command, Look, Noun, Opening
     from remit.codes import Code
     from remit.errors import ProviderError, RemitError
     from remit.gateway.asking import Budget
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from remit.jobs.results import CallError, Confirmed
     from remit.jobs.run import Run
     from remit.models.prompt import Sampling
+    from remit.service.opening import NounOpening
     from remit.service.options import Options
     from remit.settings import Settings
     from remit.settings.section import About, Section
@@ -39,14 +40,18 @@ __all__ = [
     "Capability",
     "Check",
     "Code",
+    "Command",
     "Confirmed",
     "EvidenceCandidate",
     "FunctionTool",
     "Job",
     "JobEndedError",
     "Level",
+    "Look",
     "Migration",
     "ModelAnswer",
+    "Noun",
+    "NounOpening",
     "Opening",
     "Options",
     "Outcome",
@@ -73,7 +78,7 @@ __all__ = [
 
 _HOMES = {
     "remit.app": ("Job", "JobEndedError", "Remit", "run_sync"),
-    "remit.capability": ("Capability", "Check", "Opening"),
+    "remit.capability": ("Capability", "Check", "Command", "Look", "Noun", "Opening"),
     "remit.codes": ("Code",),
     "remit.errors": ("ProviderError", "RemitError"),
     "remit.gateway.asking": ("Budget",),
@@ -85,6 +90,7 @@ _HOMES = {
     "remit.jobs.run": ("Run",),
     "remit.models.prompt": ("Sampling",),
     "remit.service.jobs": ("Options",),
+    "remit.service.opening": ("NounOpening",),
     "remit.settings": ("Settings",),
     "remit.settings.section": ("About", "Section"),
     "remit.tools.function": ("FunctionTool", "tool"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import msgspec
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
     from types import TracebackType
 
+    from remit.capability import Capability
     from remit.clock import Clock
     from remit.engines.port import Engine
     from remit.gateway.outcome import Outcome
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from remit.jobs.plans.plan import Plan
     from remit.jobs.recipe import Recipe
     from remit.jobs.replay import ReplayReport
-    from remit.notify.notifications import Notifications
     from remit.record.views import ConfirmationView, JobRow
     from remit.service.options import Options
     from remit.service.service import Service
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from remit.tools.function import FunctionTool
     from remit.tools.migration import Migration
     from remit.tools.provider import ToolProvider
-    from remit.wiring.notify import Notifier
+    from remit.wiring.parts import KeepOn
     from remit.wiring.runtime import Report, Runtime
 
 __all__ = ["Job", "JobEndedError", "Remit", "run_sync"]
@@ -183,17 +183,21 @@ class Remit:
         """What works on jobs in this process."""
         return self.runtime.engine
 
-    def notifier(self) -> Notifier | None:
-        """What tells the targets of `[[notify]]` in this process; None if there are none. Raises SettingsError."""
-        from remit.wiring.notify import open_notifier
+    @property
+    def parts(self) -> tuple[Capability, ...]:
+        """The parts that ship, and those that the settings name. Raises UsageError."""
+        return self.runtime.parts
 
-        return open_notifier(self.runtime)
+    @property
+    def awaited(self) -> set[str]:
+        """The streams of jobs that requests of this process wait for: an engine may work on these alone."""
+        return self.runtime.worker.awaited
 
-    def notifications(self) -> Notifications:
-        """The targets of `[[notify]]` and their messages. Raises SettingsError."""
-        from remit.wiring.notify import notifications_of
+    def beside(self, stop: asyncio.Event, role: Literal["serve", "worker"]) -> list[KeepOn]:
+        """Return what parts do beside a server or a worker, until `stop`. Raises UsageError or SettingsError."""
+        from remit.wiring.parts import works_of
 
-        return notifications_of(self.runtime)
+        return works_of(self.parts, self, stop, role)
 
     @property
     def clock(self) -> Clock:

@@ -12,10 +12,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-import msgspec
-
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from remit.blocking import Threads
@@ -32,13 +31,39 @@ if TYPE_CHECKING:
     from remit.tools.remote import Authorizer
 
     OpenProviders = Callable[["Opening"], Iterable[ToolProvider]]
-    RunChecks = Callable[[Settings], Awaitable[Iterable["Check"]]]
+    RunChecks = Callable[["Look"], Awaitable[Iterable["Check"]]]
 
 GROUP: Final = "remit.capabilities"
 """The entry-point group of parts that others make."""
 
 
-class Capability(msgspec.Struct, frozen=True, kw_only=True):
+class Noun(NamedTuple):
+    """A noun of the service; its operations (remit.operation) are routes, requests of a twin, and `remit api`."""
+
+    name: str
+    """Its name in the service, such as `tickets`."""
+    kind: str
+    """The reference of its class."""
+    open: str
+    """The reference of a function from a remit.service.parts.NounOpening to it."""
+    remote: str = ""
+    """The reference of its twin, if some of its methods need more than their request (remit.client.twin)."""
+
+
+class Command(NamedTuple):
+    """A command of the command line."""
+
+    word: str
+    """What stands after `remit`."""
+    about: str
+    """One line; the same as the first one of its own help."""
+    command: str
+    """The reference of the click command or group."""
+    section: str = "Operate"
+    """Where `remit --help` lists it."""
+
+
+class Capability(NamedTuple):
     """One part. Every reference is `"module:name"`, and is resolved when it is used."""
 
     name: str
@@ -53,10 +78,24 @@ class Capability(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of the providers that list the same tools in every process: a recorded catalog does not stand in for them."""
     recipes: tuple[str, ...] = ()
     """References of recipes."""
-    commands: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """References of click commands, by the word after `remit`."""
+    nouns: tuple[Noun, ...] = ()
+    routes: str = ""
+    """The reference of a tuple of `remit.api.route.Route`: operations that are more than a method of a noun.
+
+    One of a part that ships takes the place of the core's of its name.
+    """
+    kinds: Mapping[str, str] = {}
+    """References of `Payload` classes, by the kind of event."""
+    queues: tuple[str, ...] = ()
+    """Kinds of streams that workers lease, for the gauges of `/metrics`."""
+    works: str = ""
+    """The reference of a function from an open `Remit`, the event that ends it and its role (`serve`, `worker`) to a
+    coroutine, which goes on beside `remit serve` or `remit worker`; None if there is nothing to do there."""
+    commands: tuple[Command, ...] = ()
+    pages: str = ""
+    """The reference of a tuple of `remit.pages.page.Page`. Its templates lie in `templates` beside that module."""
     checks: str = ""
-    """The reference of a coroutine function from settings to checks, which `remit doctor` shows."""
+    """The reference of a coroutine function from a `Look` to checks, which `remit doctor` shows."""
     modules: tuple[str, ...] = ()
     """Top-level modules that it needs and that may be missing."""
     extra: str = ""
@@ -67,13 +106,20 @@ class Capability(msgspec.Struct, frozen=True, kw_only=True):
         """Those of `modules` that are not installed; nothing is imported to find out."""
         return tuple(module for module in self.modules if find_spec(module) is None)
 
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Every reference of the part."""
+        single = (self.settings, self.providers, self.routes, self.works, self.pages, self.checks)
+        nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))
+        commands = (command.command for command in self.commands)
+        every = (*single, *self.recipes, *nouns, *self.kinds.values(), *commands)
+        return tuple(reference for reference in every if reference)
 
-class Opening(msgspec.Struct, frozen=True, kw_only=True):
+
+class Opening(NamedTuple):
     """What providers are opened with. They start nothing before they are asked for something."""
 
     settings: Settings
-    part: Section | None = None
-    """The part's own settings, if it has any."""
     tools: tuple[FunctionTool[..., Any], ...]
     """The user's functions."""
     servers: tuple[McpServer, ...]
@@ -93,6 +139,16 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """Keys, logins and what is trusted: no tool reads them."""
     decisive: tuple[Path, ...]
     """What decides about agents: no tool writes it."""
+    part: Section | None = None
+    """The part's own settings, if it has any."""
+
+
+class Look(NamedTuple):
+    """What a check of `remit doctor` looks at."""
+
+    settings: Settings
+    open: Callable[[], AbstractAsyncContextManager[Any]]
+    """Opens a `Remit` over the journal, without tools and modules; raises JournalError."""
 
 
 class Check(NamedTuple):

@@ -13,7 +13,7 @@ import pytest
 from remit import Remit
 from remit.api.part import Api
 from remit.api.request import BODY_S
-from remit.api.routes import ROUTES
+from remit.api.table import ROUTES
 from remit.clock import SystemClock
 from remit.http.access import Access, Scope
 from remit.http.access_log import AccessLog

@@ -9,7 +9,7 @@ import pytest
 
 from remit.api.openapi import openapi
 from remit.api.route import Route
-from remit.api.routes import ROUTES
+from remit.api.table import ROUTES
 from remit.codes import Code
 from tests.api.golden import document
 

@@ -10,13 +10,14 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.api.derived import route_of
-from remit.api.routes import ROUTES
+from remit.api.table import ROUTES
 from remit.client.connection import Connection
 from remit.client.service import service_at
 from remit.http.access import SCOPES
 from remit.operation import Operation, operations
 from remit.record.views import ConfirmationView
 from remit.service.service import Service
+from remit.tickets.tickets import tickets_of
 from tests.api.conftest import Served, bearer, token
 from tests.opened import OpenRemit, until_waiting
 from tests.service.test_mcp import READ, Far
@@ -76,7 +77,7 @@ class World(NamedTuple):
         return self.operation.declaration.example
 
     async def ticket(self) -> str:
-        return (await self.remit.service.tickets.create({"type": "TRIAGE", "event": EVENT})).id
+        return (await tickets_of(self.remit.service).create({"type": "TRIAGE", "event": EVENT})).id
 
     async def question(self) -> ConfirmationView:
         await until_waiting(self.remit, (await self.remit.start(writes())).id)

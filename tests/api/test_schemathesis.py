@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from remit.api.openapi import openapi
-from remit.api.routes import ROUTES
+from remit.api.table import ROUTES
 from tests.cli.conftest import Project, project
 
 __all__ = ["project"]

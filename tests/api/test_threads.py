@@ -15,6 +15,7 @@ import pytest
 
 from remit import Remit
 from remit.tickets.ticket import stream_of
+from remit.tickets.tickets import tickets_of
 from tests.api.conftest import Client, Served
 from tests.opened import OpenRemit
 
@@ -68,8 +69,8 @@ async def all_at_once(url: str, ask: Ask) -> list[tuple[int, Any]]:
 
 async def the_ticket(remit: Remit) -> str:
     """A TOOL ticket."""
-    triage = await remit.service.tickets.create({"type": "TRIAGE", "event": EVENT})
-    filled = await remit.service.tickets.fill(triage.id, {"tool_steps": STEPS}, by="http_fill")
+    triage = await tickets_of(remit.service).create({"type": "TRIAGE", "event": EVENT})
+    filled = await tickets_of(remit.service).fill(triage.id, {"tool_steps": STEPS}, by="http_fill")
     assert filled.derived is not None
     return filled.derived.ticket
 
@@ -108,6 +109,6 @@ async def test_one_ticket_is_leased_filled_and_replied_to_once(remit: Remit, cli
     assert {status for status, _ in answers} == {200}
     assert len({json.dumps(found["ticket"]["metadata"]["final_outputs"]) for _, found in answers}) == 1
     assert len({found["derived"]["ticket"] for _, found in answers}) == 1
-    assert len(await remit.service.tickets.page(kind="REPLY")) == 1
+    assert len(await tickets_of(remit.service).page(kind="REPLY")) == 1
     recorded = await kinds(remit, ticket)
     assert (recorded["ticket_leased"], recorded["ticket_completed"], recorded["ticket_derived"]) == (1, 1, 1)

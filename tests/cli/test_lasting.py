@@ -11,6 +11,7 @@ from remit.cli import lasting
 from remit.codes import Code
 from remit.errors import JournalError, StateError
 from remit.testing.clock import ManualClock
+from remit.tickets import work
 from remit.tickets.runner import Runner
 from tests.opened import OpenRemit, local_engine
 
@@ -42,7 +43,6 @@ async def test_the_worker_begins_anew_each_time_the_journal_failed_it(
 async def test_the_work_on_tickets_begins_anew_and_health_says_why_it_ended(
     remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lasting, "AGAIN_S", 0.01)
     stop, ends = asyncio.Event(), [StateError("not this one", code=Code.HEAD_FORGED), ValueError("a defect")]
     clock = ManualClock()
 
@@ -53,12 +53,12 @@ async def test_the_work_on_tickets_begins_anew_and_health_says_why_it_ended(
 
     monkeypatch.setattr(Runner, "run", run)
     async with remit_in(clock=clock) as remit:
-        keeping = asyncio.create_task(lasting.keep_tickets(remit, stop))
+        keeping = asyncio.create_task(work.keep_tickets(remit, stop))
         for why in ("HEAD_FORGED: not this one", "a defect"):
             while (snapshot := await remit.service.health.ready()).optional["worker.tickets"].detail != why:
                 pass  # the keeper's next turn
             assert snapshot.degraded
-            clock.advance(lasting.AGAIN_S)
+            clock.advance(work.AGAIN_S)
         while (await remit.service.health.ready()).degraded:
             pass  # the same
         stop.set()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from remit.api.part import Api
-from remit.api.routes import ROUTES
+from remit.api.table import ROUTES
 from remit.clock import SystemClock
 from remit.http.guard import Guard
 from remit.http.limits import Places

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from remit.client.connection import Connection
-from remit.client.tickets import RemoteTickets
 from remit.client.twin import twin
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.journal.leases import LeaseProof
 from remit.record.usage import Usage
+from remit.tickets.remote import RemoteTickets
 
 
 class Recorded(Connection):

@@ -42,7 +42,7 @@ def run_until_killed(url: str, folder: str) -> None:
     async def main() -> None:
         async with opened(url, Path(folder)) as remit:
             tickets = remit.service.tickets
-            remit.runtime.engine.start(only=tickets.runs)
+            remit.runtime.engine.start(only=remit.awaited)
             config = RunnerConfig(owner=remit.runtime.engine.owner, limit=4, lease_sec=1)
             await tickets.runner(config, tickets.executor()).run(asyncio.Event(), once=True)
 

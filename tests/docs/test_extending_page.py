@@ -64,6 +64,10 @@ def test_its_command_is_one_of_remit(shop: Shop) -> None:
     assert shop.remit("weather", "Bern").stdout == "20 degrees in Bern\n"
 
 
+def test_its_operation_is_one_of_the_api(shop: Shop) -> None:
+    assert json.loads(shop.remit("api", "weather.unit").stdout) == "fahrenheit"
+
+
 def test_its_check_is_one_of_doctor(shop: Shop) -> None:
     checks = json.loads(shop.remit("doctor", "--live", "--json").stdout)
     assert [check["detail"] for check in checks if check["name"] == "weather"] == ["forecasts are made up"]
@@ -73,7 +77,7 @@ def test_parts_says_where_it_is_from_and_live_what_it_brings(shop: Shop) -> None
     row = shop.parts()["weather"]
     assert (row["source"], row["state"], row["brings"]) == ("acme-weather 1.0", "used", [])
     row = shop.parts("--live")["weather"]
-    assert row["brings"] == ["tools", "recipe outlook", "command weather", "settings", "checks"]
+    assert row["brings"] == ["tools", "recipe outlook", "noun weather", "command weather", "settings", "checks"]
     assert row["state"] == "ready"
 
 

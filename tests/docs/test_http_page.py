@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from remit.api import events, request
-from remit.api.routes import ROUTES
+from remit.api.table import ROUTES
 from remit.codes import Code
 from remit.http.access import SCOPES
 from remit.http.limits import REQUESTS

@@ -131,7 +131,7 @@ async def test_a_program_that_works_is_known_and_one_that_works_on_some_streams_
     async with remit_in(recipes=[code(1)]) as works, remit_in(work=False) as looks:
         assert await until_present(looks, 1) == ["python"]
         assert await with_code(looks.runtime.journal, "edited", code(1).execution_version, "") == works.engine.owner
-        looks.engine.start(only=looks.service.tickets.runs, role="tickets")
+        looks.engine.start(only=looks.awaited, role="tickets")
         assert await until_present(works, 2) == ["python", "tickets"]
         (tickets, _) = await works.service.workers.views()
         assert (tickets.role, tickets.recipes) == ("tickets", {})

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from remit.errors import ChainBrokenError
 from remit.journal.blobs import BlobRef
 from remit.journal.kinds import (
-    KINDS,
     ErrorInfo,
     JobWaiting,
     Payload,
@@ -20,6 +19,7 @@ from remit.journal.kinds import (
     decode,
     encode,
 )
+from tests.every_kind import EVERY_KIND
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 JSON = st.recursive(
@@ -27,6 +27,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
+
 PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     str: st.text(max_size=12),
     int: INTEGERS,
@@ -65,8 +66,8 @@ def built(struct: type[msgspec.Struct]) -> st.SearchStrategy[Any]:
     return st.builds(struct, **fields)
 
 
-PAYLOADS = st.sampled_from(sorted(KINDS)).flatmap(lambda kind: built(KINDS[kind]))
-EVERY = pytest.mark.parametrize("payload", KINDS.values(), ids=KINDS)
+PAYLOADS = st.sampled_from(sorted(EVERY_KIND)).flatmap(lambda kind: built(EVERY_KIND[kind]))
+EVERY = pytest.mark.parametrize("payload", EVERY_KIND.values(), ids=EVERY_KIND)
 
 
 def smallest(payload: type[Payload]) -> dict[str, Any]:
@@ -117,13 +118,13 @@ def test_fields_are_named_where_a_payload_is_built(payload: type[Payload]) -> No
         payload(*smallest(payload).values(), "one more")
 
 
-@given(st.sampled_from(sorted(KINDS)), st.binary(max_size=80) | JSON.map(msgspec.json.encode))
+@given(st.sampled_from(sorted(EVERY_KIND)), st.binary(max_size=80) | JSON.map(msgspec.json.encode))
 def test_bytes_are_a_payload_or_a_broken_record(kind: str, data: bytes) -> None:
     try:
         decoded = decode(kind, data)
     except ChainBrokenError:
         return
-    assert isinstance(decoded, KINDS[kind])
+    assert isinstance(decoded, EVERY_KIND[kind])
 
 
 def test_a_broken_record_names_its_kind_and_what_to_do() -> None:
@@ -144,7 +145,7 @@ def test_a_kind_of_a_newer_version_is_passed_over() -> None:
 
 def test_a_value_is_kept_as_it_was_given() -> None:
     given_bytes = b'{"b":1.0,"a":[1e3,"\\u00e9"]}'
-    finished = msgspec.json.decode(b'{"result":' + given_bytes + b"}", type=KINDS["job_completed"])
+    finished = msgspec.json.decode(b'{"result":' + given_bytes + b"}", type=EVERY_KIND["job_completed"])
     decoded = decode("job_completed", encode(finished))
     assert bytes(typing.cast("Any", decoded).result) == given_bytes
 
@@ -155,12 +156,12 @@ def test_the_names_are_those_of_the_contract() -> None:
     wait_completed timer_fired random_recorded uuid_recorded time_recorded step_compensated job_completed job_failed
     job_cancelled version_mismatch_recorded schema_drift_recorded model_drift_recorded confirmation_requested
     confirmation_decided gate_refused evidence_attached recovery_started recovery_completed job_forked"""
-    assert set(contract.split()) <= KINDS.keys()
+    assert set(contract.split()) <= EVERY_KIND.keys()
 
 
 def test_every_payload_is_a_kind() -> None:
-    assert set(Payload.__subclasses__()) == set(KINDS.values())
-    assert all(kind == payload.KIND for kind, payload in KINDS.items())
+    assert set(Payload.__subclasses__()) == set(EVERY_KIND.values())
+    assert all(kind == payload.KIND for kind, payload in EVERY_KIND.items())
 
 
 def test_an_older_duration_stays_readable() -> None:

@@ -12,10 +12,11 @@ from hypothesis import given
 from remit.canonical import sha256
 from remit.journal.blobs import BlobRef, pack
 from remit.journal.event import Blob
-from remit.journal.kinds import KINDS, CommandStarted, MessageKept, Payload, encode
+from remit.journal.kinds import CommandStarted, MessageKept, Payload, encode
 from remit.journal.references import TWIN, digests_in, digests_of, shape_of, values_in
 from remit.journal.salting import salted
 from remit.randomness import salt
+from tests.every_kind import EVERY_KIND
 from tests.journal.test_kinds import PAYLOADS
 
 DIGESTS: Final = {
@@ -34,7 +35,7 @@ MEMBER: Final = typing.get_args
 
 def structs() -> list[tuple[str, type[msgspec.Struct]]]:
     """Every payload, and every struct in a field of one."""
-    found: dict[type[msgspec.Struct], str] = {payload: kind for kind, payload in KINDS.items()}
+    found: dict[type[msgspec.Struct], str] = {payload: kind for kind, payload in EVERY_KIND.items()}
     waiting = list(found)
     while waiting:
         struct = waiting.pop()
@@ -66,7 +67,7 @@ def test_whatever_can_hold_any_json_is_a_value(kind: str, struct: type[msgspec.S
 
 @EVERY
 def test_a_kept_digest_says_whose_it_is(kind: str, struct: type[msgspec.Struct]) -> None:
-    if struct is KINDS[kind]:
+    if struct is EVERY_KIND[kind]:
         assert {name for name, _ in shape_of(struct).digests} == DIGESTS.get(kind, set())
 
 

@@ -8,17 +8,16 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from remit import Code, Remit, Run, recipe, tool
-from remit.cli.lasting import keep_notifier
 from remit.errors import ProviderError
 from remit.journal.event import Claim
 from remit.notify.answer import Answer
 from remit.notify.following import KIND, Follower, add_target
 from remit.notify.message import Message
 from remit.notify.notifications import NotificationRow, Notifications, TargetView
+from remit.notify.opening import keep_notifier, open_notifier
 from remit.notify.sender import Sender
 from remit.notify.target import Target, read_targets
 from remit.notify.work import NotificationWork
-from remit.wiring.notify import open_notifier
 
 MINUTE = 60.0
 CONSOLE = "https://remit.example"

@@ -16,7 +16,7 @@ from remit.pages.assets import FOLDER, asset, served
 
 pytestmark = pytest.mark.slow
 
-TEMPLATES = sorted((Path(remit.pages.__file__).parent / "templates").glob("*.html"))
+TEMPLATES = sorted(Path(remit.pages.__file__).parents[1].glob("*/templates/*.html"))
 HTMX = "a0abb04f2f45a1f89d1d4844023245537e5e6014c87b144553e0607b4cc32130"
 """SHA-256 of dist/htmx.min.js in htmx.org 4.0.1, as npm has it."""
 ATTRIBUTES = {"hx-get", "hx-target", "hx-select", "hx-swap", "hx-push-url", "hx-ignore"}

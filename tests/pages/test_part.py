@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.api.routes import ROUTES
+from remit.api.table import ROUTES
 from remit.mcp_server.place import PATH as ENDPOINT
 from remit.pages.headers import SAFE
 from remit.pages.part import STRANGERS

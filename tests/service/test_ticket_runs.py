@@ -12,11 +12,12 @@ import pytest
 from remit import Remit, tool
 from remit.codes import Code
 from remit.errors import StateError
-from remit.service import ticket_runs
+from remit.tickets import runs as ticket_runs
 from remit.tickets.execution import RunRequest
 from remit.tickets.runner import ExecutorReport, RunnerConfig
 from remit.tickets.steps import ToolStep
 from remit.tickets.ticket import Ticket
+from remit.tickets.tickets import tickets_of
 from tests.opened import OpenRemit
 
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello"}
@@ -49,17 +50,17 @@ def _nothing_is_done() -> None:
 async def runner_process(remit_in: OpenRemit, **flags: Any) -> AsyncIterator[Remit]:
     """A process whose engine only works on runs that its own runner waits for."""
     async with remit_in(tools=[write, stall], flags=flags, work=False) as remit:
-        remit.engine.start(only=remit.service.tickets.runs)
+        remit.engine.start(only=remit.awaited)
         yield remit
 
 
 async def batch(remit: Remit) -> ExecutorReport:
-    tickets = remit.service.tickets
+    tickets = tickets_of(remit.service)
     return await tickets.runner(RunnerConfig(owner="me"), tickets.executor()).run(asyncio.Event(), once=True)
 
 
 async def ticket_of(remit: Remit, *steps: dict[str, Any]) -> Ticket:
-    return await remit.service.tickets.create({"type": "TOOL", "event": EVENT, "tool_steps": list(steps)})
+    return await tickets_of(remit.service).create({"type": "TOOL", "event": EVENT, "tool_steps": list(steps)})
 
 
 def writes(text: str) -> dict[str, Any]:
@@ -73,7 +74,7 @@ async def test_a_ticket_goes_on_at_once_when_its_question_is_answered(remit_in: 
             assert (await batch(remit)).by_code == {"CONFIRMATION_REQUIRED": 1}
             (question,) = await remit.service.confirmations.pending()
             await remit.service.confirmations.decide(question.confirmation, "approve", by="bob")
-            await remit.service.tickets.retry(ticket.id)
+            await tickets_of(remit.service).retry(ticket.id)
         assert (await batch(remit)).counters["ok"] == 1
         assert DONE == ["a", "b", "c"]
 
@@ -83,7 +84,7 @@ async def test_a_ticket_whose_question_has_no_answer_yet_is_blocked_again(remit_
         ticket = await ticket_of(remit, writes("a"))
         for _ in range(2):
             assert (await batch(remit)).by_code == {"CONFIRMATION_REQUIRED": 1}
-            await remit.service.tickets.retry(ticket.id)
+            await tickets_of(remit.service).retry(ticket.id)
         assert len(await remit.service.confirmations.pending()) == 1
 
 
@@ -94,7 +95,7 @@ async def left_in_doubt(remit_in: OpenRemit, *steps: ToolStep) -> None:
     """A run whose process ended during its first call."""
     async with runner_process(remit_in, **MAY) as remit:
         run = RunRequest(ticket_id="tkt_a", tool_steps=steps)
-        running = asyncio.create_task(remit.service.tickets.executor().execute(run))
+        running = asyncio.create_task(tickets_of(remit.service).executor().execute(run))
         await BEGUN[-1].wait()
         await remit.engine.stop()
         running.cancel()
@@ -107,7 +108,7 @@ async def test_a_step_in_doubt_blocks_its_run_and_says_what_to_decide(
 ) -> None:
     await left_in_doubt(remit_in, *steps)
     async with runner_process(remit_in, **MAY) as remit:
-        report = await remit.service.tickets.executor().execute(RunRequest(ticket_id="tkt_a", tool_steps=steps))
+        report = await tickets_of(remit.service).executor().execute(RunRequest(ticket_id="tkt_a", tool_steps=steps))
         assert (report.status, report.code) == ("blocked", "OUTCOME_UNKNOWN")
         assert f"remit decide {report.run_id} s0" in report.tool_verdict.reason
         assert [step.code for step in report.step_reports] == ["OUTCOME_UNKNOWN", "RUN_TIMEOUT"][: len(steps)]
@@ -121,7 +122,7 @@ async def test_a_run_goes_on_at_once_when_its_step_is_decided(
 ) -> None:
     await left_in_doubt(remit_in, *STEPS)
     async with runner_process(remit_in, **MAY) as remit:
-        executor = remit.service.tickets.executor()
+        executor = tickets_of(remit.service).executor()
         blocked = await executor.execute(RunRequest(ticket_id="tkt_a", tool_steps=STEPS))
         await remit.service.steps.decide(blocked.run_id, "s0", decision, None)
         report = await executor.execute(RunRequest(ticket_id="tkt_a", attempt=1, tool_steps=STEPS))
@@ -136,7 +137,7 @@ async def test_a_run_that_no_worker_takes_is_not_waited_for_forever(
     async with remit_in(tools=[write], flags=MAY, work=False) as remit:
         run = RunRequest(ticket_id="tkt_a", tool_steps=(ToolStep(tool_name="desk_write", args={"text": "a"}),))
         with pytest.raises(StateError) as caught:
-            await remit.service.tickets.executor().execute(run)
+            await tickets_of(remit.service).executor().execute(run)
         assert caught.value.code is Code.NO_WORKER
         remit.engine.start()
-        assert (await remit.service.tickets.executor().execute(run)).status == "ok"
+        assert (await tickets_of(remit.service).executor().execute(run)).status == "ok"

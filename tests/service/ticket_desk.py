@@ -8,6 +8,7 @@ from typing import Any
 from remit import Remit, Retry, tool
 from remit.tickets.runner import ExecutorReport, RunnerConfig
 from remit.tickets.ticket import Ticket
+from remit.tickets.tickets import tickets_of
 
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello", "actor": "ann"}
 REPLIES = {"tickets.derive_replies": True}
@@ -62,12 +63,12 @@ RUNG: list[asyncio.Event] = []
 
 async def tool_ticket(remit: Remit, *steps: Any, **more: Any) -> Ticket:
     given = {"event": EVENT, "tool_steps": list(steps), **more}
-    return await remit.service.tickets.create({"type": "TOOL", "event": EVENT, "tool_input": given})
+    return await tickets_of(remit.service).create({"type": "TOOL", "event": EVENT, "tool_input": given})
 
 
 async def worked(remit: Remit, **config: Any) -> ExecutorReport:
     """One batch."""
-    tickets = remit.service.tickets
+    tickets = tickets_of(remit.service)
     runner = tickets.runner(RunnerConfig(owner="worker", **config), tickets.executor())
     return await runner.run(asyncio.Event(), once=True)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from remit.capability import Capability
 from remit.gateway.pipeline import Gateway
 from remit.gateway.services import Services
 from remit.jobs.program import Programs
@@ -15,8 +16,9 @@ from remit.jobs.state import History, stream_of
 from remit.journal.journal import Journal
 from remit.randomness import SystemRandomSource
 from remit.service.local import service_over
+from remit.service.parts import Worker
+from remit.settings import Settings, load
 from remit.settings.mcp import McpServer
-from remit.tickets.desk import Desk, DeskSettings
 from remit.tools.catalog import Catalog
 from remit.tools.pins import Pins
 from tests.simulation.process import Process
@@ -31,7 +33,9 @@ class _Parts(NamedTuple):
     catalog: Catalog
     programs: Programs
     pins: Pins
-    desk: Desk
+    settings: Settings
+    chance: SystemRandomSource
+    parts: tuple[Capability, ...] = ()
     servers: tuple[McpServer, ...] = ()
 
 
@@ -47,9 +51,10 @@ class Person:
             process.services.catalog,
             process.programs,
             Pins(process.journal, trust=False, principal="bob"),
-            Desk(process.journal, process.services.metrics, SystemRandomSource(), DeskSettings()),
+            load(env={}, search=False),
+            SystemRandomSource(),
         )
-        self.service = service_over(parts, principal="bob", wake=lambda: None, working=lambda: True)
+        self.service = service_over(parts, principal="bob", worker=Worker(lambda: None, lambda: True))
         self._process = process
         self._happened = happened
         self._answered: set[str] = set()

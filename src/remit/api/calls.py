@@ -5,28 +5,31 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin
 from urllib.parse import urlencode
 
 import msgspec
 
 from remit.api.request import pairs_of
 from remit.api.route import Answer, ApiRequest, Route
-from remit.api.routes import ROUTES
 from remit.api.sessions import HttpSessions
+from remit.api.table import ROUTES, routes_of
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 from remit.http.access import ANYBODY
 from remit.http.trace_context import TraceContext
 from remit.nearest import did_you_mean
+from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
+    from remit.capability import Capability
     from remit.service.service import Service
 
-OPERATIONS: Final = {
-    route.name: route for route in ROUTES if route.handler is not None and route.media == "application/json"
-}
-"""The routes that answer with JSON, once."""
+
+def operations_of(parts: Iterable[Capability] = FIRST_PARTY) -> dict[str, Route]:
+    """Return the routes that answer with JSON, once, by name: the core's and those of parts."""
+    routes = routes_of(parts)
+    return {route.name: route for route in routes if route.handler is not None and route.media == "application/json"}
 
 
 class Values(NamedTuple):
@@ -38,11 +41,12 @@ class Values(NamedTuple):
     body: Any
 
 
-def operation_named(name: str) -> Route:
+def operation_named(name: str, parts: Iterable[Capability] = FIRST_PARTY) -> Route:
     """Return an operation. Raise NotFoundError (PATH_UNKNOWN) that names close ones."""
-    route = OPERATIONS.get(name)
+    operations = operations_of(parts)
+    route = operations.get(name)
     if route is None:
-        hint = did_you_mean(name, OPERATIONS, most=2) or "`remit api` lists them."
+        hint = did_you_mean(name, operations, most=2) or "`remit api` lists them."
         raise NotFoundError(f"there is no operation {name!r:.80}", code=Code.PATH_UNKNOWN, remedy=hint)
     return route
 
@@ -102,6 +106,7 @@ async def call(service: Service, route: Route, values: Values) -> Any:
         stopping=asyncio.Event(),
         left=_stays,
         session=lambda: sessions.of(""),
+        routes=ROUTES,
     )
     if route.handler is None:
         raise UsageError(f"{route.name} is a stream")

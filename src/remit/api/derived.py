@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
 import msgspec
 
 from remit.api.route import NO_BODY, ApiRequest, Empty, Handler, Route
 from remit.operation import Operation, Parameter, Source, operations
-from remit.service.service import Service
+from remit.service.service import CORE
 
 Take = Callable[[ApiRequest, Any], Any]
 """Takes an argument of a request, beside its decoded query or body."""
 
 
 def derived() -> Iterator[Route]:
-    """Give the route of each operation of the service."""
-    for noun, kind in get_type_hints(Service).items():
+    """Give the route of each operation of the core's nouns."""
+    for noun, kind in CORE.items():
         for operation in operations(kind):
             yield route_of(noun, operation)
 

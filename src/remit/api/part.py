@@ -54,6 +54,7 @@ class Api:
         self._service = service
         self._counts_warnings = counts_warnings
         self._places = places
+        self._routes = tuple(routes)
         self._sessions = HttpSessions(service)
         by_shape: dict[tuple[str, ...], dict[str, Route]] = {}
         for route in routes:
@@ -106,6 +107,7 @@ class Api:
             stopping=self._places.closing,
             left=lambda: left(receive),
             session=lambda: self._sessions.of(request.access.principal or ""),
+            routes=self._routes,
         )
         await check_reach(self._service, request.access, asked.path)
         if route.stream is not None:

@@ -7,7 +7,7 @@ type. What it raises becomes a problem with the code's HTTP status.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -57,6 +57,8 @@ class ApiRequest(NamedTuple):
 
     session: Callable[[], Awaitable[str]]
     """Gives the session that calls of this principal are recorded in."""
+    routes: Sequence[Route]
+    """Every route there is."""
 
     def identifier(self, prefix: str, number: int = 0) -> str:
         """The identifier of what this request starts, under a key; empty: a new one."""

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from remit.capability import Check
+from remit.capability import Check, Look
 from remit.cli.context import MEMORY, Requirement, State
 from remit.cli.text import counted
 from remit.errors import JournalError, RemitError
@@ -62,13 +62,13 @@ async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
                 yield check
         else:
             settings = state.looked_at()
-        for part in (_journal(settings), _workers(state), _targets(state), _tools(state, live=live)):
+        for part in (_journal(settings), _workers(state), _tools(state, live=live)):
             async for check in part:
                 yield check
         yield await _sandbox(settings)
         for check in _isolation(settings):
             yield check
-        async for check in _parts(settings, live=live):
+        async for check in _parts(state, settings, live=live):
             yield check
     yield _terminal(state)
 
@@ -187,9 +187,10 @@ def _modules(settings: Settings) -> Iterator[Check]:
                     yield Check("defaults", "warn", what, _DECLARE)
 
 
-async def _parts(settings: Settings, *, live: bool) -> AsyncIterator[Check]:
+async def _parts(state: State, settings: Settings, *, live: bool) -> AsyncIterator[Check]:
     """The parts that others made, and what parts look at themselves; only `live` imports those of others."""
-    from remit.wiring.capabilities import FIRST_PARTY, checks_of, found_parts, parts_of
+    from remit.wiring.capabilities import FIRST_PARTY
+    from remit.wiring.parts import checks_of, found_parts, parts_of
 
     named = settings.app.capabilities
     for found in found_parts(settings, load=False):
@@ -199,11 +200,12 @@ async def _parts(settings: Settings, *, live: bool) -> AsyncIterator[Check]:
         elif found.part is None:
             used = "used" if found.name in named else "not used: app.capabilities does not name it"
             yield Check("part", "ok", f"{found.name} ({found.source}), {used}")
+    look = Look(settings, lambda: state.remit(code="unused", blank=True))
     try:
-        checks = await checks_of(parts_of(settings) if live else FIRST_PARTY, settings)
+        checks = await checks_of(parts_of(settings) if live else FIRST_PARTY, look)
     except RemitError as error:
         yield Check("part", "fail", error.message, error.remedy)
-        checks = await checks_of(FIRST_PARTY, settings)
+        checks = await checks_of(FIRST_PARTY, look)
     for check in checks:
         yield check
 
@@ -335,24 +337,6 @@ async def _workers(state: State) -> AsyncIterator[Check]:
                 if one.outdated:
                     what = f"{one.words} ({one.role}) began before its remit.toml was changed"
                     yield Check("worker", "warn", what, "Start it again.")
-
-
-async def _targets(state: State) -> AsyncIterator[Check]:
-    """Who is told, and whose messages fail."""
-    try:
-        async with state.remit(code="unused", blank=True) as remit:
-            views = await remit.notifications().views()
-    except JournalError:  # which has a check of its own
-        return
-    except RemitError as error:
-        yield Check("notify", "fail", error.message, error.remedy)
-        return
-    for view in views:
-        if view.fails:
-            remedy = f"Correct it, and try it: remit notify test {view.target}"
-            yield Check("notify", "fail", f"{view.target} does not take messages: {view.fails}", remedy)
-        else:
-            yield Check("notify", "ok", f"{view.target}: {view.where}")
 
 
 # --- tools

@@ -34,10 +34,11 @@ def operations(_context: click.Context, _parameter: click.Parameter, incomplete:
     """Operations of the HTTP API."""
     from click.shell_completion import CompletionItem
 
-    from remit.api.calls import OPERATIONS
+    from remit.api.calls import operations_of
 
-    names = sorted(name for name in OPERATIONS if name.startswith(incomplete))
-    return [CompletionItem(name, help=_plain(OPERATIONS[name].summary)) for name in names]
+    operations = operations_of()
+    names = sorted(name for name in operations if name.startswith(incomplete))
+    return [CompletionItem(name, help=_plain(operations[name].summary)) for name in names]
 
 
 def confirmations(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -16,6 +16,8 @@ class Entry(NamedTuple):
     section: str
     help: str
     """One line; the same as the first one of the command's own help."""
+    reference: str = ""
+    """Where the command is, as `"module:name"`; empty: in the module of its name in the group's package."""
 
 
 class LazyGroup(click.Group):
@@ -38,9 +40,9 @@ class LazyGroup(click.Group):
         """The command of a name, imported now."""
         if cmd_name not in self.entries:
             return None
-        from importlib import import_module
+        from remit.capability import resolve
 
-        command: click.Command = import_module(f"{self.package}.{cmd_name}").command
+        command: click.Command = resolve(self.entries[cmd_name].reference or f"{self.package}.{cmd_name}:command")
         return command
 
     def resolve_command(

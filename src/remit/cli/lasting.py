@@ -1,4 +1,4 @@
-"""What goes on beside a command that stays up: the engine, the runner of TOOL tickets, and servers that must be there.
+"""What goes on beside a command that stays up: the engine, servers that must be there, and the work of parts.
 
 Each part begins again when it fails, and says so in the log and in `/health`.
 """
@@ -12,17 +12,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import JournalError
-from remit.gateway.probes import JOBS, TICKETS
+from remit.gateway.probes import JOBS
 
 if TYPE_CHECKING:
     from remit.app import Remit
-    from remit.wiring.notify import Notifier
 
 _log: Final = logging.getLogger("remit.engine")
 AGAIN_S: Final = 5.0
 """Seconds until a part that failed begins again."""
-_LAST_S: Final = 5.0
-"""Seconds for messages that are on their way when the process stops."""
 
 
 @asynccontextmanager
@@ -54,46 +51,8 @@ async def keep_engine(remit: Remit) -> None:
         await engine.restart()
 
 
-async def keep_tickets(remit: Remit, stop: asyncio.Event) -> None:
-    """Work on TOOL tickets until `stop`, and begin again after whatever ended it."""
-    from remit.tickets.runner import RunnerConfig
-
-    tickets, health = remit.service.tickets, remit.service.health
-    health.report(TICKETS)
-    while not stop.is_set():
-        runner = tickets.runner(RunnerConfig(owner=remit.engine.owner), tickets.executor())
-        running = asyncio.create_task(runner.run(stop, once=False), name="remit:tickets")
-        try:
-            if not (await asyncio.wait([running], timeout=AGAIN_S))[0]:
-                health.report(TICKETS)
-            await running
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and the other tickets go on
-            _log.error("the work on tickets ended: %s; it starts again in %g s", error, AGAIN_S)
-            health.report(TICKETS, str(error))
-            await remit.clock.sleep(AGAIN_S)
-        finally:
-            running.cancel()
-            await asyncio.wait([running])
-
-
 async def keep_required(remit: Remit) -> None:
     """Connect what `[readiness] required` names, at once and again while it is away."""
     while True:
         await remit.service.health.reach()
         await remit.clock.sleep(AGAIN_S)
-
-
-async def keep_notifier(remit: Remit, notifier: Notifier) -> None:
-    """Tell the targets of `[[notify]]`, and begin again after a failure of the journal."""
-    engine = notifier.engine
-    try:
-        while True:
-            try:
-                await notifier.begin()
-                await engine.stopped()
-            except JournalError as error:
-                _log.warning("notifications start again in %g s: %s", AGAIN_S, error)
-            await remit.clock.sleep(AGAIN_S)
-    finally:
-        await engine.drain(_LAST_S)
-        await engine.stop()

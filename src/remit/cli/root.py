@@ -17,8 +17,9 @@ from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.output import Color
 from remit.cli.process import prepare
 from remit.version import __version__
+from remit.wiring.capabilities import FIRST_PARTY
 
-COMMANDS: Final[dict[str, Entry]] = {
+_CORE: Final[dict[str, Entry]] = {
     "init": Entry("Run", "Start a project: settings, a working example and a test."),
     "run": Entry("Run", "Run a recipe or a plan, and show its result."),
     "chat": Entry("Run", "Continue an agent's conversation, or show it."),
@@ -40,14 +41,12 @@ COMMANDS: Final[dict[str, Entry]] = {
     "signal": Entry("Decide", "Send a signal to a job."),
     "cancel": Entry("Decide", "Stop a job for good."),
     "policy": Entry("Decide", "Check and explain the rules: who may call which tool, and who must approve."),
-    "tickets": Entry("Work", "Work with tickets: messages that become tool runs and replies."),
     "mcp": Entry("Operate", "Use MCP servers, and serve tools to MCP clients."),
     "token": Entry("Operate", "Manage the tokens of clients that connect over HTTP."),
     "sandbox": Entry("Operate", "Check the sandbox, and manage its workspaces."),
     "serve": Entry("Operate", "Serve the HTTP API, the console and MCP, and run jobs and TOOL tickets."),
     "worker": Entry("Operate", "Run due jobs until stopped."),
     "journal": Entry("Operate", "Move the journal to another place or back it up, erase values, or seal it."),
-    "notify": Entry("Operate", "See who is told what waits or failed, and test it."),
     "workers": Entry("Operate", "List the processes that run jobs, and the code they run."),
     "api": Entry("Operate", "List the operations of the HTTP API, or call one and print its answer as JSON."),
     "config": Entry("Operate", "Show every setting and where it came from."),
@@ -56,7 +55,15 @@ COMMANDS: Final[dict[str, Entry]] = {
     "doctor": Entry("Operate", "Check that Remit has everything it needs."),
     "completion": Entry("Operate", "Print a shell completion script."),
 }
-"""Every command; the module of the same name in remit.cli.commands holds it."""
+"""The core's commands; the module of the same name in remit.cli.commands holds each."""
+_SECTIONS: Final = ("Run", "Look", "Decide", "Work", "Operate")
+_OF_PARTS: Final = {
+    command.word: Entry(command.section, command.about, command.command)
+    for part in FIRST_PARTY
+    for command in part.commands
+}
+COMMANDS: Final = dict(sorted((_CORE | _OF_PARTS).items(), key=lambda row: _SECTIONS.index(row[1].section)))
+"""Every command: the core's and those of the parts that ship."""
 
 COMPLETE: Final = "_REMIT_COMPLETE"
 """The environment variable through which a shell asks what it can complete."""
@@ -106,7 +113,7 @@ def _command_of_part(context: click.Context, word: str) -> click.Command | None:
     state.config, state.trust = context.params["config"], context.params["trust"]
     if context.params["server"] or not state.settings().app.capabilities:
         return None
-    from remit.wiring.capabilities import command_of, parts_of
+    from remit.wiring.parts import command_of, parts_of
 
     return command_of(parts_of(state.trusted()), word)
 

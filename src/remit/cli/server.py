@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from remit.cli import exit_codes
-from remit.cli.lasting import beside, keep_engine, keep_notifier, keep_required, keep_tickets
+from remit.cli.lasting import beside, keep_engine, keep_required
 from remit.cli.running import Stop, run_async
 from remit.errors import SettingsError
 
@@ -44,12 +44,12 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
 def _mounts(state: State, remit: Remit, guard: Guard) -> list[Mount]:
     """The API at its paths, pages at all others, and MCP at its path if it is installed."""
     from remit.api.part import Api
-    from remit.api.routes import ROUTES
+    from remit.api.table import routes_of
     from remit.http.limits import REQUESTS, Places
     from remit.http.router import Mount
 
     counts, places = remit.settings.tickets.expose_warn_count, Places(REQUESTS)
-    api = Api(remit.service, ROUTES, places, counts_warnings=counts)
+    api = Api(remit.service, routes_of(remit.parts), places, counts_warnings=counts)
     mounts = [Mount(path, api, None) for path in api.paths]
     if find_spec("jinja2") is None:
         state.note("without pages: jinja2 is not installed")
@@ -57,11 +57,11 @@ def _mounts(state: State, remit: Remit, guard: Guard) -> list[Mount]:
     else:
         from remit.pages.entry import Entry
         from remit.pages.part import Pages
-        from remit.pages.table import PAGES
+        from remit.pages.table import pages_of
 
         clock = remit.clock
         entry = Entry(guard, clock)
-        mounts.append(Mount("/", Pages(remit.service, PAGES, entry, places, clock), None, entry.admit))
+        mounts.append(Mount("/", Pages(remit.service, pages_of(remit.parts), entry, places, clock), None, entry.admit))
     if find_spec("mcp") is None:
         state.note("without MCP: mcp is not installed")
     else:
@@ -97,12 +97,9 @@ async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
 
 def _parts(remit: Remit, stop: Stop, *, work: bool) -> list[Coroutine[Any, Any, None]]:
     """What goes on beside serving; without `work`, the engine only runs tickets' runs that a request waits for."""
-    notifier = remit.notifier() if work else None
-    remit.engine.start(only=None if work else remit.service.tickets.runs, role="serve")
-    parts = [keep_engine(remit), keep_required(remit)]
-    if notifier is not None:
-        parts.append(keep_notifier(remit, notifier))
-    return [*parts, keep_tickets(remit, stop.requested)] if work else parts
+    works = remit.beside(stop.requested, "serve") if work else []
+    remit.engine.start(only=None if work else remit.awaited, role="serve")
+    return [keep_engine(remit), keep_required(remit), *(work() for work in works)]
 
 
 def _needs_uvicorn() -> None:

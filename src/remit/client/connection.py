@@ -19,7 +19,7 @@ import msgspec
 from yarl import URL
 
 from remit.api.route import BYTES, Route
-from remit.api.routes import ROUTES
+from remit.api.table import ROUTES
 from remit.client.problems import error_of
 from remit.clock import Clock, SystemClock
 from remit.codes import Code

@@ -13,12 +13,12 @@ from remit.api.routes.conversations import SayBody
 from remit.api.routes.jobs import WaitQuery
 from remit.api.routes.tools import ExplainBody
 from remit.canonical import sha256
+from remit.capability import Noun, resolve
 from remit.client.confirmations import RemoteConfirmations
 from remit.client.connection import Connection
 from remit.client.jobs import RemoteJobs
 from remit.client.person import only_oneself
 from remit.client.streams import RemoteStreams
-from remit.client.tickets import RemoteTickets
 from remit.client.twin import Twin, twin
 from remit.codes import Code
 from remit.errors import ServerError
@@ -42,6 +42,8 @@ from remit.service.sessions import Sessions
 from remit.service.steps import Steps
 from remit.service.tools import Tools
 from remit.service.workers import Workers
+from remit.wiring.capabilities import FIRST_PARTY
+from remit.wiring.parts import nouns_of
 
 
 class RemoteArtifacts(Twin, Artifacts):
@@ -99,6 +101,10 @@ class RemotePolicy(Twin, PolicyRules):
         return explanation
 
 
+def _twin_of(noun: Noun, kind: type, connection: Connection) -> Any:
+    return resolve(noun.remote)(connection) if noun.remote else twin(kind, connection)
+
+
 def service_at(connection: Connection) -> Service:
     """The service at the other end of a connection. What is not declared is refused with LOCAL_ONLY."""
     return Service(
@@ -114,10 +120,10 @@ def service_at(connection: Connection) -> Service:
         servers=twin(McpServers, connection),
         recipes=twin(KnownRecipes, connection),
         conversations=RemoteConversations(connection),
-        tickets=RemoteTickets(connection),
         workers=twin(Workers, connection),
         usage=twin(Usage, connection),
         health=twin(Health, connection),
         requests=twin(Requests, connection),
         saved_views=twin(SavedViews, connection),
+        of_parts={noun.name: _twin_of(noun, kind, connection) for noun, kind in nouns_of(FIRST_PARTY)},
     )

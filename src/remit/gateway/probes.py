@@ -14,8 +14,6 @@ MCP: Final = "mcp"
 """The dependency that stands for all MCP servers."""
 JOBS: Final = "worker.jobs"
 """The work of this process on jobs, as readiness shows it."""
-TICKETS: Final = "worker.tickets"
-"""Its work on TOOL tickets."""
 READY: Final = DependencyState(ready=True)
 _UNKNOWN: Final = DependencyState(ready=False, code=Code.DEP_UNKNOWN.name, detail="not reached yet")
 _CODES: Final[Mapping[Code, Code]] = {Code.SpawnFailed: Code.DEP_INIT_FAILED, Code.Timeout: Code.DEP_TIMEOUT}

@@ -9,15 +9,9 @@ from remit.clock import DAY, SECOND
 from remit.errors import AppendConflictError, ChainBrokenError
 from remit.jobs.ended import Ended
 from remit.journal.event import HeadPatch
-from remit.journal.kinds import (
-    NotificationDropped,
-    NotificationFailed,
-    NotificationQueued,
-    NotificationSent,
-    Payload,
-    decode,
-)
+from remit.journal.kinds import Payload, decode
 from remit.journal.leases import HeldLease
+from remit.notify.kinds import NotificationDropped, NotificationFailed, NotificationQueued, NotificationSent
 from remit.notify.message import message_of
 from remit.notify.occasion import read_occasion
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from remit.errors import AppendConflictError, ChainBrokenError
 from remit.jobs.ended import Ended
 from remit.journal.event import Fold, HeadPatch
-from remit.journal.kinds import NotificationQueued, TargetAdded
 from remit.journal.leases import HeldLease
+from remit.notify.kinds import NotificationQueued, TargetAdded
 from remit.notify.occasion import KINDS, event_of, identity_of, notification_of, read_occasion
 
 if TYPE_CHECKING:

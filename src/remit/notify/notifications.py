@@ -10,9 +10,10 @@ from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.ids import new_id
 from remit.journal.event import HeadQuery
-from remit.journal.kinds import NotificationDropped, NotificationFailed, NotificationQueued, NotificationSent, decode
+from remit.journal.kinds import decode
 from remit.nearest import did_you_mean
 from remit.notify.following import KIND, stream_of
+from remit.notify.kinds import NotificationDropped, NotificationFailed, NotificationQueued, NotificationSent
 from remit.notify.message import sample
 
 if TYPE_CHECKING:

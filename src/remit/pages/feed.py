@@ -18,6 +18,7 @@ from remit.http.problem import Problem
 from remit.pages.headers import SAFE
 from remit.pages.live import Channels, Make
 from remit.pages.memory import Memory
+from remit.pages.navigation import entries_of
 from remit.pages.news import news_of
 from remit.pages.page import Page, PageRequest, View
 from remit.pages.rendering import render
@@ -67,6 +68,7 @@ class Live:
         """For those of `pages` that are live."""
         self._memory = memory
         self._service = service
+        self._entries = entries_of(pages)
         self._sessions = sessions
         self._pages = [page for page in pages if page.live]
         self._entry = entry
@@ -137,7 +139,7 @@ class Live:
                 view = await page.handler(asked)
                 if isinstance(view, View):
                     shell = await shell_for(
-                        self._service, self._entry, visitor, self._mark.decode(), asked.now, zone, here
+                        self._entries, self._service, self._entry, visitor, self._mark.decode(), asked.now, zone, here
                     )
                     made = render(view, shell)
                 marked = mark

@@ -22,13 +22,14 @@ from remit.record.views import ConfirmationView, JobRow, OpenWait, StepView, Tas
 from remit.record.words import words
 from remit.service.conversations import CONTINUES, CONVERSATIONS
 from remit.service.retrying import RETRY_OF
-from remit.service.ticket_runs import RECIPE as TICKET_RUN
 from remit.tools.naming import wire_name
 
 WHOLE: Final = 1_000
 """Rows up to which a page shows all of them."""
 WINDOW: Final = 200
 """Rows of a page that cannot show all."""
+_TICKET_RUN: Final = "ticket_run"
+"""The recipe of a ticket's run, whose label says which ticket that is."""
 _EVENTS: Final = 200
 _SPOKEN: Final = 20
 """Messages of a prompt that a page shows one by one; the whole prompt is below them."""
@@ -184,7 +185,7 @@ async def job(asked: PageRequest) -> Job:
         retries=await _labelled(asked, RETRY_OF, name),
         continues=_earlier(known.input),
         continued=await _labelled(asked, CONTINUES, name) if known.row.name in CONVERSATIONS else (),
-        ticket=known.row.labels.get("ticket", "") if known.row.name == TICKET_RUN else "",
+        ticket=known.row.labels.get("ticket", "") if known.row.name == _TICKET_RUN else "",
         events=story.events,
         query=query,
         standing=stands,

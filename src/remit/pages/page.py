@@ -78,6 +78,17 @@ class Nothing(msgspec.Struct, frozen=True):
 Handler = Callable[[PageRequest], Awaitable[View | See | File]]
 
 
+class NavigationEntry(NamedTuple):
+    """An entry of the navigation."""
+
+    name: str
+    path: str
+    scope: Scope
+    """Without it there is nothing to see."""
+    key: str
+    """Leads there after `g`."""
+
+
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """One page, or one form that it takes."""
 
@@ -86,6 +97,12 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     scope: Scope
     """What a token needs."""
     handler: Handler
+    name: str = ""
+    """Its entry in the navigation; empty: it has none, or remit.pages.navigation has it."""
+    key: str = ""
+    """The key that leads there after `g`, if it has an entry."""
+    after: str = ""
+    """The entry that its own stands behind; empty: the last one."""
     query: type[msgspec.Struct] = Nothing
     form: type[msgspec.Struct] | None = None
     """The fields of a form that is posted here; None: the page is only looked at."""

@@ -23,6 +23,7 @@ from remit.pages.failure import Failure
 from remit.pages.feed import PATH, STATUS, Live
 from remit.pages.headers import SAFE
 from remit.pages.memory import Memory
+from remit.pages.navigation import entries_of
 from remit.pages.page import File, Page, PageRequest, See, View
 from remit.pages.rendering import render
 from remit.pages.routes import find, page_query
@@ -64,6 +65,7 @@ class Pages:
         """Serve `pages` over `service` to whom `entry` knows."""
         self._service = service
         self._pages = tuple(pages)
+        self._entries = entries_of(pages)
         self._entry = entry
         self._sessions = HttpSessions(service)
         self._places = places
@@ -176,6 +178,7 @@ class Pages:
     async def _page(self, view: View, request: Request, visitor: Visitor, here: str, *, listens: bool = False) -> Reply:
         now, zone = self._clock.now(), zone_of(request.headers)
         shell = await shell_for(
+            self._entries,
             self._service,
             self._entry,
             visitor,

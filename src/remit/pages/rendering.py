@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import tzinfo
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from remit.pages.text import brief, clock_time, dollars, exact, grouped, link, m
 from remit.redact import words_of
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Environment, FileSystemLoader
     from jinja2.runtime import Context
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -56,16 +57,21 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
 
 def render(view: View, shell: Shell) -> bytes:
     """The whole page."""
-    return _environment().get_template(view.template).render(view=view, shell=shell).encode()
+    environment, loader = _environment()
+    folder = str(Path(sys.modules[type(view).__module__].__file__ or "").parent / "templates")
+    if folder not in loader.searchpath:  # of a part
+        loader.searchpath.append(folder)
+    return environment.get_template(view.template).render(view=view, shell=shell).encode()
 
 
 @cache
-def _environment() -> Environment:
+def _environment() -> tuple[Environment, FileSystemLoader]:
     # Loaded with the first page: it takes a tenth of a second, and many servers are never looked at.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context  # noqa: PLC0415 - as above
 
+    loader = FileSystemLoader([str(_TEMPLATES)])
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalized,
@@ -88,7 +94,7 @@ def _environment() -> Environment:
         clock_time=pass_context(_clock_time),
         ago=pass_context(_ago),
     )
-    return environment
+    return environment, loader
 
 
 def _finalized(value: Any) -> Any:

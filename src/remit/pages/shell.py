@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,12 @@ from remit.pages.rendering import Shell
 
 if TYPE_CHECKING:
     from remit.pages.entry import Entry, Visitor
+    from remit.pages.page import NavigationEntry
     from remit.service.service import Service
 
 
 async def shell_for(
+    entries: Iterable[NavigationEntry],
     service: Service,
     entry: Entry,
     visitor: Visitor,
@@ -33,7 +36,7 @@ async def shell_for(
     """
     access = visitor.access
     return Shell(
-        items=await items(service, access, here, counted=counted) if visitor.known else (),
+        items=await items(entries, service, access, here, counted=counted) if visitor.known else (),
         who="" if entry.open or not visitor.known else (access.principal or ""),
         csrf=csrf,
         can=frozenset(access.scopes),

@@ -1,8 +1,9 @@
-"""Every page, by noun. A noun is added here and in a file of its own."""
+"""Every page: the core's, by noun, and those of parts."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from remit.pages import (
     actions,
@@ -17,15 +18,19 @@ from remit.pages import (
     question,
     servers,
     session,
-    tickets,
     tool,
     tools,
     usage,
     workers,
 )
 from remit.pages.page import Page
+from remit.wiring.capabilities import FIRST_PARTY
+from remit.wiring.parts import check_names, tuples_of
 
-PAGES: Final[tuple[Page, ...]] = (
+if TYPE_CHECKING:
+    from remit.capability import Capability
+
+_CORE: Final[tuple[Page, ...]] = (
     *overview.PAGES,
     *jobs.PAGES,
     *bulk.PAGES,
@@ -38,10 +43,26 @@ PAGES: Final[tuple[Page, ...]] = (
     *policy.PAGES,
     *servers.PAGES,
     *session.PAGES,
-    *tickets.PAGES,
     *tool.PAGES,
     *tools.PAGES,
     *usage.PAGES,
     *workers.PAGES,
 )
-"""The table."""
+
+
+def pages_of(parts: Iterable[Capability]) -> tuple[Page, ...]:
+    """Return the pages of the core and of parts.
+
+    Raise UsageError (MODULE_UNLOADABLE) for a part of others whose pages are not named after it.
+    """
+    pages = list(_CORE)
+    for part in parts:
+        for page in tuples_of((part,), "pages"):
+            if part not in FIRST_PARTY:
+                check_names(part, f"the page {page.path}", f"{page.path}/", f"/{part.name}/")
+            pages.append(page)
+    return tuple(pages)
+
+
+PAGES: Final = pages_of(FIRST_PARTY)
+"""Those of the core and of the parts that ship."""

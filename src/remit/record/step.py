@@ -307,6 +307,11 @@ def model_state(record: ModelRecord, *, waiting: bool, ended: bool) -> StepState
     return "waiting" if waiting else "running"
 
 
+def joined(*parts: str) -> str:
+    """Join the parts that are not empty."""
+    return " ".join(part for part in parts if part)
+
+
 def shown(inline: OptionalRaw, ref: OptionalRef) -> str:
     """A recorded value on one line, wherever it is kept; empty where none was recorded."""
     if isinstance(ref, BlobRef):

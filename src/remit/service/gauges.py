@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.jobs.state import KIND as JOB
 from remit.journal.event import Head
 from remit.metrics.metric import Sample
 from remit.metrics.registry import Family
-from remit.tickets.ticket import STREAM_KIND as TICKET
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
-_QUEUES: Final = (JOB, TICKET)
 
+async def gauges(journal: Journal, queues: tuple[str, ...]) -> list[Family]:
+    """The gauges of a journal, by name, of jobs and of `queues`: other kinds that workers lease.
 
-async def gauges(journal: Journal) -> list[Family]:
-    """The gauges of a journal, by name. Their labels are kinds and states, which are few and ours."""
+    Their labels are kinds and states, which are few and ours.
+    """
     depths, held = list[Sample](), list[Sample]()
-    for kind in _QUEUES:
+    for kind in (JOB, *queues):
         counts = await journal.counts(kind)
         depths += [Sample("", (("kind", kind), ("state", state)), counts[state]) for state in sorted(counts)]
         leases = await journal.leases(kind)

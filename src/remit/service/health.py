@@ -23,8 +23,10 @@ _log: Final = logging.getLogger("remit.service")
 class Health:
     """The state of one process."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, queues: tuple[str, ...] = ()) -> None:
+        """Look at what the process works with; `queues` are the kinds of streams beside jobs that workers lease."""
         self._services = services
+        self._queues = queues
         self._parts: dict[str, str] = {}
         """Why each part of this process does not work; empty: it does."""
 
@@ -72,7 +74,7 @@ class Health:
         """
         families = self._services.metrics.collect()
         try:
-            families += await gauges(self._services.journal)
+            families += await gauges(self._services.journal, self._queues)
         except JournalError as error:
             _log.warning("the journal's gauges are left out: %s", error)
         return sorted(families, key=lambda family: family.name)

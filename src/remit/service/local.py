@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
+
+from remit.capability import resolve
+from remit.service.opening import NounOpening
+from remit.settings.parts import settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from remit.record.usage import Usage
     from remit.service.approvals import Approvals
     from remit.service.artifacts import Artifacts
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from remit.service.health import Health
     from remit.service.jobs import Jobs
     from remit.service.mcp import McpServers
-    from remit.service.parts import Parts
+    from remit.service.parts import Parts, Worker
     from remit.service.policy import PolicyRules
     from remit.service.recipes import KnownRecipes
     from remit.service.requests import Requests
@@ -25,28 +27,35 @@ if TYPE_CHECKING:
     from remit.service.sessions import Sessions
     from remit.service.steps import Steps
     from remit.service.streams import Streams
-    from remit.service.tickets import Tickets
     from remit.service.tools import Tools
     from remit.service.workers import Workers
 
 
-def service_over(parts: Parts, *, principal: str, wake: Callable[[], None], working: Callable[[], bool]) -> Service:
-    """The service over the parts of this process.
-
-    `principal` asks and decides if a call names no one else. `wake` wakes the engine of this process, and `working`
-    says whether it was started.
-    """
-    return cast("Service", ServiceOnUse(parts, principal, wake, working))
+def service_over(parts: Parts, *, principal: str, worker: Worker) -> Service:
+    """The service over the parts of this process; `principal` asks and decides if a call names no one else."""
+    return cast("Service", ServiceOnUse(parts, principal, worker))
 
 
 class ServiceOnUse:
     """The nouns of one journal, each imported and made when it is first used."""
 
-    def __init__(self, parts: Parts, principal: str, wake: Callable[[], None], working: Callable[[], bool]) -> None:
+    def __init__(self, parts: Parts, principal: str, worker: Worker) -> None:
         self._parts = parts
         self._principal = principal
-        self._wake = wake
-        self._working = working
+        self._worker = worker
+        self._wake = worker.wake
+
+    def __getattr__(self, name: str) -> Any:
+        """Make a noun of a part. Raise AttributeError if no part has it."""
+        parts = () if name.startswith("_") else self._parts.parts
+        declared = next(((part, noun) for part in parts for noun in part.nouns if noun.name == name), None)
+        if declared is None:
+            raise AttributeError(f"the service has no {name}")
+        part, noun = declared
+        own = settings_of(self._parts.settings, part.name, resolve(part.settings)) if part.settings else None
+        opening = NounOpening(self._parts, cast("Service", self), own, self._principal, self._worker)
+        made = vars(self)[name] = resolve(noun.open)(opening)
+        return made
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -115,13 +124,6 @@ class ServiceOnUse:
         return McpServers(self._parts.catalog, self._parts.pins, self._parts.servers)
 
     @cached_property
-    def tickets(self) -> Tickets:
-        from remit.service.ticket_runs import Worker
-        from remit.service.tickets import Tickets
-
-        return Tickets(self._parts.desk, self.jobs, self._principal, Worker(self._wake, self._working))
-
-    @cached_property
     def usage(self) -> Usage:
         from remit.record.usage import Usage
 
@@ -143,7 +145,7 @@ class ServiceOnUse:
     def health(self) -> Health:
         from remit.service.health import Health
 
-        return Health(self._parts.services)
+        return Health(self._parts.services, tuple(queue for part in self._parts.parts for queue in part.queues))
 
     @cached_property
     def requests(self) -> Requests:

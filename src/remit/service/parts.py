@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from remit.capability import Capability
     from remit.gateway.pipeline import Gateway
     from remit.gateway.services import Services
     from remit.jobs.program import Programs
     from remit.journal.journal import Journal
+    from remit.randomness import RandomSource
+    from remit.settings import Settings
     from remit.settings.mcp import McpServer
-    from remit.tickets.desk import Desk
     from remit.tools.catalog import Catalog
     from remit.tools.pins import Pins
+
+
+class Worker(msgspec.Struct, frozen=True):
+    """What works on jobs in this process."""
+
+    wake: Callable[[], None]
+    working: Callable[[], bool]
+    """Whether it was started, and has not stopped since."""
+    awaited: set[str] = msgspec.field(default_factory=set)
+    """Streams of jobs that requests of this process wait for; it may work on these alone."""
 
 
 class Parts(Protocol):
@@ -51,8 +66,18 @@ class Parts(Protocol):
         ...
 
     @property
-    def desk(self) -> Desk:
-        """What tickets work with."""
+    def settings(self) -> Settings:
+        """All settings."""
+        ...
+
+    @property
+    def chance(self) -> RandomSource:
+        """The source of what is random."""
+        ...
+
+    @property
+    def parts(self) -> tuple[Capability, ...]:
+        """The parts that ship, and those that the settings name. Raises UsageError."""
         ...
 
     @property

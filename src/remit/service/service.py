@@ -6,6 +6,9 @@ are durable when they return. Their methods take and return plain values, so tha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final, get_type_hints
+
 import msgspec
 
 from remit.record.usage import Usage
@@ -23,7 +26,6 @@ from remit.service.saved_views import SavedViews
 from remit.service.sessions import Sessions
 from remit.service.steps import Steps
 from remit.service.streams import Streams
-from remit.service.tickets import Tickets
 from remit.service.tools import Tools
 from remit.service.workers import Workers
 
@@ -42,10 +44,22 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     tools: Tools
     recipes: KnownRecipes
     servers: McpServers
-    tickets: Tickets
     usage: Usage
     workers: Workers
     conversations: Conversations
     health: Health
     requests: Requests
     saved_views: SavedViews
+    of_parts: Mapping[str, Any] = {}
+    """The nouns of parts, by name."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a noun of a part. Raise AttributeError if no part has it."""
+        try:
+            return self.of_parts[name]
+        except KeyError:
+            raise AttributeError(f"the service has no {name}") from None
+
+
+CORE: Final = {name: kind for name, kind in get_type_hints(Service).items() if name != "of_parts"}
+"""The classes of the core's nouns, by name."""

@@ -28,6 +28,7 @@ from remit.tickets.report import RunReport, without_moments
 from remit.tickets.runner import RunnerConfig
 from remit.tickets.steps import ToolStep, normalised
 from remit.tickets.ticket import new_ticket_id, stream_of
+from remit.tickets.tickets import tickets_of
 from remit.tools.function import FunctionTool, tool
 from remit.wiring.runtime import Runtime, open_runtime
 
@@ -60,7 +61,7 @@ class Place:
             tool_steps=tuple(step if isinstance(step, ToolStep) else normalised(step) for step in steps),
             tool_policy=ToolPolicy(**policy),
         )
-        return await self.service.tickets.executor().execute(request)
+        return await tickets_of(self.service).executor().execute(request)
 
 
 def step(name: str, **args: Any) -> dict[str, Any]:
@@ -232,8 +233,8 @@ async def check_a_runner_works_on_tickets(reach: Reach) -> None:
     async with place(reach) as one:
         for steps in ([step("desk_note", text="a")], [step("desk_break")], [step("desk_none")], [{"tool_name": "a.b"}]):
             document = {"type": "TOOL", "event": _EVENT, "tool_steps": steps}
-            await one.service.tickets.create(document)
-        tickets = one.service.tickets
+            await tickets_of(one.service).create(document)
+        tickets = tickets_of(one.service)
         assert await tickets.free("TOOL")
         runner = tickets.runner(RunnerConfig(owner="me"), tickets.executor())
         report = await runner.run(asyncio.Event(), once=True)
@@ -259,8 +260,8 @@ async def check_steps_in_the_older_place_are_counted_where_the_journal_is(reach:
             {},
         ]
         for given in tickets:
-            await one.service.tickets.create({"type": "TOOL", "event": _EVENT, **given})
-        queue = one.service.tickets
+            await tickets_of(one.service).create({"type": "TOOL", "event": _EVENT, **given})
+        queue = tickets_of(one.service)
         await queue.runner(RunnerConfig(owner="me"), queue.executor()).run(asyncio.Event(), once=True)
         names = ("canonical_missing", "legacy_read", "cutover_violation")
         assert [one.counted(name) for name in names] == [3, 2, 2]
@@ -270,7 +271,7 @@ async def check_steps_in_the_older_place_are_counted_where_the_journal_is(reach:
 async def check_a_runner_takes_what_comes_until_it_is_stopped(reach: Reach) -> None:
     """It waits for tickets without holding any, and ends when it is told to."""
     async with place(reach) as one:
-        tickets, stop = one.service.tickets, asyncio.Event()
+        tickets, stop = tickets_of(one.service), asyncio.Event()
         runner = tickets.runner(RunnerConfig(owner="me"), tickets.executor())
         running = asyncio.create_task(runner.run(stop, once=False))
         made = await tickets.create({"type": "TOOL", "event": _EVENT, "tool_steps": [step("desk_note", text="a")]})

@@ -9,6 +9,7 @@ import msgspec
 
 from remit.journal import kinds as k
 from remit.journal.event import Event, Head
+from remit.tickets import kinds
 from remit.tickets.ticket import Block, Metadata, Status, Ticket, moment
 
 
@@ -16,16 +17,16 @@ class History:
     """Everything recorded of a ticket."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
-        self.created: k.TicketCreated | None = None
+        self.created: kinds.TicketCreated | None = None
         self.status: Status = "pending"
-        self.lease: k.TicketLeased | None = None
+        self.lease: kinds.TicketLeased | None = None
         """The newest lease; None once it was given up."""
-        self.outputs: k.TicketCompleted | k.TicketFailed | k.TicketBlocked | None = None
+        self.outputs: kinds.TicketCompleted | kinds.TicketFailed | kinds.TicketBlocked | None = None
         """The newest event that may carry outputs."""
         self.block: Block | None = None
         self.failure: Block | None = None
         self.retries = 0
-        self.derived: k.TicketDerived | None = None
+        self.derived: kinds.TicketDerived | None = None
         self.updated_at = 0
         for event in events:
             self.add(k.decode(event.kind, event.data), event.at)
@@ -71,41 +72,41 @@ class History:
 
     # --- one method per kind
 
-    def _created(self, payload: k.TicketCreated) -> None:
+    def _created(self, payload: kinds.TicketCreated) -> None:
         self.created = payload
 
-    def _leased(self, payload: k.TicketLeased) -> None:
+    def _leased(self, payload: kinds.TicketLeased) -> None:
         self.status, self.lease = "running", payload
 
-    def _released(self, _payload: k.TicketReleased) -> None:
+    def _released(self, _payload: kinds.TicketReleased) -> None:
         self.status, self.lease = "pending", None
 
-    def _completed(self, payload: k.TicketCompleted) -> None:
+    def _completed(self, payload: kinds.TicketCompleted) -> None:
         self.status, self.lease, self.outputs = "done", None, payload
         self.block = self.failure = None
 
-    def _failed(self, payload: k.TicketFailed) -> None:
+    def _failed(self, payload: kinds.TicketFailed) -> None:
         self.status, self.lease, self.outputs = "failed", None, payload
         self.failure = Block(code=payload.code, reason=payload.reason, source=payload.by)
 
-    def _blocked(self, payload: k.TicketBlocked) -> None:
+    def _blocked(self, payload: kinds.TicketBlocked) -> None:
         self.status, self.lease, self.outputs = "blocked", None, payload
         self.block = Block(code=payload.code, reason=payload.reason, source=payload.source)
 
-    def _retried(self, payload: k.TicketRetried) -> None:
+    def _retried(self, payload: kinds.TicketRetried) -> None:
         self.status, self.lease, self.retries = "pending", None, payload.retry_count
         self.block = self.failure = None
 
-    def _derived(self, payload: k.TicketDerived) -> None:
+    def _derived(self, payload: kinds.TicketDerived) -> None:
         self.derived = payload
 
     _folds: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
-        k.TicketCreated: _created,
-        k.TicketLeased: _leased,
-        k.TicketReleased: _released,
-        k.TicketCompleted: _completed,
-        k.TicketFailed: _failed,
-        k.TicketBlocked: _blocked,
-        k.TicketRetried: _retried,
-        k.TicketDerived: _derived,
+        kinds.TicketCreated: _created,
+        kinds.TicketLeased: _leased,
+        kinds.TicketReleased: _released,
+        kinds.TicketCompleted: _completed,
+        kinds.TicketFailed: _failed,
+        kinds.TicketBlocked: _blocked,
+        kinds.TicketRetried: _retried,
+        kinds.TicketDerived: _derived,
     }

@@ -19,6 +19,7 @@ from remit.journal.blobs import Packed
 from remit.journal.event import NO_PATCH, Blob, Claim, HeadPatch, Lease
 from remit.journal.leases import LeaseProof, LeaseTerms
 from remit.redact import line
+from remit.tickets import kinds
 from remit.tickets.reading import TicketReader
 from remit.tickets.record import Kept, TicketRecord
 from remit.tickets.ticket import STREAM_KIND, Kind, Leased, Ticket, moment
@@ -105,7 +106,7 @@ class TicketLeases(TicketReader):
 
     async def release(self, ticket: str, proof: LeaseProof, reason: str = "") -> Ticket:
         """Give a ticket back: it is pending again."""
-        released = k.TicketReleased(owner=proof.owner, reason=line(reason, REASON) if reason else "")
+        released = kinds.TicketReleased(owner=proof.owner, reason=line(reason, REASON) if reason else "")
         found = await self._held(ticket, proof, "release")
         patch = HeadPatch(state="pending", due_at=self.journal.clock.now(), release=True)
         return await self._written(found, released, patch, "release")
@@ -120,10 +121,10 @@ class TicketLeases(TicketReader):
         """Record a lease; None if the ticket was filled directly at the same moment."""
         proof = LeaseProof.drawn(lease.head, self._chance)
         until = lease.head.lease_until or 0
-        leased = k.TicketLeased(owner=owner, token_hash=proof.digest, expires_at=until)
+        leased = kinds.TicketLeased(owner=owner, token_hash=proof.digest, expires_at=until)
         found = await self.record(lease.head)
         again = found.history.status == "failed"
-        events = (k.TicketRetried(by=owner, retry_count=found.history.retries + 1), leased) if again else (leased,)
+        events = (kinds.TicketRetried(by=owner, retry_count=found.history.retries + 1), leased) if again else (leased,)
         patch = HeadPatch(state="running") if again else NO_PATCH
         try:
             ticket = await self._append(found, *events, patch=patch)

@@ -13,11 +13,11 @@ import msgspec
 from remit.canonical import as_json
 from remit.codes import Code
 from remit.errors import AppendConflictError, UsageError
-from remit.journal import kinds as k
 from remit.journal.blobs import Packed, pack
 from remit.journal.event import HeadPatch
 from remit.journal.leases import LeaseProof
 from remit.redact import line
+from remit.tickets import kinds
 from remit.tickets.derivation import NO_DERIVATION, Derivation
 from remit.tickets.history import History
 from remit.tickets.leasing import REASON, Rejected, TicketLeases, uncounted
@@ -75,7 +75,7 @@ class TicketStore(TicketLeases):
         if new.tool_steps is not msgspec.UNSET:
             document["tool_steps"] = new.tool_steps
         packed = pack(as_json(document))
-        created = k.TicketCreated(
+        created = kinds.TicketCreated(
             ticket=ticket,
             type=new.type,
             document=packed.inline,
@@ -121,7 +121,7 @@ class TicketStore(TicketLeases):
                 check(history.created.type)
             direct = self._completes_directly(found, proof, by)
             packed = pack(as_json(outputs))
-            completed = k.TicketCompleted(
+            completed = kinds.TicketCompleted(
                 by=by or (proof.owner if proof else ""), outputs=packed.inline, outputs_blob=packed.ref, direct=direct
             )
             followed = _is_followed(history, outputs)
@@ -141,7 +141,7 @@ class TicketStore(TicketLeases):
         """Record that the work on a running ticket failed."""
         found = await self._held(ticket, proof, "fail")
         packed = _packed(outputs)
-        failed = k.TicketFailed(
+        failed = kinds.TicketFailed(
             code=code, reason=line(reason, REASON), by=proof.owner, outputs=packed.inline, outputs_blob=packed.ref
         )
         patch = HeadPatch(state="failed", due_at=None, release=True)
@@ -160,7 +160,7 @@ class TicketStore(TicketLeases):
         elif status != "pending":
             raise self._state(ticket, status, "block")
         packed = _packed(outputs)
-        blocked = k.TicketBlocked(
+        blocked = kinds.TicketBlocked(
             code=code,
             reason=line(reason, REASON),
             source=line(source),
@@ -175,13 +175,13 @@ class TicketStore(TicketLeases):
         found = await self.load(ticket)
         if found.history.status not in {"failed", "blocked"}:
             raise self._state(ticket, found.history.status, "retry")
-        retried = k.TicketRetried(by=by, retry_count=found.history.retries + 1)
+        retried = kinds.TicketRetried(by=by, retry_count=found.history.retries + 1)
         patch = HeadPatch(state="pending", due_at=self.journal.clock.now())
         return await self._written(found, retried, patch, "retry")
 
     async def derived(self, ticket: str, reason: str, *, child: str = "", message: str = "") -> Ticket:
         """Record what deriving the next ticket ended with."""
-        note = k.TicketDerived(reason=reason, ticket=child, message=line(message, REASON) if message else "")
+        note = kinds.TicketDerived(reason=reason, ticket=child, message=line(message, REASON) if message else "")
         found = self._kept.take(ticket) or await self.load(ticket)
         for _ in range(_ATTEMPTS):
             known = found.history.derived

@@ -12,18 +12,22 @@ from remit.codes import Code
 from remit.errors import JournalError, SettingsError
 from remit.journal.journal import Journal
 from remit.journal.keys import default_place, load, make
+from remit.journal.kinds import declare
 from remit.journal.port import Store
 from remit.journal.sqlite.connection import in_use
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.settings import Settings
 from remit.settings.places import data_folder
 from remit.settings.sections.journal import SERVERS, SQLITE, installed
+from remit.wiring.capabilities import FIRST_PARTY
 
 _log: Final = logging.getLogger("remit.journal")
 
 
 def open_journal(settings: Settings, clock: Clock) -> Journal:
     """The journal that the settings name, with its keys. Raises SettingsError."""
+    for part in FIRST_PARTY:
+        declare(part.kinds)
     place = key_place(settings)
     seals = load(place) if place is not None else None
     if seals is None and settings.journal.key_file:

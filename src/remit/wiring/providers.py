@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from remit.providers.jobs import PROVIDER_ID as JOBS
+from remit.service.job_tools import PROVIDER_ID as JOBS
 from remit.settings.mcp_servers import configured_servers
 from remit.settings.places import data_folder
 from remit.tools.stub import StubProvider

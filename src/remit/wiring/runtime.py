@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from remit.capability import Capability, Opening
     from remit.clock import Clock
     from remit.engines.local import LocalEngine
+    from remit.engines.port import Engine, Work
     from remit.gateway.pipeline import Gateway
     from remit.gateway.readiness import Probe
     from remit.gateway.services import Services
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from remit.process.enclosure import Enclosures
     from remit.randomness import RandomSource
     from remit.service.modules import Found
+    from remit.service.parts import Worker
     from remit.service.service import Service
     from remit.settings import Settings
     from remit.settings.mcp import McpServer
-    from remit.tickets.desk import Desk
     from remit.tools.catalog import Catalog
     from remit.tools.function import FunctionTool
     from remit.tools.migration import Migration, Migrations
@@ -111,7 +112,7 @@ class Runtime:
     @cached_property
     def parts(self) -> tuple[Capability, ...]:
         """The parts that ship, and those that the settings name. Raises UsageError."""
-        from remit.wiring.capabilities import parts_of
+        from remit.wiring.parts import parts_of
 
         return parts_of(self.settings)
 
@@ -125,7 +126,7 @@ class Runtime:
     @cached_property
     def providers(self) -> tuple[ToolProvider, ...]:
         """Every source of tools but jobs."""
-        from remit.wiring.capabilities import providers_of
+        from remit.wiring.parts import providers_of
 
         opened = providers_of(self.parts, self._opening())
         return (*opened, *self.modules.providers, *self._additions.providers)
@@ -135,7 +136,7 @@ class Runtime:
         """What jobs run: every recipe, and plans from their record."""
         from remit.jobs.program import Programs
         from remit.jobs.recipe import Recipes
-        from remit.wiring.capabilities import recipes_of
+        from remit.wiring.parts import recipes_of
 
         every = (*recipes_of(self.parts), *self.modules.recipes, *self._additions.recipes)
         return Programs(self.journal, Recipes(every, self.settings.jobs.code_version))
@@ -167,8 +168,8 @@ class Runtime:
     @cached_property
     def catalog(self) -> Catalog:
         """All tools; nothing is started before they are listed. Raises NameInvalidError."""
-        from remit.providers.jobs import JobsProvider
         from remit.service.exposed import ExposedJobs
+        from remit.service.job_tools import JobsProvider
         from remit.tools.catalog import Catalog
 
         tools = self.settings.tools
@@ -225,28 +226,25 @@ class Runtime:
             runner, concurrency=jobs.concurrency, lease_s=jobs.lease_seconds, settings=self.settings.written
         )
 
-    @cached_property
-    def desk(self) -> Desk:
-        """What tickets work with."""
-        from remit.tickets.derivation import Derivation
-        from remit.tickets.desk import Desk, DeskSettings
+    def engine_for(self, work: Work, *, concurrency: int) -> Engine:
+        """Make what works on another kind of stream than jobs."""
+        from remit.engines.local import LocalEngine
 
-        settings, tickets = self.settings, self.settings.tickets
-        chosen = DeskSettings(
-            schema_gate=settings.tools.schema_gate,
-            no_mcp=settings.tools.no_mcp,
-            derivation=Derivation(replies=tickets.derive_replies, tool_only=tickets.tool_only),
-            cutover_until_ms=tickets.cutover_until_ms or None,
-            max_evidence=settings.evidence.max_items_per_report,
-        )
-        return Desk(self.journal, self.services.metrics, self.chance, chosen)
+        return LocalEngine(work, concurrency=concurrency, lease_s=self.settings.jobs.lease_seconds)
+
+    @cached_property
+    def worker(self) -> Worker:
+        """What works on jobs here, for who waits for them."""
+        from remit.service.parts import Worker
+
+        return Worker(self._wake, self._working)
 
     @cached_property
     def service(self) -> Service:
         """Everything that a face may do."""
         from remit.service.local import service_over
 
-        return service_over(self, principal=principal(self.settings), wake=self._wake, working=self._working)
+        return service_over(self, principal=principal(self.settings), worker=self.worker)
 
     def _wake(self) -> None:
         if "engine" in vars(self):  # one that was never made waits for nothing

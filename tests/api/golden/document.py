@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from remit.api.openapi import openapi
-from remit.api.routes import ROUTES
+from remit.api.table import ROUTES
 
 FILE: Final = Path(__file__).with_name("document.txt")
 

@@ -21,7 +21,7 @@ import msgspec
 
 from remit import Remit
 from remit.api.part import Api
-from remit.api.routes import ROUTES
+from remit.api.table import ROUTES
 from remit.cli.root import run
 from remit.http.access import OPERATOR
 from remit.http.limits import Places

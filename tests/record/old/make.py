@@ -24,6 +24,7 @@ from remit.jobs.plans.source import parse_plan
 from remit.journal.erasing import erase
 from remit.settings import load
 from remit.tickets.runner import RunnerConfig
+from remit.tickets.tickets import tickets_of
 from tests.record.old.world import FLAGS, SCRIPTS, TOOLS, acts, aged, greet, newer, older
 
 ARCHIVE: Final = Path(__file__).with_name("journals.tar.xz")
@@ -152,7 +153,7 @@ async def agents(maker: Maker) -> None:
 
 async def ticket_done(maker: Maker) -> None:
     async with maker.open() as remit:
-        tickets = remit.service.tickets
+        tickets = tickets_of(remit.service)
         triage = await tickets.create({"type": "TRIAGE", "event": EVENT})
         steps = [
             {"tool_name": "x_read", "args": {"value": 1}},
@@ -165,7 +166,7 @@ async def ticket_done(maker: Maker) -> None:
 
 async def tickets_failed_and_blocked(maker: Maker) -> None:
     async with maker.open() as remit:
-        tickets = remit.service.tickets
+        tickets = tickets_of(remit.service)
         broken = await tool_ticket(remit, ("x_fails", {"value": 1}), ("x_read", {"value": "none"}))
         await tool_ticket(remit, ("x_denied", {"value": 1}), ("x_nothing", {}))
         await tool_ticket(remit, ("x_read", {"value": 1}), ("x_asks", {"value": 2}))
@@ -178,12 +179,12 @@ async def tickets_failed_and_blocked(maker: Maker) -> None:
 async def tool_ticket(remit: Remit, *steps: tuple[str, dict[str, Any]]) -> str:
     """A TOOL ticket of these steps."""
     given = {"event": EVENT, "tool_steps": [{"tool_name": name, "args": args} for name, args in steps]}
-    return (await remit.service.tickets.create({"type": "TOOL", "event": EVENT, "tool_input": given})).id
+    return (await tickets_of(remit.service).create({"type": "TOOL", "event": EVENT, "tool_input": given})).id
 
 
 async def worked(remit: Remit) -> None:
     """Work on tickets until there is none."""
-    tickets = remit.service.tickets
+    tickets = tickets_of(remit.service)
     await tickets.runner(RunnerConfig(owner="worker"), tickets.executor()).run(asyncio.Event(), once=True)
 
 

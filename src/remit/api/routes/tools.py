@@ -6,22 +6,18 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from remit.api.holding import held
 from remit.api.readiness import require_deps
 from remit.api.route import Answer, ApiRequest, Route
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.http.problem import Problem
 from remit.policy.decision import CallerKind
 from remit.policy.explain import Explanation
 from remit.record.outcome import OutcomeView
 from remit.redact import line
-from remit.tickets.execution import RunRequest, ToolPolicy
-from remit.tickets.report import RunReport
-from remit.tickets.steps import MAX_STEPS, normalised
 from remit.tools.naming import wire_name
 
-_PENDING: Final = 202
+PENDING: Final = 202
+"""The status of a call that waits for a person."""
 
 
 class ExplainBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,17 +36,12 @@ class ExplainBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ExecuteBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One call (`tool_name`), or the steps of a ticket (`ticket_id` and `tool_steps`) as one run."""
+    """One call."""
 
     tool_name: str = ""
     """A key, or the name as models see it: no dot."""
     args: dict[str, Any] = msgspec.field(default_factory=dict)
     timeout_ms: Annotated[int, msgspec.Meta(ge=1, le=86_400_000)] | None = None
-    ticket_id: Annotated[str, msgspec.Meta(max_length=200)] = ""
-    attempt: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 0
-    """The ticket's retry_count."""
-    tool_steps: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=MAX_STEPS)] | None = None
-    tool_policy: ToolPolicy = ToolPolicy()
 
 
 async def explain(asked: ApiRequest) -> Explanation:
@@ -63,21 +54,13 @@ async def explain(asked: ApiRequest) -> Explanation:
 
 
 async def execute(asked: ApiRequest) -> Answer:
-    """Call a tool through the gateway, or run a ticket's steps.
+    """Call a tool through the gateway.
 
-    A call: 200 with the outcome, whatever it is: `ok`, `failed` or `blocked` with a code. 202 if a person has to
-    approve first: the outcome names the confirmation, and the same call made again continues it. 503 while a
-    required dependency is missing.
-
-    A run: 200 with its report. The same ticket and attempt is the same run: it is met, not repeated. What a missing
-    dependency refuses is in the report, step by step.
+    200 with the outcome, whatever it is: `ok`, `failed` or `blocked` with a code. 202 if a person has to approve first:
+    the outcome names the confirmation, and the same call made again continues it. 503 while a required dependency is
+    missing.
     """
     body: ExecuteBody = asked.body
-    if (body.tool_steps is None) == (not body.tool_name) or (body.tool_steps is not None and not body.ticket_id):
-        why = "Give either tool_name, or ticket_id and tool_steps."
-        raise UsageError(why, code=Code.INVALID_TOOL_STEP)
-    if body.tool_steps is not None:
-        return Answer(value=await _run(asked, body, body.tool_steps))
     _check_name(body.tool_name)
     await require_deps(asked.service.health)
     outcome = await asked.service.sessions.call(
@@ -89,7 +72,7 @@ async def execute(asked: ApiRequest) -> Answer:
         only=asked.access.tools,
         trace_id=asked.trace.trace_id if asked.trace.given else "",
     )
-    return Answer(value=outcome, status=_PENDING if outcome.status == "pending" else 0)
+    return Answer(value=outcome, status=PENDING if outcome.status == "pending" else 0)
 
 
 def _check_name(name: str) -> None:
@@ -99,35 +82,20 @@ def _check_name(name: str) -> None:
         raise UsageError(f"tool_name {line(name)!r} has a dot", code=Code.INVALID_TOOL_STEP, remedy=remedy)
 
 
-async def _run(asked: ApiRequest, body: ExecuteBody, steps: list[dict[str, Any]]) -> RunReport:
-    asked.access.require_all_tools("the steps of a ticket")
-    request = RunRequest(
-        ticket_id=body.ticket_id,
-        attempt=body.attempt,
-        tool_steps=tuple(normalised(step, number) for number, step in enumerate(steps)),
-        tool_policy=body.tool_policy,
-        principal=asked.principal,
-    )
-    report = await held(asked, asked.service.tickets.executor().execute(request), None)
-    if report is None:  # the run goes on, and is met when it is asked for again
-        raise Problem(Code.SERVER_STOPPING if asked.stopping.is_set() else Code.INTERRUPTED)
-    return report
-
-
 ROUTES: Final = (
     Route(
         method="POST",
         path="/v1/tools/execute",
         name="tools.execute",
         scope="call",
-        summary="Call a tool, or run a ticket's steps.",
+        summary="Call a tool.",
         handler=execute,
         body=ExecuteBody,
-        answer=(OutcomeView, RunReport),
-        also=(_PENDING,),
+        answer=OutcomeView,
+        also=(PENDING,),
         starts=True,
         keeps_key=True,
-        codes=(Code.INVALID_TOOL_STEP, Code.INVALID_BUDGET, Code.MCP_REQUIRED_UNAVAILABLE, Code.IDEMPOTENCY_MISMATCH),
+        codes=(Code.INVALID_TOOL_STEP, Code.MCP_REQUIRED_UNAVAILABLE, Code.IDEMPOTENCY_MISMATCH),
         example={"tool_name": "fs_read", "args": {"path": "README.md"}},
     ),
     Route(

@@ -11,8 +11,11 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remit.api.calls import Values
     from remit.api.route import Route
+    from remit.capability import Capability
     from remit.cli.opened import Opened
 
 
@@ -33,7 +36,7 @@ def command(state: State, name: str | None, values: tuple[str, ...]) -> int:
     from remit.api.calls import operation_named, values_of
     from remit.http.problem import Problem
 
-    route = operation_named(name)
+    route = operation_named(name, _parts(state))
     pairs = [value.partition("=") for value in values]
     if wrong := next((key for key, separator, _ in pairs if not (key and separator)), None):
         raise click.UsageError(f"{wrong!r} is not KEY=VALUE.")
@@ -46,6 +49,15 @@ def command(state: State, name: str | None, values: tuple[str, ...]) -> int:
     if answer is not None or route.answer is not None:
         state.output.json(answer, indent=not state.as_json)
     return exit_codes.OK
+
+
+def _parts(state: State) -> Sequence[Capability]:
+    """Return the parts whose operations there are: of a server, those that ship."""
+    from remit.wiring.capabilities import FIRST_PARTY
+    from remit.wiring.parts import parts_of
+
+    foreign = not state.server and state.settings().app.capabilities
+    return parts_of(state.trusted()) if foreign else FIRST_PARTY
 
 
 def _call(state: State, route: Route, values: Values) -> Any:
@@ -66,9 +78,9 @@ def _call(state: State, route: Route, values: Values) -> Any:
 
 
 def _list(state: State) -> int:
-    from remit.api.calls import OPERATIONS, parameters_of
+    from remit.api.calls import operations_of, parameters_of
 
-    routes = sorted(OPERATIONS.values(), key=lambda route: route.name)
+    routes = sorted(operations_of(_parts(state)).values(), key=lambda route: route.name)
     if state.as_json:
         rows = [
             {

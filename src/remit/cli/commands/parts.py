@@ -11,7 +11,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.wiring.capabilities import Found
+    from remit.wiring.parts import Found
 
 
 @click.command("parts")
@@ -24,7 +24,7 @@ def command(state: State, live: bool) -> int:
     A part is `ready`, or lacks modules that an extra installs. Parts that others made are `used` if app.capabilities
     names them, else `unused`, or `not installed`. Only --live imports those that are used, and says what they bring.
     """
-    from remit.wiring.capabilities import found_parts
+    from remit.wiring.parts import found_parts
 
     settings = state.trusted() if live else state.looked_at()
     rows = [_row(found, settings.app.capabilities) for found in found_parts(settings, load=live)]
@@ -51,7 +51,10 @@ def _row(found: Found, named: tuple[str, ...]) -> dict[str, Any]:
     if part is not None:
         brings += ["tools"] if part.providers else []
         brings += [f"recipe {reference.partition(':')[2]}" for reference in part.recipes]
-        brings += [f"command {word}" for word in part.commands]
+        brings += [f"noun {noun.name}" for noun in part.nouns]
+        brings += [f"command {command.word}" for command in part.commands]
+        brings += ["pages"] if part.pages else []
+        brings += ["work"] if part.works else []
         brings += ["settings"] if part.settings else []
         brings += ["checks"] if part.checks else []
     return {

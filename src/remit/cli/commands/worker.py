@@ -38,7 +38,7 @@ def command(state: State, concurrency: int | None) -> int:
 
 
 async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
-    from remit.cli.lasting import beside, keep_notifier, keep_required
+    from remit.cli.lasting import beside, keep_required
 
     async with state.remit(creates=True, flags={"jobs.concurrency": concurrency}) as remit:
         engine = remit.engine
@@ -47,13 +47,12 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
         await _unless_stopped(stop, asyncio.create_task(remit.service.health.reachable()))
         if stop.requested.is_set():
             return exit_codes.OK
-        notifier = remit.notifier()
+        works = remit.beside(stop.requested, "worker")
         engine.start(role="worker")
         settings = remit.settings
         _log.info("runs jobs of %s, %d at once", remit.url, settings.jobs.concurrency)
         _log.info("runs plans and the recipes %s", ", ".join(remit.service.recipes.names()))
-        told = [keep_notifier(remit, notifier)] if notifier is not None else []
-        async with beside(keep_required(remit), *told):
+        async with beside(keep_required(remit), *(work() for work in works)):
             await _unless_stopped(stop, engine.stopped())
         drain = settings.jobs.drain_seconds
         if engine.running:

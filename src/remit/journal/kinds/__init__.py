@@ -7,7 +7,8 @@ fields are optional, so that a stream from an older Remit still replays. A recor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Final
 
 import msgspec
@@ -42,13 +43,6 @@ from remit.journal.kinds.jobs import (
 )
 from remit.journal.kinds.limits import LimitTaken
 from remit.journal.kinds.models import CommandCommitted, CommandStarted, MessageKept
-from remit.journal.kinds.notifications import (
-    NotificationDropped,
-    NotificationFailed,
-    NotificationQueued,
-    NotificationSent,
-    TargetAdded,
-)
 from remit.journal.kinds.outside import (
     CallOpened,
     McpToolsPinned,
@@ -57,7 +51,7 @@ from remit.journal.kinds.outside import (
     RequestTaken,
     SessionOpened,
 )
-from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
+from remit.journal.kinds.payload import REFERENCES, UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
 from remit.journal.kinds.people import (
     ApprovalRemembered,
     ApprovalRevoked,
@@ -70,16 +64,6 @@ from remit.journal.kinds.people import (
 from remit.journal.kinds.places import JournalActivated, JournalCopied, JournalMoved
 from remit.journal.kinds.readings import RandomRecorded, TimeRecorded, UuidRecorded
 from remit.journal.kinds.subjects import SubjectErased
-from remit.journal.kinds.tickets import (
-    TicketBlocked,
-    TicketCompleted,
-    TicketCreated,
-    TicketDerived,
-    TicketFailed,
-    TicketLeased,
-    TicketReleased,
-    TicketRetried,
-)
 from remit.journal.kinds.untrusted import UntrustedArgument
 from remit.journal.kinds.versions import ModelDriftRecorded, SchemaDriftRecorded, VersionMismatchRecorded
 from remit.journal.kinds.waits import JobWaiting, TimerFired, WaitCompleted, WaitType
@@ -121,10 +105,6 @@ __all__ = [
     "McpToolsPinned",
     "MessageKept",
     "ModelDriftRecorded",
-    "NotificationDropped",
-    "NotificationFailed",
-    "NotificationQueued",
-    "NotificationSent",
     "OptionalRaw",
     "OptionalRef",
     "Payload",
@@ -143,15 +123,6 @@ __all__ = [
     "StepCompensated",
     "StepDecided",
     "SubjectErased",
-    "TargetAdded",
-    "TicketBlocked",
-    "TicketCompleted",
-    "TicketCreated",
-    "TicketDerived",
-    "TicketFailed",
-    "TicketLeased",
-    "TicketReleased",
-    "TicketRetried",
     "TimeRecorded",
     "TimerFired",
     "ToolInvocationFinished",
@@ -166,8 +137,10 @@ __all__ = [
     "WaitCompleted",
     "WaitType",
     "WorkerStarted",
+    "declare",
     "decode",
     "encode",
+    "payload_of",
 ]
 
 TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
@@ -213,24 +186,27 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
     "outside": (SessionOpened, CallOpened, RequestTaken, RequestAnswered, RequestRelayed, McpToolsPinned),
     "subjects": (SubjectErased,),
     "places": (JournalCopied, JournalMoved, JournalActivated),
-    "tickets": (
-        TicketCreated,
-        TicketLeased,
-        TicketReleased,
-        TicketCompleted,
-        TicketFailed,
-        TicketBlocked,
-        TicketRetried,
-        TicketDerived,
-    ),
     "web": (SearchBlocked,),
     "workers": (WorkerStarted,),
-    "notifications": (TargetAdded, NotificationQueued, NotificationSent, NotificationFailed, NotificationDropped),
 }
-"""The kinds in the order of docs/events.md, by the file that holds them."""
+"""The core's kinds in the order of docs/events.md, by the file that holds them."""
 
 KINDS: Final[dict[str, type[Payload]]] = {payload.KIND: payload for topic in TOPICS.values() for payload in topic}
-"""Every kind of event by name."""
+"""Every kind of the core by name."""
+
+
+def declare(kinds: Mapping[str, str]) -> None:
+    """Make the kinds of a part known: by name the reference of each payload, which is imported with its first event."""
+    for kind, reference in kinds.items():
+        REFERENCES.setdefault(kind, reference)
+
+
+def payload_of(kind: str) -> type[Payload]:
+    """Return the payload's type of a kind. Raise KeyError, or what importing a part raises."""
+    module, _, name = REFERENCES[kind].partition(":")
+    found: type[Payload] = getattr(import_module(module), name)
+    return found
+
 
 _encode = msgspec.json.Encoder().encode
 
@@ -239,7 +215,7 @@ class _Decoders(dict[str, Callable[[bytes], Payload]]):
     """The decoder of each kind, made when its first event is read."""
 
     def __missing__(self, kind: str) -> Callable[[bytes], Payload]:
-        decoder = self[kind] = msgspec.json.Decoder(KINDS[kind]).decode
+        decoder = self[kind] = msgspec.json.Decoder(payload_of(kind)).decode
         return decoder
 
 
@@ -252,11 +228,11 @@ def encode(payload: Payload) -> bytes:
 
 
 def decode(kind: str, data: bytes) -> Payload | None:
-    """The payload of an event; None for a kind of a newer Remit.
+    """The payload of an event; None for a kind of a newer Remit, or of a part that is not here.
 
     Raises ChainBrokenError if the bytes are not a payload of the kind.
     """
-    if kind not in KINDS:
+    if kind not in REFERENCES:
         return None
     try:
         return _decoders[kind](data)

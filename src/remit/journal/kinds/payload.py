@@ -25,10 +25,21 @@ def holding(kind: Any) -> msgspec.Meta:
     return msgspec.Meta(extra={"holds": kind})
 
 
+REFERENCES: Final[dict[str, str]] = {}
+"""By kind the reference `"module:name"` of its payload: of each that was imported, and of those that parts declare."""
+
+
 class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an event says; KIND is the event's kind."""
 
     KIND: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        REFERENCES.setdefault(cls.KIND, f"{cls.__module__}:{cls.__qualname__}")
+
+    def words(self) -> str:
+        """Return a line about the event for people; for kinds of parts, since remit.record.words has the core's."""
+        return ""
 
 
 class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

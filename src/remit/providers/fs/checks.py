@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from remit.capability import Check
-
-if TYPE_CHECKING:
-    from remit.settings import Settings
+from remit.capability import Check, Look
 
 
-async def check_folders(settings: Settings) -> list[Check]:
+async def check_folders(look: Look) -> list[Check]:
     """One check for each root."""
-    return [_check(root) for root in settings.fs.roots]
+    return [_check(root) for root in look.settings.fs.roots]
 
 
 def _check(root: str) -> Check:

@@ -21,7 +21,7 @@ COMMANDS: Final[dict[str, Entry]] = {
 }
 
 
-@click.group("tickets", cls=LazyGroup, package="remit.cli.commands.tickets", entries=COMMANDS)
+@click.group("tickets", cls=LazyGroup, package="remit.tickets.commands", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
     """Work with tickets: messages that become tool runs and replies.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from remit.clock import isoformat
 from remit.journal.kinds.payload import UNSET, OptionalRaw, OptionalRef, Payload
+from remit.record.step import joined, shown
 
 TicketKind = Literal["TRIAGE", "TOOL", "REPLY"]
 
@@ -21,6 +23,9 @@ class TicketCreated(Payload, frozen=True, kw_only=True):
     triage_ticket_id: str = ""
     principal: str = ""
 
+    def words(self) -> str:
+        return joined(self.type, f"by {self.principal}" if self.principal else "")
+
 
 class TicketLeased(Payload, frozen=True, kw_only=True):
     """Ours: a worker holds the ticket. The token itself is not recorded."""
@@ -31,6 +36,9 @@ class TicketLeased(Payload, frozen=True, kw_only=True):
     """SHA-256 of the lease token, hexadecimal."""
     expires_at: int
 
+    def words(self) -> str:
+        return f"by {self.owner} until {isoformat(self.expires_at)}"
+
 
 class TicketReleased(Payload, frozen=True, kw_only=True):
     """Ours: the worker gave the ticket back unfinished."""
@@ -38,6 +46,9 @@ class TicketReleased(Payload, frozen=True, kw_only=True):
     KIND: ClassVar[str] = "ticket_released"
     owner: str
     reason: str = ""
+
+    def words(self) -> str:
+        return joined(f"by {self.owner}", self.reason)
 
 
 class TicketCompleted(Payload, frozen=True, kw_only=True):
@@ -51,6 +62,9 @@ class TicketCompleted(Payload, frozen=True, kw_only=True):
     direct: bool = False
     """Completed while pending, without a lease."""
 
+    def words(self) -> str:
+        return joined(f"by {self.by}", shown(self.outputs, self.outputs_blob))
+
 
 class TicketFailed(Payload, frozen=True, kw_only=True):
     """Ours: the ticket's work failed."""
@@ -61,6 +75,9 @@ class TicketFailed(Payload, frozen=True, kw_only=True):
     by: str = ""
     outputs: OptionalRaw = UNSET
     outputs_blob: OptionalRef = UNSET
+
+    def words(self) -> str:
+        return joined(f"{self.code}:", self.reason, f"by {self.by}" if self.by else "")
 
 
 class TicketBlocked(Payload, frozen=True, kw_only=True):
@@ -73,6 +90,9 @@ class TicketBlocked(Payload, frozen=True, kw_only=True):
     outputs: OptionalRaw = UNSET
     outputs_blob: OptionalRef = UNSET
 
+    def words(self) -> str:
+        return joined(f"{self.code}:", self.reason, f"by {self.source}")
+
 
 class TicketRetried(Payload, frozen=True, kw_only=True):
     """Ours: a failed or blocked ticket is pending again."""
@@ -80,6 +100,9 @@ class TicketRetried(Payload, frozen=True, kw_only=True):
     KIND: ClassVar[str] = "ticket_retried"
     by: str = ""
     retry_count: int
+
+    def words(self) -> str:
+        return joined(f"retry {self.retry_count}", f"by {self.by}" if self.by else "")
 
 
 class TicketDerived(Payload, frozen=True, kw_only=True):
@@ -91,3 +114,6 @@ class TicketDerived(Payload, frozen=True, kw_only=True):
     ticket: str = ""
     """The derived ticket; empty if nothing was derived."""
     message: str = ""
+
+    def words(self) -> str:
+        return joined(self.reason, self.ticket, self.message)

@@ -9,8 +9,8 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.tickets import KINDS, session, show_ticket
 from remit.cli.values import json_value
+from remit.tickets.commands.session import KINDS, session, show_ticket
 
 
 @click.command("create")

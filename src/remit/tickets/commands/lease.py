@@ -9,11 +9,11 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.tickets import KINDS, LEASE, session
+from remit.tickets.commands.session import KINDS, LEASE, session
 
 if TYPE_CHECKING:
-    from remit.service.tickets import Tickets
     from remit.tickets.ticket import Leased
+    from remit.tickets.tickets import Tickets
 
 
 @click.command("lease")

@@ -14,7 +14,7 @@ COMMANDS: Final[dict[str, Entry]] = {
 }
 
 
-@click.group("notify", cls=LazyGroup, package="remit.cli.commands.notify", entries=COMMANDS)
+@click.group("notify", cls=LazyGroup, package="remit.notify.commands", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
     """See who is told what waits or failed, and test it.

@@ -17,9 +17,9 @@ from remit.ids import new_id
 from remit.jobs.state import History, stream_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationStarted
-from remit.providers import jobs as exposed
-from remit.providers.jobs import JobsProvider
+from remit.service import job_tools as exposed
 from remit.service.exposed import ExposedJobs
+from remit.service.job_tools import JobsProvider
 from remit.service.options import Options
 from remit.testing.providers import call_context
 from tests.mcp_server.links import MODERN, at, facing, person, serving, sessions

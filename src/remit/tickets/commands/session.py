@@ -11,8 +11,8 @@ from remit.cli.context import State
 
 if TYPE_CHECKING:
     from remit.journal.leases import LeaseProof
-    from remit.service.tickets import Tickets
     from remit.tickets.ticket import Ticket
+    from remit.tickets.tickets import Tickets
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

@@ -7,7 +7,6 @@ job. A later attempt leaves out the steps that an earlier one has done.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -29,22 +28,13 @@ from remit.tickets.run import TicketRun
 if TYPE_CHECKING:
     from remit.journal.event import Event, Head
     from remit.service.jobs import Jobs
+    from remit.service.parts import Worker
     from remit.tickets.desk import Desk
     from remit.tickets.execution import RunRequest
 
 RECIPE: Final = "ticket_run"
 PATIENCE_S: Final = 30.0
 """Seconds after which a run that no worker takes is no longer waited for."""
-
-
-class Worker(msgspec.Struct, frozen=True):
-    """What works on jobs in this process."""
-
-    wake: Callable[[], None]
-    working: Callable[[], bool]
-    """Whether it was started, and has not stopped since."""
-    runs: set[str] = msgspec.field(default_factory=set)
-    """Streams of the runs that are waited for; it may work on these alone."""
 
 
 class TicketRuns:
@@ -62,12 +52,12 @@ class TicketRuns:
         """Run the steps, or continue this run; see ToolExecutor."""
         attempt = await self._begin(run)
         job = job_of(run.ticket_id, attempt)
-        self._worker.runs.add(stream_of(job))
+        self._worker.awaited.add(stream_of(job))
         try:
             await self._go_on(job)
             await self._rest(stream_of(job))
         finally:
-            self._worker.runs.discard(stream_of(job))
+            self._worker.awaited.discard(stream_of(job))
         return await self._report(run, await self._attempts(run), attempt)
 
     async def report(self, run: RunRequest) -> RunReport | None:

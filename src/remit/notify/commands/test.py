@@ -28,7 +28,8 @@ def command(state: State, target: str) -> int:
 
     async def answers() -> list[TargetAnswer]:
         async with state.remit(code="unused", writes=True, blank=True) as remit:
-            return await remit.notifications().test(target)
+            answers: list[TargetAnswer] = await remit.service.notifications.test(target)
+            return answers
 
     found = run_to_end(answers())
     if state.as_json:

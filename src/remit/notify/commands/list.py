@@ -29,7 +29,8 @@ def command(state: State, limit: int) -> int:
 
     async def views() -> list[TargetView]:
         async with state.remit(code="unused") as remit:
-            return await remit.notifications().views(limit=limit)
+            views: list[TargetView] = await remit.service.notifications.views(limit=limit)
+            return views
 
     return state.listing(run_to_end(views()), _print, "no one is told: remit.toml has no [[notify]] table")
 

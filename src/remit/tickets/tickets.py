@@ -14,7 +14,6 @@ from remit.errors import AppendConflictError
 from remit.http.access import Access
 from remit.journal.leases import LeaseProof
 from remit.operation import Body, By, Document, Flat, FromKey, JsonObject, Wire, operation
-from remit.service.ticket_runs import TicketRuns, Worker
 from remit.tickets.derivation import Derived
 from remit.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
 from remit.tickets.execution import RunRequest, policy_of
@@ -22,11 +21,14 @@ from remit.tickets.leasing import LEASE_SEC, MAX_LEASE_SEC, MAX_LEASED
 from remit.tickets.queue import Filled
 from remit.tickets.report import RunReport
 from remit.tickets.runner import Runner, RunnerConfig
+from remit.tickets.runs import TicketRuns
 from remit.tickets.steps import steps_of
 from remit.tickets.ticket import Kind, Leased, Status, Ticket
 
 if TYPE_CHECKING:
     from remit.service.jobs import Jobs
+    from remit.service.parts import Worker
+    from remit.service.service import Service
     from remit.tickets.desk import Desk
     from remit.tickets.execution import ToolExecutor
 
@@ -72,8 +74,6 @@ class Tickets:
         self._jobs = jobs
         self._principal = principal
         self._worker = worker
-        self.runs = worker.runs
-        """Streams of the runs that executors of this process wait for; an engine may work on these alone."""
 
     # --- queries
 
@@ -337,3 +337,9 @@ class Tickets:
         if self._desk.settings.no_mcp:
             config = replace(config, no_mcp=True)
         return Runner(self, executor, self._desk.journal.clock, config)
+
+
+def tickets_of(service: Service) -> Tickets:
+    """Return the tickets of a service. Raise AttributeError if it is without this part."""
+    tickets: Tickets = service.tickets
+    return tickets

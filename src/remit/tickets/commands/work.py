@@ -9,9 +9,9 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
-from remit.cli.tickets import LEASE
 from remit.codes import Code
 from remit.errors import RemitError, UsageError
+from remit.tickets.commands.session import LEASE
 
 if TYPE_CHECKING:
     from remit.cli.running import Stop
@@ -65,7 +65,7 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
         async with state.remit(creates=True, flags=flags) as remit:
             engine, tickets = remit.engine, remit.service.tickets
             stop.hurry = engine.stop
-            engine.start(only=tickets.runs, role="tickets")
+            engine.start(only=remit.awaited, role="tickets")
             config = _config(owner or engine.owner)
             runner = tickets.runner(config, tickets.executor())
             async with beside(keep_engine(remit)):

@@ -8,11 +8,11 @@ import click
 
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.tickets import KINDS, STATES, session
+from remit.tickets.commands.session import KINDS, STATES, session
 
 if TYPE_CHECKING:
-    from remit.service.tickets import Tickets
     from remit.tickets.ticket import Ticket
+    from remit.tickets.tickets import Tickets
 
 
 @click.command("list")

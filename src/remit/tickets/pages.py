@@ -16,6 +16,7 @@ from remit.record.words import words
 from remit.tickets.report import RunReport
 from remit.tickets.steps import ToolStep, steps_of
 from remit.tickets.ticket import Kind, Status, Ticket
+from remit.tickets.tickets import tickets_of
 
 _COLUMN: Final = 20
 """Tickets of a column of the board."""
@@ -115,7 +116,7 @@ async def board(asked: PageRequest) -> Board:
     columns = []
     following = ""
     for state in (query.state,) if query.state else _STATES:
-        found = await asked.service.tickets.page(
+        found = await tickets_of(asked.service).page(
             kind=query.type, states=(state,), thread=query.thread, before=query.before, limit=limit + 1
         )
         columns.append(Column(state=state, cards=tuple(map(_card, found[:limit])), more=len(found) > limit))
@@ -125,7 +126,7 @@ async def board(asked: PageRequest) -> Board:
 
 async def ticket(asked: PageRequest) -> TicketView:
     """The ticket's page. Raises NotFoundError."""
-    tickets = asked.service.tickets
+    tickets = tickets_of(asked.service)
     found = await tickets.get(asked.path["ticket"])
     meta = found.metadata
     steps, report, wrong = await _run(asked, found)
@@ -157,16 +158,16 @@ async def ticket(asked: PageRequest) -> TicketView:
 
 async def moved(asked: PageRequest) -> object:
     """What stays equal while nothing happens to the ticket and its run."""
-    found = await asked.service.tickets.get(asked.path["ticket"])
+    found = await tickets_of(asked.service).get(asked.path["ticket"])
     return found, await _run(asked, found)
 
 
 async def retry(asked: PageRequest) -> See:
     """Make a failed or blocked ticket pending again."""
     asked.access.require_all_tools("the ticket")
-    if (await asked.service.tickets.get(asked.path["ticket"])).type == "TOOL":
+    if (await tickets_of(asked.service).get(asked.path["ticket"])).type == "TOOL":
         asked.access.require("call")
-    await asked.service.tickets.retry(asked.path["ticket"], by=asked.principal)
+    await tickets_of(asked.service).retry(asked.path["ticket"], by=asked.principal)
     return See(link("/tickets/{}", asked.path["ticket"]))
 
 
@@ -179,7 +180,7 @@ async def _run(asked: PageRequest, found: Ticket) -> tuple[tuple[ToolStep, ...],
     except UsageError as error:
         return (), None, error.message
     try:
-        return steps, await asked.service.tickets.report(found.id), ""
+        return steps, await tickets_of(asked.service).report(found.id), ""
     except RemitError as error:
         return steps, None, error.message
 
@@ -218,7 +219,16 @@ def _micros(text: str) -> int:
 
 
 PAGES: Final = (
-    Page(path="/tickets", scope="tickets", handler=board, query=Query, live="heads"),
+    Page(
+        path="/tickets",
+        scope="tickets",
+        handler=board,
+        name="Tickets",
+        key="k",
+        after="Policy",
+        query=Query,
+        live="heads",
+    ),
     Page(path="/tickets/{ticket}", scope="tickets", handler=ticket, live="events", mark=moved),
     Page(path="/tickets/{ticket}/retry", scope="tickets", handler=retry, form=Nothing),
 )

@@ -1,0 +1,163 @@
+"""The parts of a process: those that ship, and those of others that a trusted folder names (rules 13 and 17)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from remit.capability import GROUP, Capability, resolve
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.journal.kinds import declare
+from remit.redact import mask
+from remit.settings.parts import settings_of
+from remit.settings.section import Section
+from remit.wiring.capabilities import FIRST_PARTY
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+    from importlib.metadata import EntryPoint
+
+    import click
+
+    from remit.capability import Check, Look, Noun, Opening
+    from remit.jobs.recipe import Recipe
+    from remit.settings import Settings
+    from remit.tools.provider import ToolProvider
+
+    KeepOn = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Found(NamedTuple):
+    """A part, and where it is from."""
+
+    name: str
+    source: str
+    """`remit`, or the distribution and its version; empty: it is not installed."""
+    part: Capability | None
+    """None: it was not loaded."""
+
+
+def parts_of(settings: Settings) -> tuple[Capability, ...]:
+    """The parts of a process: those that ship, and those that the settings name, which are imported now.
+
+    Raises UsageError (MODULE_UNLOADABLE) for one that is not installed or cannot be loaded.
+    """
+    return (*FIRST_PARTY, *(load_part(name) for name in settings.app.capabilities))
+
+
+def load_part(name: str) -> Capability:
+    """A part that others made. Raises UsageError."""
+    installed = _installed()
+    found = [point for point in installed if point.name == name]
+    if not found:
+        known = ", ".join(sorted(point.name for point in installed)) or "none"
+        raise _unloadable(name, f"no installed part has this name; installed: {known}", "Install it")
+    if len(found) > 1 or name in {part.name for part in FIRST_PARTY}:
+        raise _unloadable(name, "more than one installed part has this name", "Uninstall the others")
+    part = _resolved(name, found[0].value)
+    if not isinstance(part, Capability) or part.name != name:
+        raise _unloadable(name, f"{found[0].value} is not a Capability of this name", "Correct the entry point")
+    for kind in part.kinds:
+        check_names(part, f"the kind of event {kind}", kind, f"{name}_")
+    declare(part.kinds)
+    return part
+
+
+def check_names(part: Capability, what: str, name: str, prefix: str) -> None:
+    """Raise UsageError (MODULE_UNLOADABLE) if something of a part does not bear the part's name."""
+    if not name.startswith(prefix):
+        raise _unloadable(part.name, f"{what} does not begin with {prefix}", "Correct it")
+
+
+def found_parts(settings: Settings, *, load: bool) -> list[Found]:
+    """Every part that ships, is installed or is named; those of others are imported only to `load` those named.
+
+    Raises UsageError as `parts_of` does.
+    """
+    installed = {point.name: point.dist for point in _installed()}
+    rows = [Found(part.name, "remit", part) for part in FIRST_PARTY]
+    for name in sorted({*installed, *settings.app.capabilities}):
+        distribution = installed.get(name)
+        source = f"{distribution.name} {distribution.version}" if distribution is not None else ""
+        named = load and name in settings.app.capabilities
+        rows.append(Found(name, source, load_part(name) if named else None))
+    return rows
+
+
+def providers_of(parts: Iterable[Capability], opening: Opening) -> Iterator[ToolProvider]:
+    """The providers of parts, in their order. Raises UsageError or SettingsError."""
+    for part in parts:
+        if part.providers:
+            own = part_settings(part, opening.settings)
+            yield from _resolved(part.name, part.providers)(opening._replace(part=own))
+
+
+def recipes_of(parts: Iterable[Capability]) -> tuple[Recipe[..., Any], ...]:
+    """The recipes of parts, in their order. Raises UsageError."""
+    return tuple(_resolved(part.name, reference) for part in parts for reference in part.recipes)
+
+
+async def checks_of(parts: Iterable[Capability], look: Look) -> list[Check]:
+    """What parts look at themselves. Raises UsageError or SettingsError."""
+    found: list[Check] = []
+    for part in parts:
+        part_settings(part, look.settings)
+        if part.checks:
+            found += await _resolved(part.name, part.checks)(look)
+    return found
+
+
+def command_of(parts: Iterable[Capability], word: str) -> click.Command | None:
+    """The command of a part, if one brings a command of this name. Raises UsageError."""
+    for part in parts:
+        for command in part.commands:
+            if command.word == word:
+                found: click.Command = _resolved(part.name, command.command)
+                return found
+    return None
+
+
+def works_of(parts: Iterable[Capability], remit: Any, stop: asyncio.Event, role: str) -> list[KeepOn]:
+    """What parts do beside `remit serve` or `remit worker`, until `stop`. Raises UsageError or SettingsError."""
+    works = (_resolved(part.name, part.works)(remit, stop, role) for part in parts if part.works)
+    return [work for work in works if work is not None]
+
+
+def tuples_of(parts: Iterable[Capability], field: Literal["routes", "pages"]) -> Iterator[Any]:
+    """The routes or the pages of parts, in their order. Raises UsageError."""
+    for part in parts:
+        if reference := getattr(part, field):
+            yield from _resolved(part.name, reference)
+
+
+def nouns_of(parts: Iterable[Capability]) -> Iterator[tuple[Noun, type]]:
+    """The nouns of parts with their classes, in their order. Raises UsageError."""
+    for part in parts:
+        for noun in part.nouns:
+            yield noun, _resolved(part.name, noun.kind)
+
+
+def part_settings(part: Capability, settings: Settings) -> Section | None:
+    """A part's own settings; None if it has none. Raises UsageError or SettingsError."""
+    own: Section = settings_of(settings, part.name, _resolved(part.name, part.settings) if part.settings else Section)
+    return own if part.settings else None
+
+
+def _installed() -> Sequence[EntryPoint]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - costly, and most processes use no part of others
+
+    return tuple(entry_points(group=GROUP))
+
+
+def _resolved(name: str, reference: str) -> Any:
+    try:
+        return resolve(reference)
+    except (Exception, SystemExit) as error:
+        why = f"cannot load {reference} ({type(error).__name__}: {mask(str(error))})"
+        raise _unloadable(name, why, "Correct or install what it needs") from error
+
+
+def _unloadable(name: str, why: str, remedy: str) -> UsageError:
+    remedy = f"{remedy}, or take {name} out of app.capabilities."
+    return UsageError(f"the part {name}: {why}", code=Code.MODULE_UNLOADABLE, remedy=remedy)
