@@ -5,8 +5,8 @@ import webbrowser
 
 import pytest
 
-from remit.cli import browser
-from remit.cli.browser import Browser
+from remit.cli.commands.mcp import login
+from remit.cli.commands.mcp.login import Browser
 from remit.cli.context import State
 from remit.errors import UsageError
 from remit.tools.remote import Authorized
@@ -16,7 +16,7 @@ from remit.tools.remote import Authorized
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     pages: list[str] = []
     monkeypatch.setattr(webbrowser, "open", pages.append)
-    monkeypatch.setattr(browser, "LOGIN_PORT", 0)
+    monkeypatch.setattr(login, "LOGIN_PORT", 0)
     return pages
 
 

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
+from remit.cli.news import news_of
 from remit.cli.options import json_option, pass_state
-from remit.record.states import STATES
+from remit.cli.pager import Page
+from remit.cli.tables import Column, clock_time, moment, short_ids, table
+from remit.cli.text import one_line
+from remit.clock import SECOND, SystemClock, age
+from remit.record.states import STATES, about, is_in, recorded, shown_state
 
 if TYPE_CHECKING:
-    from remit.cli.joblist import Wanted
+    from remit.cli.opened import Opened
+    from remit.cli.output import Channel
     from remit.record.views import JobRow
 
 
@@ -46,10 +56,8 @@ def command(
     continue it. `remit resume` continues both. At a terminal only the end of each id is shown; every command accepts
     it.
     """
-    from remit.cli.joblist import Wanted
     from remit.cli.running import run_async
     from remit.cli.values import pairs, seconds
-    from remit.clock import SECOND, SystemClock
 
     filed = pairs(labels, "--label") | ({"remit.name": recipe} if recipe else {})
     begin = SystemClock().now() - seconds(since, "--since") * SECOND if since else 0
@@ -60,8 +68,6 @@ def command(
     if state.as_json:
         state.output.json(rows)
     elif rows:
-        from remit.cli.joblist import show_jobs
-
         show_jobs(state.output.out, rows)
     else:
         # A file that is not there yet is read as one in memory.
@@ -72,15 +78,157 @@ def command(
 
 
 async def _look(state: State, wanted: Wanted) -> tuple[list[JobRow], str]:
-    from remit.cli.joblist import listed
-
     async with state.open(code="unused") as remit:
         return await listed(remit, wanted), remit.url
 
 
 async def _watch(state: State, wanted: Wanted) -> int:
-    from remit.cli.joblist import watch
-
     async with state.open(code="unused") as remit:
         await watch(state, remit, wanted)
     return exit_codes.OK
+
+
+_PAGE: Final = 500
+_WIDE: Final = 110
+"""Columns from which on there is room for the whole time."""
+_AROUND: Final = 3
+"""Lines of the terminal that are left to others."""
+_REFRESH_S: Final = 2.0
+"""Ages grow, and processes die, without an event."""
+_SPACING_S: Final = 0.2
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs."""
+
+    states: tuple[str, ...] = ()
+    """As people see them; none: any."""
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    text: str = ""
+    """Stands in what a JobSearch looks at."""
+    principal: str = ""
+    """Who asked for it."""
+    since: int = 0
+    """Created at this moment or later; microseconds since the Unix epoch."""
+    limit: int = 20
+
+
+async def listed(remit: Opened, wanted: Wanted) -> list[JobRow]:
+    """The newest jobs that are wanted, newest first."""
+    found: list[JobRow] = []
+    before: str | None = None
+    if wanted.text or wanted.principal:
+        return await _searched(remit, wanted)
+    size = max(_PAGE, wanted.limit) if wanted.states else wanted.limit
+    while len(found) < wanted.limit:
+        page = await remit.service.jobs.rows(
+            recorded(wanted.states), labels=dict(wanted.labels), limit=size, before=before, since=wanted.since
+        )
+        found += [row for row in page if is_in(row, wanted.states)]
+        if len(page) < size:
+            break
+        before = page[-1].job
+    return found[: wanted.limit]
+
+
+async def _searched(remit: Opened, wanted: Wanted) -> list[JobRow]:
+    from remit.record.search import JobSearch
+
+    found: list[JobRow] = []
+    before: str | None = ""
+    while before is not None and len(found) < wanted.limit:
+        page = await remit.service.jobs.search(
+            JobSearch(
+                states=recorded(wanted.states),
+                labels=dict(wanted.labels),
+                since=wanted.since,
+                text=wanted.text,
+                principal=wanted.principal,
+                before=before,
+                limit=_PAGE,
+            )
+        )
+        found += [row for row in page.rows if is_in(row, wanted.states)]
+        before = page.next
+    return found[: wanted.limit]
+
+
+def show_jobs(channel: Channel, rows: Sequence[JobRow]) -> None:
+    """Write them as a table."""
+    wide = channel.width is None or channel.width >= _WIDE
+    now = SystemClock().now()
+    columns = (
+        Column("JOB"),
+        Column("STATE", states=True),
+        Column("CREATED" if wide else "AGE", style="dim"),
+        Column("NAME", whole=False),
+        Column("ABOUT", whole=False),
+    )
+    ids = short_ids(channel, [row.job for row in rows])
+    times = [moment(row.created_at) if wide else age(now - row.created_at) for row in rows]
+    lines = [
+        (job, shown_state(row), time, row.name, about(row)) for job, row, time in zip(ids, rows, times, strict=True)
+    ]
+    table(channel, columns, lines)
+
+
+async def watch(state: State, remit: Opened, wanted: Wanted) -> None:
+    """Show them until the person stops it: drawn in place at a terminal, else a line for each change."""
+    out = state.output.out
+    drawn: _Drawn | _Told = _Drawn(out) if out.is_terminal and not state.as_json else _Told(state)
+    async with news_of(remit, ()) as news:
+        mark = await news.changed(0)
+        while True:
+            drawn.show(await listed(remit, wanted))
+            out.flush()
+            await news.clock.sleep(_SPACING_S)
+            change = asyncio.create_task(news.changed(mark))
+            try:
+                await asyncio.wait({change, news.failed}, timeout=_REFRESH_S, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not change.done():
+                    change.cancel()
+                    await asyncio.wait({change})
+            if news.failed.done():
+                news.failed.result()
+            mark = mark if change.cancelled() else change.result()
+
+
+class _Drawn:
+    """A table that is drawn over the one before."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._lines = 0
+
+    def show(self, rows: Sequence[JobRow]) -> None:
+        page = Page(self._channel)
+        room = max(1, shutil.get_terminal_size().lines - _AROUND)
+        show_jobs(page, rows[:room])
+        if not rows:
+            page.line("no such jobs")
+        back = f"\x1b[{self._lines}F\x1b[J" if self._lines else ""
+        self._channel.stream.write(back + "".join(f"{line}\n" for line in page.lines))
+        self._lines = len(page.lines)
+
+
+class _Told:
+    """A line for each job that is new or has changed."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._known: dict[str, tuple[str, str]] = {}
+
+    def show(self, rows: Sequence[JobRow]) -> None:
+        for row in reversed(rows):
+            now = (shown_state(row), about(row))
+            if self._known.get(row.job) != now:
+                self._known[row.job] = now
+                self._tell(row, *now)
+
+    def _tell(self, row: JobRow, shown: str, told: str) -> None:
+        if self._state.as_json:
+            self._state.output.json(row)
+        else:
+            parts = (clock_time(row.updated_at), row.job, shown, row.name, one_line(told))
+            self._state.output.out.line("  ".join(filter(None, parts)))
