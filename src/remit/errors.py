@@ -16,7 +16,8 @@ RemitError
 ├── JournalError           the journal's storage refused or failed
 │   ├── AppendConflictError  another writer holds the stream (a superseded writer learns it here)
 │   └── ChainBrokenError     recorded bytes do not match their hash
-│       └── PayloadErasedError  or were erased with their subject
+│       ├── PayloadErasedError  or were erased with their subject
+│       └── LimitUnprovenError  or do not prove what was taken of a limit (gateway/takings.py)
 ├── ServerError            a Remit server cannot be reached, or gives no answer of its own
 ├── JobEndedError          an awaited job failed or was cancelled (service/handle.py)
 ├── InterruptedByUserError  Ctrl-C or SIGTERM (cli/errors.py)

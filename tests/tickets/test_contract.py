@@ -304,7 +304,7 @@ ANSWERED: Final[dict[str, tuple[str, str]]] = {
         "Drift by output, another answer to the same prompt, is not recorded yet",
     ),
     "POLICY_DENIED as a status of a sandbox run": ("docs/sandbox.md", "and no status of a run, because nothing ran"),
-    "artifacts.evidence with source_index": ("docs/tour.md", "both stand in the result"),
+    "artifacts.evidence with source_index": ("docs/tour.md", "`source_index`, its place in `sources`"),
     "state diff": ("docs/cli.md", "It has no before and after"),
     "batch of events": ("docs/http.md", '`POST /v1/triage/batch` (`{"events": […]}`, messages)'),
 }
