@@ -38,3 +38,11 @@ async def until(remit: Remit, job: str, reached: Callable[[JobRow], bool]) -> Jo
 async def until_waiting(remit: Remit, job: str) -> JobRow:
     """Wait until a job is parked."""
     return await until(remit, job, lambda row: row.state == "waiting")
+
+
+async def until_left(remit: Remit, job: str) -> JobRow:
+    """Wait until a worker has left a job to others: it waits, and its code says why.
+
+    Where it is resumed after a worker looked at it, it runs once more, with the code of the first time.
+    """
+    return await until(remit, job, lambda row: row.state == "waiting" and bool(row.code))

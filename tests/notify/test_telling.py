@@ -14,7 +14,7 @@ from remit.service.options import Options
 from remit.testing.clock import ManualClock
 from tests.notify.servers import Hook
 from tests.notify.telling import CODE, MINUTE, Script, Teller, ask, fails, repay, ships, telling, until_closed
-from tests.opened import OpenRemit, until, until_waiting
+from tests.opened import OpenRemit, until, until_left, until_waiting
 
 
 def flags(*targets: dict[str, Any]) -> dict[str, Any]:
@@ -213,7 +213,7 @@ async def test_a_stuck_job_is_told_once_until_it_moves(remit_in: OpenRemit, cloc
     for _ in range(2):
         async with remit_in(tools=CODE["tools"], clock=clock, flags=flags(target())) as remit:
             await remit.service.jobs.resume(job)
-            await until(remit, job, lambda row: bool(row.code))
+            await until_left(remit, job)
             await Teller(remit, script).round()
             clock.advance(7_200)
     assert script.told == ["question", "stuck"]

@@ -15,7 +15,7 @@ from remit.journal.keys import make
 from remit.journal.kinds import CancelRequested, McpToolsPinned, Payload, RequestAnswered, SignalSent
 from remit.service.requests import Answered, Requests
 from remit.tools.pins import Pins, hash_of
-from tests.opened import OpenRemit, until, until_waiting
+from tests.opened import OpenRemit, until_left, until_waiting
 from tests.security.test_chained import PAID, asked, buy, forge, look, pay
 from tests.security.test_seals import FileThief
 
@@ -77,8 +77,7 @@ async def test_a_forged_message_neither_answers_nor_cancels_a_job(desk: Desk, me
     async with desk.open() as remit:
         await remit.service.jobs.resume(job.id)
         assert [await remit.run(look()) for _ in range(3)] == ["looked"] * 3
-        row = await until(remit, job.id, lambda row: bool(row.code))
-        assert (row.state, row.code) == ("waiting", desk.code.name)
+        assert (await until_left(remit, job.id)).code == desk.code.name
         report = await remit.service.streams.verify()
         assert desk.code.name in report.codes
         assert (await remit.service.jobs.view(job.id)).state == "waiting", "it can be looked at"
@@ -95,7 +94,7 @@ async def test_a_message_forged_while_a_worker_waits_is_refused_too(desk: Desk) 
             await remit.service.jobs.signal(job.id, "go", "true word", key="k")
         await remit.service.jobs.resume(job.id)
         assert await remit.run(look()) == "looked"
-        await until(remit, job.id, lambda row: row.state == "waiting" and bool(row.code))
+        await until_left(remit, job.id)
 
 
 async def test_forged_pins_withhold_the_server_s_tools(desk: Desk) -> None:

@@ -49,10 +49,10 @@ class Deadlines:
         self._timer = loop.call_at(when, self._ring, loop)
 
     def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Cancel the calls whose time is over and wait for the next; calls that ended early are gone by then."""
+        """Cancel the calls whose time is over, in that order, and wait for the next; who ended early is gone."""
         self._timer = None
         now = loop.time()
-        for deadline in [each for each in self._running if each.when <= now]:
+        for deadline in sorted((each for each in self._running if each.when <= now), key=lambda each: each.when):
             self._running.discard(deadline)
             deadline.expired = True
             deadline.task.cancel()

@@ -12,7 +12,7 @@ from remit.errors import PlanError
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.plan import plan_hash, task_graph
 from remit.jobs.plans.source import parse_plan
-from tests.opened import OpenRemit, until, until_waiting
+from tests.opened import OpenRemit, until_left, until_waiting
 
 PLAN = parse_plan("""\
 version: taskgraph-v1
@@ -180,9 +180,7 @@ class Paying:
             tools=self.tools, recipes=recipes, flags={f"jobs.{k}": v for k, v in flags.items()}
         ) as remit:
             await remit.service.jobs.resume(job)
-            row = await until(remit, job, lambda row: bool(row.code))
-            assert row.state == "waiting"
-            return row.code
+            return (await until_left(remit, job)).code
 
     async def goes_on(self, remit_in: OpenRemit, job: str) -> None:
         async with remit_in(tools=self.tools, recipes=[self.recipe]) as remit:
