@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,8 +13,9 @@ from remit.tools.meta import JsonSchema
 T = TypeVar("T", bound=msgspec.Struct)
 
 
+@cache
 def struct_schema(shape: type[msgspec.Struct]) -> JsonSchema:
-    """The JSON schema of a struct, complete in itself."""
+    """The JSON schema of a struct, complete in itself; the same object for the same struct."""
     [reference], parts = msgspec.json.schema_components((shape,), ref_template="#/$defs/{name}")
     schema = parts.pop(reference["$ref"].rpartition("/")[2])
     return {**schema, "$defs": parts} if parts else schema
