@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,24 @@ os.environ["REMIT_TRUST"] = "1"
 
 # A shell starts what runs in its background with Ctrl-C ignored, and ignored it would stay, here and in every child.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# What collection makes lives as long as the process: looking through it for garbage is time for nothing, in every test.
+gc.disable()
+
+_ALL_SLOW = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.slow\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files whose tests are all slow where slow ones are: they import most, and would be deselected."""
+    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
+        return None
+    return True if _ALL_SLOW.search(collection_path.read_text(encoding="utf-8")) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

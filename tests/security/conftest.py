@@ -103,5 +103,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whoever starts the real command takes long: `make quick` leaves it out."""
     here = Path(__file__).parent
     for item in items:
-        if here in item.path.parents and {"clone", "project"} & set(getattr(item, "fixturenames", ())):
+        if not {"clone", "project"}.isdisjoint(getattr(item, "fixturenames", ())) and here in item.path.parents:
             item.add_marker(pytest.mark.slow)

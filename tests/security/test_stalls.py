@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -21,11 +22,14 @@ from remit.tools.stub import StubProvider
 from tests.opened import OpenRemit
 
 GET = ToolMeta(name="big.get", provider_id="stub", description="Get something.", input_schema={"type": "object"})
-NESTED: list[Any] = [
-    {"type": "resource", "resource": {"z": [[[{"a": [1, {"b": number}]}]]]}} for number in range(120_000)
-]
 TURNS = 25
 """So often at least the loop goes round while a large value is looked at; on the loop itself a few times at most."""
+
+
+@cache
+def nested() -> list[Any]:
+    """Many small values, many levels deep. Made for who asks: every test beside it pays for a million objects."""
+    return [{"type": "resource", "resource": {"z": [[[{"a": [1, {"b": number}]}]]]}} for number in range(120_000)]
 
 
 class Witness(tuple[EvidenceCandidate, ...]):  # noqa: SLOT001 - it carries what to call
@@ -67,7 +71,7 @@ class Big(StubProvider):
 async def test_the_loop_goes_round_while_a_large_result_is_checked(
     remit_in: OpenRemit, large: bool
 ) -> None:  # s05/B20, B23
-    provider = Big(NESTED if large else [1])
+    provider = Big(nested() if large else [1])
     flags = {"tools.max_value_bytes": 64_000_000, "policy.rules": [{"effect": "allow", "tools": ["big.*"]}]}
     async with remit_in(providers=[provider], flags=flags) as remit:
         outcome = await remit.call("big.get", {})
@@ -108,7 +112,7 @@ class Blocks(msgspec.Struct):
 @tool("big.blocks", level="L0")
 async def blocks() -> Blocks:
     """Return a large value."""
-    return Blocks(NESTED)
+    return Blocks(nested())
 
 
 @tool("big.few", level="L0")
@@ -123,7 +127,7 @@ async def test_the_loop_goes_round_while_a_function_s_result_becomes_json(large:
     turns = Turns()
     result = await (blocks if large else few).invoke({})
     assert (turns.end() > 1) == large
-    assert result.value == {"blocks": NESTED if large else [1]}
+    assert result.value == {"blocks": nested() if large else [1]}
 
 
 @pytest.mark.slow
@@ -137,7 +141,7 @@ async def test_the_loop_goes_round_while_large_arguments_are_hashed_and_checked(
         return len(blocks)
 
     async with remit_in(tools=[put]) as remit:
-        for value in ([1], [1], NESTED):
+        for value in ([1], [1], nested()):
             turns = Turns()
             assert (await remit.call("big.put", {"blocks": value})).value == len(value)
             turns.end()
@@ -153,7 +157,7 @@ async def test_arguments_that_change_while_they_are_read_are_refused(remit_in: O
         """Take a large value."""
         return len(blocks)
 
-    changing = list(NESTED)
+    changing = list(nested())
     async with remit_in(tools=[put]) as remit:
         call = asyncio.ensure_future(remit.call("big.put", {"blocks": changing}))
 
@@ -180,7 +184,7 @@ async def test_arguments_that_change_while_they_are_read_are_refused(remit_in: O
         ([[[[1]]]] * 5_000, True),
         ({str(number): number for number in range(5_000)}, True),
         (object(), False),
-        (Blocks(NESTED), True),
+        (Blocks([[1]] * 5_000), True),
         (Blocks([1]), False),
         (Holder([1] * 5_000), True),
         ({*range(5_000)}, True),
@@ -206,8 +210,8 @@ def test_levels_are_counted_outside_of_strings(levels: int, beside: str) -> None
 
 
 def test_a_large_message_is_decoded_as_a_small_one_is() -> None:
-    data = msgspec.json.encode(NESTED)
+    data = msgspec.json.encode(nested())
     assert len(data) > LARGE
-    assert decode(data) == NESTED
+    assert decode(data) == nested()
     with pytest.raises(msgspec.DecodeError):
         decode(data[:-1])
