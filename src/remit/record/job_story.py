@@ -38,7 +38,7 @@ class JobStory:
         self.job = row.job
         self.row = row
         self.story = Story()
-        """Its events so far; whoever reads the job reads them into it."""
+        """Its events so far; anyone who reads the job reads them into it."""
         self.decided: Container[tuple[str, int]] = frozenset()
         """Attempts of steps that people decided on and the job has not seen yet."""
         self.plain: tuple[StepRow, ...] = ()
