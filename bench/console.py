@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import multiprocessing
 import re
 import shutil
@@ -35,7 +36,7 @@ from remit.pages.part import Pages
 from remit.pages.table import PAGES
 from remit.settings import load
 
-STEPS, JOBS, OPEN_PAGES, EVENTS, PACE_S = 10_000, 100_000, 200, 20, 1.0
+STEPS, JOBS, OPEN_PAGES, EVENTS, PACE_S = 10_000, 100_000, 200, 10, 1.0
 _SEEN: Final = re.compile(rb"at ([0-9]{6,})")
 _PAINT: Final = """() => new Promise((done) => new PerformanceObserver((list) => {
     const found = list.getEntries().find((one) => one.name == "first-contentful-paint");
@@ -65,13 +66,12 @@ async def many(run: Run, count: int) -> int:
 
 
 @recipe("paced")
-async def paced(run: Run, count: int) -> int:
-    """Make a step now and then, each with the time at which it was made."""
-    for number in range(count):
+async def paced(run: Run) -> None:
+    """Make a step now and then, each with the time at which it was made, until the process is ended."""
+    for number in itertools.count():
         await SystemClock().sleep(PACE_S)
         what = f"at {time.monotonic_ns()}"
         await run.call("desk.see" if number % 2 else "desk.look", {"what": what})
-    return count
 
 
 def remit_in(folder: str) -> Remit:
@@ -100,7 +100,7 @@ def run_paced(folder: str) -> None:
 
     async def main() -> None:
         async with remit_in(folder) as remit:
-            await (await remit.start(paced(count=EVENTS)))
+            await (await remit.start(paced()))
 
     asyncio.run(main())
 
@@ -281,7 +281,7 @@ async def opened_job(folder: Path) -> AsyncIterator[tuple[int, int, str]]:
 
 async def _followed(port: int, pid: int, job: str) -> tuple[list[float], float]:
     """How late each step was on each page, in milliseconds, and the server's share of a core meanwhile, in percent."""
-    waits, ready, counted = list[float](), asyncio.Semaphore(0), asyncio.Event()
+    waits, ready, counted, enough = list[float](), asyncio.Semaphore(0), asyncio.Event(), asyncio.Event()
 
     async def follow() -> None:
         async with connected(port) as (reader, writer):
@@ -301,13 +301,15 @@ async def _followed(port: int, pid: int, job: str) -> tuple[list[float], float]:
                     last = max(seen)
                     if counted.is_set():
                         waits.append((now - int(last)) / 1e6)
+                    if len(waits) >= EVENTS * OPEN_PAGES:
+                        enough.set()
 
     tasks = [asyncio.create_task(follow()) for _ in range(OPEN_PAGES)]
     for _ in tasks:
         await ready.acquire()
     counted.set()
     before, began = cpu_us(pid), time.perf_counter()
-    await SystemClock().sleep(PACE_S * (EVENTS // 2))
+    await enough.wait()
     share = (cpu_us(pid) - before) / (time.perf_counter() - began) / 1e6 * 100
     for task in tasks:
         task.cancel()
