@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remit import Run, recipe
-from remit.cli.commands.run import plan_input, recipe_input
+from remit.cli.parameters import plan_input, recipe_input
 from remit.errors import UsageError
 from remit.jobs.plans.check import read_plan
 from remit.service.recipes import recipe_view

@@ -21,12 +21,12 @@ class Entry(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group of commands, each the `command` of its own module."""
+    """A group of commands: those of its own module, and each other one the `command` of a module of its name."""
 
     def __init__(
         self, *args: Any, package: str = "", entries: Mapping[str, Entry] | None = None, **kwargs: Any
     ) -> None:
-        """`package` holds one module for each of `entries`. Without a command the group's own function is called."""
+        """`package` holds the modules. Without a command the group's own function is called."""
         kwargs |= {"invoke_without_command": True, "subcommand_metavar": "COMMAND [ARGS]..."}
         super().__init__(*args, **kwargs)
         self.package = package
@@ -38,8 +38,8 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """The command of a name, imported now."""
-        if cmd_name not in self.entries:
-            return None
+        if cmd_name in self.commands or cmd_name not in self.entries:
+            return self.commands.get(cmd_name)
         from remit.capability import resolve
 
         command: click.Command = resolve(self.entries[cmd_name].reference or f"{self.package}.{cmd_name}:command")

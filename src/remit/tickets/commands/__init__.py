@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from remit.cli import exit_codes
+from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.options import json_option, pass_state
+from remit.cli.values import json_value
+
+if TYPE_CHECKING:
+    from remit.journal.leases import LeaseProof
+    from remit.tickets.queue import Filled
+    from remit.tickets.report import RunReport
+    from remit.tickets.ticket import Leased, Ticket
+    from remit.tickets.tickets import Tickets
+
 
 COMMANDS: Final[dict[str, Entry]] = {
     "create": Entry("Tickets", "Create a ticket."),
@@ -29,3 +42,339 @@ def command(context: click.Context) -> None:
     TRIAGE decides what to do, TOOL does it through the gateway, REPLY answers.
     """
     show_help(context)
+
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+KINDS: Final = click.Choice(["TRIAGE", "TOOL", "REPLY"], case_sensitive=False)
+STATES: Final = click.Choice(["pending", "running", "blocked", "failed", "done"])
+LEASE: Final = click.IntRange(1, 86_400)
+
+
+def proof_options(command: F) -> F:
+    """The options that prove a lease."""
+    owner = click.option("--owner", metavar="NAME", help="Who holds the lease.")
+    token = click.option("--token", metavar="TOKEN", help="The lease's token, as `remit tickets lease` printed it.")
+    return owner(token(command))
+
+
+def proof_of(owner: str | None, token: str | None) -> LeaseProof | None:
+    """The proof of a lease, if both parts were given. Raise UsageError for one alone."""
+    from remit.journal.leases import LeaseProof
+
+    if (owner is None) != (token is None):
+        raise click.UsageError("A lease is proved by --owner and --token together.")
+    return LeaseProof(owner=owner, token=token) if owner is not None and token is not None else None
+
+
+def session(state: State, use: Callable[[Tickets], Awaitable[T]], *, creates: bool = False, writes: bool = True) -> T:
+    """Open the journal or the server, use its tickets, close it."""
+    return state.ask(lambda remit: use(remit.service.tickets), code="unused", writes=writes, creates=creates)
+
+
+def show_ticket(state: State, ticket: Ticket, *, whole: bool = False) -> None:
+    """Print a ticket: as JSON, as a few lines, or with everything it holds."""
+    if state.as_json:
+        state.output.json(ticket)
+        return
+    from remit.cli.tables import fields
+
+    out, meta = state.output.out, ticket.metadata
+    out.line(f"{ticket.id}  {ticket.type}  {out.style(ticket.status, ticket.status)}")
+    if not whole:
+        return
+    stopped = meta.block or meta.failure
+    fields(
+        out,
+        (
+            ("created", meta.created_at),
+            ("updated", meta.updated_at),
+            ("thread", _of(ticket.event, "thread_id")),
+            ("actor", _of(ticket.event, "actor")),
+            ("held by", f"{meta.lease_owner} until {meta.lease_expires}" if meta.lease_owner else ""),
+            ("retries", str(meta.retry_count) if meta.retry_count else ""),
+            ("stopped by", f"{stopped.code} ({stopped.source}): {stopped.reason}" if stopped else ""),
+            ("parent", meta.parent_ticket_id),
+            ("derived", f"{meta.derived_ticket_id} {meta.derive_reason}".strip()),
+        ),
+    )
+    _json(state, "message", _of(ticket.event, "content"))
+    _json(state, "input", meta.tool_input)
+    _json(state, "outputs", meta.final_outputs)
+
+
+def _of(event: Any, field: str) -> str:
+    return str(event.get(field, "")) if isinstance(event, dict) else ""
+
+
+def _json(state: State, title: str, value: Any) -> None:
+    if value in (None, ""):
+        return
+    from remit.cli.text import clean
+
+    out = state.output.out
+    out.line(f"  {out.style(title, 'dim')}")
+    text = value if isinstance(value, str) else _pretty(value)
+    for row in text.splitlines():
+        out.line("    " + clean(row))
+
+
+def _pretty(value: Any) -> str:
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+@command.command("create")
+@click.argument("document", required=False, metavar="[JSON|@FILE]")
+@click.option("--type", "kind", type=KINDS, default="TRIAGE", help="The ticket's kind. Default: TRIAGE.")
+@click.option("--thread", metavar="ID", help="The thread that the message belongs to.")
+@click.option("--content", metavar="TEXT", help="The message.")
+@click.option("--actor", metavar="NAME", help="Who wrote the message. Default: you.")
+@click.option("--steps", metavar="JSON|@FILE", help="The steps of a TOOL ticket: [{tool_name, args}].")
+@json_option("the ticket")
+@pass_state
+@click.pass_context
+def create_command(
+    context: click.Context,
+    state: State,
+    document: str | None,
+    kind: str,
+    thread: str | None,
+    content: str | None,
+    actor: str | None,
+    steps: str | None,
+) -> int:
+    """Create a ticket, from a message or from a whole document.
+
+    \b
+    remit tickets create --thread t1 --content "the build is red"
+    remit tickets create --type TOOL --thread t1 --content "…" --steps '[{"tool_name": "fs_read", "args": {…}}]'
+    remit tickets create @ticket.json
+    """  # noqa: D301 - click reads the backspace: these lines stay as they are
+    if (document is None) == (thread is None or content is None):
+        raise click.UsageError("Give a document, or --thread and --content.", context)
+    if document is not None:
+        given = json_value(document, "DOCUMENT")
+    else:
+        message = {"type": "message", "thread_id": thread, "content": content, "actor": actor or ""}
+        given = {"type": kind, "event": message}
+        if steps is not None:
+            given["tool_input"] = {"event": message, "tool_steps": json_value(steps, "--steps")}
+
+    async def create(tickets: Any) -> Any:
+        return await tickets.create(given)
+
+    show_ticket(state, session(state, create, creates=True))
+    return exit_codes.OK
+
+
+@command.command("list")
+@click.option("--type", "kind", type=KINDS, help="Only tickets of this kind.")
+@click.option("--state", "states", type=STATES, multiple=True, help="Only tickets in this state; repeatable.")
+@click.option("--thread", metavar="ID", default="", help="Only tickets of this thread.")
+@click.option("--before", metavar="TICKET", default="", help="Continue after this ticket of an earlier page.")
+@click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 1_000), help="Show at most N. Default: 20.")
+@json_option("the tickets")
+@pass_state
+def list_command(state: State, kind: str | None, states: tuple[str, ...], thread: str, before: str, limit: int) -> int:
+    """List tickets, newest first."""
+
+    async def look(tickets: Tickets) -> list[Ticket]:
+        return await tickets.page(kind=kind, states=states, thread=thread, before=before, limit=limit)  # type: ignore[arg-type] # click has checked both
+
+    found = session(state, look, writes=False)
+    return state.listing(found, _print_list, "no tickets")
+
+
+def _print_list(state: State, tickets: list[Ticket]) -> None:
+    from remit.cli.tables import Column, table
+
+    columns = (
+        Column("TICKET"),
+        Column("TYPE"),
+        Column("STATE", states=True),
+        Column("CREATED", style="dim"),
+        Column("HOLDER", style="dim"),
+        Column("MESSAGE", whole=False),
+    )
+    rows = [
+        (
+            ticket.id,
+            ticket.type,
+            ticket.status,
+            ticket.metadata.created_at,
+            ticket.metadata.lease_owner,
+            str(ticket.event.get("content", "")) if isinstance(ticket.event, dict) else "",
+        )
+        for ticket in tickets
+    ]
+    table(state.output.out, columns, rows)
+
+
+@command.command("show")
+@click.argument("ticket")
+@click.option("--report", is_flag=True, help="Show the report of the newest run.")
+@json_option("the ticket, or the report")
+@pass_state
+def show_command(state: State, ticket: str, report: bool) -> int:
+    """Show a ticket: its message, state and outputs."""
+    if not report:
+        show_ticket(state, session(state, lambda tickets: tickets.get(ticket), writes=False), whole=True)
+        return exit_codes.OK
+
+    async def look(tickets: Tickets) -> RunReport | None:
+        return await tickets.report(ticket)
+
+    found = session(state, look, writes=False)
+    if state.as_json:
+        state.output.json(found)
+    elif found is None:
+        state.note(f"no run of {ticket} has begun")
+    else:
+        _print_show(state, found)
+    return exit_codes.OK
+
+
+def _print_show(state: State, report: RunReport) -> None:
+    from remit.cli.tables import Column, fields, table
+
+    out = state.output.out
+    out.line(f"{report.run_id}  {out.style(report.status, report.status)}  {report.code or ''}".rstrip())
+    fields(
+        out,
+        (
+            ("began", report.started_at),
+            ("took", f"{report.duration_ms} ms"),
+            ("verdict", f"{report.tool_verdict.status} {report.tool_verdict.reason}".strip()),
+            ("evidence", str(len(report.evidence_summary.items))),
+        ),
+    )
+    columns = (
+        Column("STEP"),
+        Column("TOOL"),
+        Column("STATE", states=True),
+        Column("CODE"),
+        Column("MS"),
+        Column("RESULT", whole=False),
+    )
+    rows = [
+        (str(step.step_index), step.tool_name, step.status, step.code or "", str(step.duration_ms), step.result_summary)
+        for step in report.step_reports
+    ]
+    table(out, columns, rows, indent=2)
+
+
+@command.command("lease")
+@click.argument("ticket", required=False)
+@click.option("--type", "kind", type=KINDS, default="TRIAGE", help="The kind, without TICKET. Default: TRIAGE.")
+@click.option("--owner", required=True, metavar="NAME", help="The worker that leases them.")
+@click.option("--limit", metavar="N", default=1, type=click.IntRange(1, 100), help="Lease at most N. Default: 1.")
+@click.option("--lease-sec", metavar="S", default=300, type=LEASE, help="Seconds for which it is leased. Default: 300.")
+@json_option("the leases, each with its ticket and token")
+@pass_state
+def lease_command(state: State, ticket: str | None, kind: str, owner: str, limit: int, lease_sec: int) -> int:
+    """Lease one ticket, or the oldest of a kind.
+
+    The printed token proves the lease: `fill`, `block` and `release` need it, together with the owner.
+    """
+
+    async def lease(tickets: Tickets) -> list[Leased]:
+        if ticket is not None:
+            return [await tickets.lease_by_id(ticket, owner=owner, lease_sec=lease_sec)]
+        return await tickets.lease(kind, owner=owner, limit=limit, lease_sec=lease_sec)  # type: ignore[arg-type] # click has checked it
+
+    found = session(state, lease)
+    if state.as_json:
+        state.output.json(found)
+    elif not found:
+        state.note(f"no {kind} ticket is free")
+    for one in () if state.as_json else found:
+        state.output.out.line(f"{one.ticket.id}  token {one.lease_token}  until {one.lease_expires}")
+    return exit_codes.OK
+
+
+@command.command("fill")
+@click.argument("ticket")
+@click.option("--outputs", required=True, metavar="JSON|@FILE", help="The ticket's outputs.")
+@proof_options
+@click.option("--by", metavar="WHO", default="", help="Without a lease: http_fill, system or manual.")
+@json_option("the ticket and what was derived from it")
+@pass_state
+def fill_command(state: State, ticket: str, outputs: str, owner: str | None, token: str | None, by: str) -> int:
+    """Complete a ticket with its outputs; follow-up tickets are derived from them.
+
+    A leased ticket needs the --owner and --token of its lease. A ticket that is already done is returned unchanged.
+    """
+    value, proof = json_value(outputs, "--outputs"), proof_of(owner, token)
+
+    async def fill(tickets: Tickets) -> Filled:
+        return await tickets.fill(ticket, value, proof=proof, by=by)
+
+    filled = session(state, fill)
+    if state.as_json:
+        state.output.json(filled)
+        return exit_codes.OK
+    show_ticket(state, filled.ticket)
+    if not filled.changed:
+        state.note("unchanged: it was done before")
+    if filled.derived is not None:
+        state.note(f"derived: {filled.derived.ticket or 'nothing'} ({filled.derived.reason})")
+    return exit_codes.OK
+
+
+@command.command("block")
+@click.argument("ticket")
+@click.option("--code", required=True, metavar="CODE", help="A stable code, such as MCP_REQUIRED_UNAVAILABLE.")
+@click.option("--reason", required=True, metavar="TEXT", help="The reason, in words.")
+@click.option("--source", default="manual", metavar="NAME", help="What blocks it. Default: manual.")
+@proof_options
+@json_option("the ticket")
+@pass_state
+def block_command(
+    state: State, ticket: str, code: str, reason: str, source: str, owner: str | None, token: str | None
+) -> int:
+    """Block a pending ticket, or one that you have leased, until someone retries it."""
+    proof = proof_of(owner, token)
+
+    async def block(tickets: Tickets) -> Ticket:
+        return await tickets.block(ticket, code=code, reason=reason, source=source, proof=proof)
+
+    show_ticket(state, session(state, block))
+    return exit_codes.OK
+
+
+@command.command("release")
+@click.argument("ticket")
+@click.option("--owner", required=True, metavar="NAME", help="Who holds the lease.")
+@click.option("--token", required=True, metavar="TOKEN", help="The lease's token.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason; it is recorded.")
+@json_option("the ticket")
+@pass_state
+def release_command(state: State, ticket: str, owner: str, token: str, reason: str) -> int:
+    """Give a leased ticket back, so that another worker can take it at once."""
+    from remit.journal.leases import LeaseProof
+
+    async def release(tickets: Tickets) -> Ticket:
+        return await tickets.release(ticket, LeaseProof(owner=owner, token=token), reason)
+
+    show_ticket(state, session(state, release))
+    return exit_codes.OK
+
+
+@command.command("retry")
+@click.argument("ticket")
+@json_option("the ticket")
+@pass_state
+def retry_command(state: State, ticket: str) -> int:
+    """Make a failed or blocked ticket pending again.
+
+    Finished steps are kept; only the others run again.
+    """
+
+    async def retry(tickets: Tickets) -> Ticket:
+        return await tickets.retry(ticket)
+
+    show_ticket(state, session(state, retry))
+    return exit_codes.OK

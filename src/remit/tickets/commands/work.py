@@ -11,7 +11,7 @@ from remit.cli.context import State
 from remit.cli.options import pass_state
 from remit.codes import Code
 from remit.errors import RemitError, UsageError
-from remit.tickets.commands.session import LEASE
+from remit.tickets.commands import LEASE
 
 if TYPE_CHECKING:
     from remit.cli.running import Stop

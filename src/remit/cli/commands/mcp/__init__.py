@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from remit.cli import exit_codes
+from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.options import json_option, pass_state
+from remit.cli.servers import complete_servers
+from remit.errors import RemitError, UsageError
+from remit.nearest import did_you_mean
+from remit.settings import Settings
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.record.views import ToolView
+    from remit.tools.pins import Pin
+    from remit.tools.remote import RemoteStatus
+
 
 COMMANDS: Final[dict[str, Entry]] = {
     "serve": Entry("Clients", "Serve the tools of this project to MCP clients."),
@@ -32,3 +50,264 @@ def command(context: click.Context) -> None:
     Servers are tables in remit.toml; see docs/configuration.md.
     """
     show_help(context)
+
+
+@command.command("list")
+@json_option("servers and warnings")
+@pass_state
+def list_command(state: State) -> int:
+    """List the servers and where each is defined.
+
+    Servers of remit.toml come first, and win over servers of the same name from the environment. Connects to none of
+    them. With --server, lists the servers that the remote server uses.
+    """
+    rows, warnings, nothing = _there(state) if state.server else _here(state)
+    if state.as_json:
+        state.output.json({"servers": rows, "warnings": warnings})
+        return exit_codes.OK
+    _print_list(state, rows, warnings)
+    if nothing:
+        state.note(nothing)
+    return exit_codes.OK
+
+
+def _here(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
+    """Servers and warnings of the settings, and what to say of there being none in use."""
+    from remit.cli.servers import known_servers
+
+    settings = state.settings()
+    found = known_servers(settings)
+    nothing = ""
+    if settings.tools.no_mcp:
+        nothing = f"MCP servers are not used: {settings.sources['tools.no_mcp']} sets tools.no_mcp"
+    elif not found.servers:
+        nothing = f"there are no servers: {state.command('mcp', 'add')} or {state.command('mcp', 'import')}"
+    rows = [
+        {
+            "name": server.name,
+            "transport": server.transport,
+            "where": server.where,
+            "isolation": server.isolation,
+            "origin": found.origins[server.name],
+            "disabled": server.disabled,
+        }
+        for server in found.servers
+    ]
+    return rows, found.warnings, nothing
+
+
+def _there(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
+    """The same of a server: the MCP servers that it uses, and why one of them is down."""
+    found = state.ask(lambda remit: remit.service.servers.entries())
+    rows = [
+        {
+            "name": server.name,
+            "transport": server.transport,
+            "where": server.where,
+            "isolation": server.isolation,
+            "origin": state.server,
+            "disabled": False,
+        }
+        for server in found
+    ]
+    warnings = [f"{server.name}: {server.outage}" for server in found if server.outage]
+    return rows, warnings, "" if found else f"{state.server} uses no MCP servers"
+
+
+def _print_list(state: State, rows: list[dict[str, Any]], warnings: Sequence[str]) -> None:
+    from remit.cli.tables import Column, table
+    from remit.cli.text import one_line
+
+    columns = (
+        Column("SERVER"), Column("TRANSPORT"), Column("STATE"), Column("ISOLATION"), Column("WHERE", whole=False),
+        Column("FROM", whole=False, style="dim"),
+    )  # fmt: skip
+    shown = [
+        (
+            row["name"],
+            row["transport"],
+            "disabled" if row["disabled"] else "used",
+            row["isolation"],
+            row["where"],
+            row["origin"],
+        )
+        for row in rows
+    ]
+    table(state.output.out, columns, shown)
+    for warning in warnings:
+        state.note(f"{state.output.err.style('warning:', 'warn')} {one_line(warning)}")
+
+
+@command.command("show")
+@click.argument("name", shell_complete=complete_servers)
+@json_option("the server, its tools and its pin")
+@pass_state
+def show_command(state: State, name: str) -> int:
+    """Show a server, its tools and what is pinned.
+
+    Levels are those you set in remit.toml, made stricter by what the server says about a tool.
+    """
+    from remit.cli.running import run_async
+
+    status, tools, pin, isolation = run_async(lambda _stop: _look(state, name))
+    if state.as_json:
+        state.output.json({**_plain(name, status, tools, pin), "isolation": isolation})
+    else:
+        _print_show(state, name, status, tools, pin, isolation)
+    return exit_codes.OK
+
+
+async def _look(state: State, name: str) -> tuple[RemoteStatus, list[ToolView], Pin | None, str]:
+    async with state.open(code="unused", servers=True, creates=True) as remit:
+        servers = remit.service.servers
+        status = await servers.status(name)
+        tools = [tool for tool in await remit.service.tools.views() if tool.provider_id == f"mcp_{name}"]
+        isolation = next((one.isolation for one in await servers.entries() if one.name == name), "")
+        return status, tools, await servers.pin_of(name), isolation or "none"
+
+
+def _plain(name: str, status: RemoteStatus, tools: list[ToolView], pin: Pin | None) -> dict[str, Any]:
+    import msgspec
+
+    pinned = None if pin is None else {"at": pin.at, "by": pin.by, "how": pin.how, "tools": pin.tools}
+    return {"server": name, **msgspec.to_builtins(status), "pin": pinned, "offered": msgspec.to_builtins(tools)}
+
+
+def _print_show(
+    state: State, name: str, status: RemoteStatus, tools: list[ToolView], pin: Pin | None, isolation: str
+) -> None:
+    from remit.cli.tables import Column, fields, moment, table
+    from remit.cli.text import one_line
+
+    out = state.output.out
+    out.line(out.style(name, "bold"))
+    pinned = f"{len(pin.tools)} tools, {pin.how.replace('_', ' ')} by {pin.by}, {moment(pin.at)}" if pin else "never"
+    fields(
+        out,
+        [
+            ("answers as", one_line(f"{status.name} {status.version}".strip())),
+            ("protocol", f"{status.protocol} ({status.era})"),
+            ("tells models", one_line(status.instructions)),
+            ("isolation", isolation),
+            ("pinned", one_line(pinned)),
+        ],
+    )
+    out.line()
+    columns = (Column("TOOL"), Column("LEVEL"), Column("STATE"), Column("WHAT IT DOES", whole=False))
+    rows = [
+        (
+            tool.name,
+            tool.capability_level,
+            "withheld" if tool.quarantined else "used",
+            tool.quarantined or tool.description,
+        )
+        for tool in tools
+    ]
+    table(out, columns, rows, indent=2)
+    for tool in tools:
+        for place in tool.unchecked:
+            out.line(f"  {tool.name}: the pattern at {one_line(place)} cannot be run here; the server checks it")
+
+
+@command.command("remove")
+@click.argument("name", shell_complete=complete_servers)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@json_option("what was removed")
+@pass_state
+def remove_command(state: State, name: str, yes: bool) -> int:
+    """Remove a server from remit.toml.
+
+    At a terminal, asks first. Keeps the comments between tables, and everything recorded about the server.
+    """
+    from remit.cli.servers import settings_file
+    from remit.cli.trusting import still_trusted
+    from remit.mcp_config.config_file import read_text, replace_text
+    from remit.mcp_config.server_tables import names, without_server
+
+    settings = state.settings()
+    file = settings_file(settings)
+    text = read_text(file)
+    if name not in names(text):
+        raise _absent(settings, file, name, names(text))
+    changed = without_server(text, name)
+    if not yes and not state.as_json and state.output.interactive:
+        click.confirm(f"Remove {name} from {file}?", err=True, abort=True)
+    with still_trusted(state.settings, trusted=state.trust):
+        replace_text(file, changed)
+    if state.as_json:
+        state.output.json({"name": name, "file": str(file)})
+    else:
+        out = state.output.out
+        out.line(f"{out.style('ok', 'ok')} removed {name} from {file}")
+    return exit_codes.OK
+
+
+def _absent(settings: Settings, file: Path, name: str, names: list[str]) -> UsageError:
+    from remit.cli.servers import all_servers
+
+    origin = all_servers(settings).origins.get(name)
+    if origin is not None:
+        return UsageError(
+            f"{name} comes from the environment ({origin}), not from {file}",
+            remedy=f"Change {origin} in the environment.",
+        )
+    remedy = did_you_mean(name, names) or "`remit mcp list` lists the servers."
+    return UsageError(f"{file} has no server {name!r}", remedy=remedy)
+
+
+@command.command("test")
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_servers)
+@json_option("each server's answer")
+@pass_state
+def test_command(state: State, names: tuple[str, ...]) -> int:
+    """Connect to servers and show what they answer.
+
+    Without NAME, tries every enabled server, all at once. For a server that does not answer, shows the last lines it
+    wrote to stderr and exits with an error status.
+    """
+    from remit.cli.running import run_to_end
+    from remit.codes import Code
+
+    found = run_to_end(_try_all(state, names))
+    if state.as_json:
+        state.output.json(found)
+    else:
+        _print_test(state, found)
+    if any(one.get("code") == Code.UNKNOWN_TOOL.name for one in found.values()):
+        return exit_codes.USAGE  # a name that no server has
+    return exit_codes.OK if all(one["ok"] for one in found.values()) else exit_codes.FAILED
+
+
+async def _try_all(state: State, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    from remit.cli.servers import known_servers
+
+    wanted = names or tuple(server.name for server in known_servers(state.settings()).enabled)
+    async with state.remit(code="unused", servers=True, blank=True) as remit:
+        return dict(zip(wanted, await asyncio.gather(*(_try(remit, name) for name in wanted)), strict=True))
+
+
+async def _try(remit: Remit, name: str) -> dict[str, Any]:
+    import msgspec
+
+    began = time.perf_counter()
+    try:
+        status = msgspec.to_builtins(await remit.service.servers.status(name))
+    except RemitError as error:
+        return {"ok": False, "code": error.code.name, "reason": error.message, "remedy": error.remedy}
+    return {"ok": True, "seconds": round(time.perf_counter() - began, 3), **status}
+
+
+def _print_test(state: State, found: dict[str, dict[str, Any]]) -> None:
+    from remit.cli.text import one_line
+
+    out = state.output.out
+    width = max(map(len, found), default=0)
+    for name, one in found.items():
+        if one["ok"]:
+            who = f"{one['name']} {one['version']}".strip() or "a server that does not say its name"
+            told = f"{one_line(who)}, protocol {one['protocol']}, {one['tools']} tools, {one['seconds']:.1f} s"
+            out.line(f"{out.style('ok', 'ok')}      {name.ljust(width)}  {told}")
+        else:
+            out.line(f"{out.style('failed', 'failed')}  {name.ljust(width)}  {one_line(one['reason'])}")
+    if not found:
+        state.note(f"there are no servers: {state.command('mcp', 'add')}")

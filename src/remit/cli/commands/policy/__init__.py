@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from remit.cli import exit_codes
+from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.options import catalog_option, json_option, live_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.policy.lint import Finding
+    from remit.policy.remembered import Remembered
+    from remit.policy.rule import Rule
+
 
 COMMANDS: Final[dict[str, Entry]] = {
     "lint": Entry("Commands", "Find wrong and redundant rules, and run the tests."),
@@ -25,3 +34,159 @@ def command(context: click.Context) -> None:
     Rules are tables in remit.toml; see docs/policy.md.
     """
     show_help(context)
+
+
+@command.command("rules")
+@json_option("the rules and the remembered approvals")
+@pass_state
+def rules_command(state: State) -> int:
+    """List the rules and the remembered approvals.
+
+    If no rule matches a call, the level of the tool decides: L0 runs, everything else asks a person.
+    """
+    from remit.cli.policies import configured
+    from remit.cli.running import run_to_end
+
+    settings = state.settings()
+    rules = configured(settings).rules
+
+    async def look() -> list[Remembered]:
+        async with state.remit(code="unused") as remit:
+            return await remit.service.approvals.active()
+
+    remembered = run_to_end(look())
+    if state.as_json:
+        state.output.json({"rules": [rule.canonical() for rule in rules], "remembered": remembered})
+    else:
+        _rules(state, rules)
+        _remembered(state, remembered)
+    return exit_codes.OK
+
+
+def _rules(state: State, rules: tuple[Rule, ...]) -> None:
+    from remit.cli.tables import Column, table
+
+    if not rules:
+        state.note("No rules: read-only tools run, everything else needs approval")
+    columns = (
+        Column("RULE"), Column("EFFECT", states=True), Column("ABOUT", whole=False), Column("WHEN", whole=False)
+    )  # fmt: skip
+    rows = [(rule.id, rule.effect, _about(rule), _when(rule)) for rule in rules]
+    table(state.output.out, columns, rows)
+
+
+def _about(rule: Rule) -> str:
+    parts = [*rule.tools, *(f"provider {one}" for one in rule.providers), *(f"level {one}" for one in rule.levels)]
+    callers = f" for {', '.join(rule.callers)}" if rule.callers else ""
+    return (", ".join(map(str, parts)) or "every tool") + callers
+
+
+def _when(rule: Rule) -> str:
+    from remit.policy.conditions import written
+
+    taint = [f"untrusted arguments: {rule.taint}"] if rule.taint else []
+    return "; ".join([*(one.removeprefix("when ") for one in written(rule)), *taint])
+
+
+def _remembered(state: State, found: list[Remembered]) -> None:
+    from remit.cli.tables import Column, moment, table
+
+    if not found:
+        return
+    out = state.output.out
+    out.line()
+    columns = (
+        Column("REMEMBERED"), Column("TOOL", whole=False), Column("FOR", whole=False), Column("BY", whole=False),
+        Column("UNTIL"),
+    )  # fmt: skip
+    rows = [
+        (
+            one.id,
+            one.tool if one.args_digest else f"{one.tool} with any arguments",
+            f"{one.principal} in {one.stream or 'everything'}",
+            ", ".join(one.made_by),
+            moment(one.expires_at),
+        )
+        for one in found
+    ]
+    table(out, columns, rows)
+
+
+@command.command("lint")
+@catalog_option
+@live_option
+@json_option("findings and test results")
+@pass_state
+def lint_command(state: State, live: bool) -> int:
+    """Find wrong and redundant rules, and run the tests.
+
+    Exits with status 2 if lint finds an error, and 1 if a test fails.
+    """
+    from remit.cli.policies import catalog, failed_tests, results_json, test_results
+    from remit.policy.groups import parse_groups
+    from remit.policy.lint import lint
+
+    settings, tools = catalog(state, live=live)
+    findings = lint(settings.policy.rules, tools, parse_groups(settings.policy.groups))
+    wrong = any(finding.severity == "error" for finding in findings)
+    # Rules that cannot be understood make no policy that could be tested.
+    results = [] if any(finding.kind == "invalid" for finding in findings) else test_results(settings, tools)
+    if state.as_json:
+        state.output.json({"findings": findings, "tests": results_json(results)})
+    else:
+        _print(state, findings, len(settings.policy.rules))
+        failed_tests(state, results)
+    if wrong:
+        return exit_codes.USAGE
+    return exit_codes.OK if all(result.passed for result in results) else exit_codes.ERROR
+
+
+def _print(state: State, findings: list[Finding], rules: int) -> None:
+    from remit.cli.text import counted, one_line
+
+    out = state.output.out
+    for finding in findings:
+        severity = out.style(finding.severity, "fail" if finding.severity == "error" else "warn")
+        out.line(f"{severity} {finding.kind}: rule {one_line(finding.rule_id)} {one_line(finding.message)}")
+        if finding.remedy:
+            out.line(f"  {out.style('->', 'cyan')} {one_line(finding.remedy)}")
+    if not findings:
+        out.line(f"{out.style('ok', 'ok')} {counted(rules, 'rule')}, no findings")
+
+
+@command.command("test")
+@catalog_option
+@live_option
+@json_option("the results")
+@pass_state
+def test_command(state: State, live: bool) -> int:
+    """Run the tests of the rules.
+
+    A `[[policy.tests]]` table in remit.toml holds a call and the decision you expect. Exits with status 1 if a decision
+    differs.
+    """
+    from remit.cli.policies import catalog, failed_tests, results_json, test_results
+
+    settings, tools = catalog(state, live=live)
+    results = test_results(settings, tools)
+    if state.as_json:
+        state.output.json(results_json(results))
+    else:
+        failed_tests(state, results)
+        if not results:
+            state.note("no tests: add [[policy.tests]] tables to remit.toml")
+    return exit_codes.OK if all(result.passed for result in results) else exit_codes.ERROR
+
+
+@command.command("revoke")
+@click.argument("rule", metavar="ID")
+@click.option("--reason", default="", help="The reason; it is recorded.")
+@pass_state
+def revoke_command(state: State, rule: str, reason: str) -> int:
+    """End a remembered approval.
+
+    The calls that it covered ask a person again. `remit policy rules` lists the ids.
+    """
+    state.ask(lambda remit: remit.service.approvals.revoke(rule, reason=reason), code="unused", writes=True)
+    state.note(f"{rule} is revoked")
+    return exit_codes.OK

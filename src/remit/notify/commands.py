@@ -1,25 +1,43 @@
-"""`remit notify list`: the targets and their messages."""
+"""`remit notify`: who is told of questions and of jobs that cannot go on."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from remit.cli import exit_codes
 from remit.cli.context import State
+from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.notify.notifications import TargetView
+    from remit.notify.notifications import TargetAnswer, TargetView
 
 
-@click.command("list")
+COMMANDS: Final[dict[str, Entry]] = {
+    "list": Entry("Commands", "List the targets and the state of their last messages."),
+    "test": Entry("Commands", "Send a test message, and show what came back."),
+}
+
+
+@click.group("notify", cls=LazyGroup, package="remit.notify.commands", entries=COMMANDS)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """See who is told what waits or failed, and test it.
+
+    The targets are the [[notify]] tables of remit.toml. `remit worker` and `remit serve` send the messages.
+    """
+    show_help(context)
+
+
+@command.command("list")
 @click.option(
     "--limit", metavar="N", default=5, type=click.IntRange(0, 1_000), help="Show N messages a target. Default: 5."
 )
 @json_option("the targets")
 @pass_state
-def command(state: State, limit: int) -> int:
+def list_command(state: State, limit: int) -> int:
     """List the targets and the state of their last messages.
 
     A `waiting` message is due later, or is tried again; a `dropped` one was settled before it was sent; a `failed` one
@@ -67,3 +85,33 @@ def _print(state: State, views: list[TargetView]) -> None:
             for row in view.last
         ]
         table(out, columns, rows, indent=2)
+
+
+@command.command("test")
+@click.argument("target", required=False, default="")
+@json_option("what came back")
+@pass_state
+def test_command(state: State, target: str) -> int:
+    """Send a test message, and show what came back.
+
+    Sends it at once, to TARGET or to every target, and records nothing. Exits with status 1 if a target fails.
+    """
+    from remit.cli.running import run_to_end
+    from remit.cli.text import one_line
+
+    async def answers() -> list[TargetAnswer]:
+        async with state.remit(code="unused", writes=True, blank=True) as remit:
+            answers: list[TargetAnswer] = await remit.service.notifications.test(target)
+            return answers
+
+    found = run_to_end(answers())
+    if state.as_json:
+        state.output.json(found)
+    elif not found:
+        state.note("no one is told: remit.toml has no [[notify]] table")
+    else:
+        out = state.output.out
+        for answer in found:
+            verdict = "ok" if answer.ok else "fail"
+            out.line(f"{out.style(f'{verdict:<4}', verdict)}  {one_line(f'{answer.target}: {answer.said}')}")
+    return exit_codes.OK if all(answer.ok for answer in found) else exit_codes.ERROR

@@ -1,0 +1,268 @@
+"""`remit journal`: the journal as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.options import json_option, pass_state
+from remit.codes import Code
+from remit.errors import NotFoundError, SettingsError, UsageError
+
+if TYPE_CHECKING:
+    from remit.journal.copy import Copied, Progress
+    from remit.journal.erasing import Erased
+    from remit.journal.resealing import Resealed
+    from remit.journal.standing import Standing
+    from remit.settings import Settings
+
+
+COMMANDS: Final[dict[str, Entry]] = {
+    "activate": Entry("Commands", "Let a backup, or a journal that moved, run jobs from now on."),
+    "copy": Entry("Commands", "Move a journal to another place, and prove that nothing was lost."),
+    "erase": Entry("Commands", "Erase every value that was recorded about a subject."),
+    "seal": Entry("Commands", "Seal the journal under a key that is kept elsewhere."),
+}
+
+
+@click.group("journal", cls=LazyGroup, package="remit.cli.commands.journal", entries=COMMANDS)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Move the journal to another place or back it up, erase values, or seal it."""
+    show_help(context)
+
+
+@command.command("copy")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--backup", is_flag=True, help="Leave FROM as it is; TO runs no jobs until it is activated.")
+@json_option("how much was copied")
+@pass_state
+def copy_command(state: State, source: str, target: str, *, backup: bool) -> int:
+    """Move a journal to another place, and prove that nothing was lost.
+
+    FROM and TO are paths or URLs, as for --journal. Every event keeps its hash, and each stream of TO is checked
+    against FROM. At the end FROM is retired, so that no job runs twice: whatever is written to it is refused with
+    JOURNAL_MOVED. With --backup FROM stays as it is, and TO is a copy that runs no jobs (JOURNAL_BACKUP). Stop the
+    workers and servers of FROM first. If the command is interrupted, run it again: it goes on where it stopped.
+    """
+    from remit.cli.running import run_to_end
+
+    begin, end = (state.settings({"journal.url": url}) for url in (source, target))
+    if begin.journal.url == end.journal.url:
+        raise UsageError("FROM and TO are the same journal", remedy="Name another place for the copy.")
+    if begin.journal.file is not None and not begin.journal.file.exists():
+        raise UsageError(f"there is no journal at {begin.journal.file}", remedy="Correct FROM.")
+    copied, where = run_to_end(_copy(state, begin, end, backup=backup))
+    if state.as_json:
+        import msgspec
+
+        state.output.json(msgspec.to_builtins(copied))
+    else:
+        from remit.cli.text import counted
+
+        out = state.output.out
+        held = f"{counted(copied.events, 'event')} in {counted(copied.streams, 'stream')}"
+        counts = f"{held}, {counted(copied.blobs, 'value')} beside them"
+        out.line(f"{out.style('ok', 'ok')} {counts}: {where} holds the same")
+        if backup:
+            state.note(f"it runs no jobs until you run `remit --journal {where} journal activate`")
+        else:
+            used = f"use remit --journal {where}" if "://" not in where else f"set journal.url to {where}"
+            state.note(f"{source} is retired: {used}")
+    return exit_codes.OK
+
+
+async def _copy(state: State, begin: Settings, end: Settings, *, backup: bool) -> tuple[Copied, str]:
+    from remit.clock import SystemClock
+    from remit.journal.copy import refuse_busy
+    from remit.journal.event import HeadQuery
+    from remit.journal.journal import Journal
+    from remit.journal.moving import back_up, move
+    from remit.wiring.journal import open_journal, open_store, refuse_open
+
+    await refuse_open(begin)
+    async with contextlib.AsyncExitStack() as stack:
+        source = open_journal(begin, SystemClock())
+        stack.push_async_callback(source.close)
+        if not await source.heads(HeadQuery(limit=1)):
+            raise UsageError(f"{source.url} is empty", remedy="Correct FROM.")
+        await refuse_busy(source)
+        await refuse_open(end)
+        # Not before: if FROM cannot be copied, nothing is made. Who copies vouches for nothing, and has no key there.
+        target = Journal(open_store(end.journal.url, SystemClock()))
+        stack.push_async_callback(target.close)
+        with _progress(state) as progress:
+            return await (back_up if backup else move)(source, target, progress), target.url
+
+
+@contextlib.contextmanager
+def _progress(state: State) -> Iterator[Progress]:
+    """A bar for each of the two passes, on a terminal."""
+    if state.as_json or state.quiet or not state.output.err.is_terminal:
+        yield lambda _what, _done, _all: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+    with Bars(console=Console(stderr=True), transient=True) as bars:
+        tasks = {what: bars.add_task(what, total=None) for what in ("copy", "prove")}
+        yield lambda what, done, all_: bars.update(tasks[what], completed=done, total=all_)
+
+
+@command.command("activate")
+@click.option("--unfinished", is_flag=True, help="Also a copy that was broken off: what is missing in it is lost.")
+@json_option("what the journal was before")
+@pass_state
+def activate_command(state: State, *, unfinished: bool) -> int:
+    """Let a backup, or a journal that moved, run jobs from now on.
+
+    The other journal must never run jobs again: both would do the same work, and a side effect could happen twice.
+    """
+    from remit.cli.running import run_to_end
+
+    before, url = run_to_end(_activate(state, unfinished=unfinished))
+    if state.as_json:
+        import msgspec
+
+        state.output.json(msgspec.to_builtins(before))
+        return exit_codes.OK
+    out = state.output.out
+    if not before.place:
+        out.line(f"{out.style('ok', 'ok')} {url} runs jobs already")
+    else:
+        out.line(f"{out.style('ok', 'ok')} {url} runs jobs from now on")
+        state.note(f"never run the jobs of {before.place} again")
+    return exit_codes.OK
+
+
+async def _activate(state: State, *, unfinished: bool) -> tuple[Standing, str]:
+    from remit.clock import SystemClock
+    from remit.journal.moving import activate
+    from remit.settings.principal import principal
+    from remit.wiring.journal import open_journal
+
+    settings = state.trusted()
+    if settings.journal.file is not None and not settings.journal.file.exists():
+        raise UsageError(f"there is no journal at {settings.journal.file}", remedy="Correct --journal.")
+    journal = open_journal(settings, SystemClock())
+    try:
+        return await activate(journal, principal(settings), unfinished=unfinished), journal.url
+    finally:
+        await journal.close()
+
+
+@command.command("erase")
+@click.argument("subject")
+@click.option("--reason", default="", help="The reason; it is recorded.")
+@json_option("what was erased, and what could not be")
+@pass_state
+def erase_command(state: State, subject: str, reason: str) -> int:
+    """Erase every value that was recorded about a subject.
+
+    Events, hashes and times stay, so that the journal still verifies. A job of the subject that has not ended cannot go
+    on: end it first. What an older Remit recorded inside events cannot be erased: the status is then 1, and the command
+    says how many values are left.
+    """
+    from remit.cli.running import run_to_end
+
+    erased = run_to_end(_erase(state, subject, reason))
+    incomplete = Code.ERASURE_INCOMPLETE.name if erased.left else ""
+    if state.as_json:
+        import msgspec
+
+        state.output.json({**msgspec.to_builtins(erased), "code": incomplete})
+    else:
+        from remit.cli.text import counted
+
+        out = state.output.out
+        done = f"{counted(erased.values, 'value')} in {counted(erased.streams, 'stream')} erased"
+        out.line(f"{out.style('ok', 'ok')} {done}")
+        if incomplete:
+            out.line(f"{out.style('left', 'fail')} {incomplete}: {counted(erased.left, 'value')} could not be erased")
+            state.note("an older Remit recorded them inside events; delete the journal's file to remove them")
+    return exit_codes.ERROR if incomplete else exit_codes.OK
+
+
+async def _erase(state: State, subject: str, reason: str) -> Erased:
+    from remit.settings.principal import principal
+
+    async with state.remit(code="unused", writes=True) as remit:
+        erased = await remit.service.streams.erase(subject, by=principal(remit.settings), reason=reason)
+    if not erased.streams:
+        why = f"no stream is about the subject {subject!r}"
+        raise NotFoundError(why, code=Code.STREAM_NOT_FOUND, remedy="Give the subject that the jobs were started with.")
+    return erased
+
+
+_SHOWN: Final = 20
+
+
+@command.command("seal")
+@click.option("--new-key", is_flag=True, help="Seal under a new key, and drop the earlier keys.")
+@json_option("what was sealed and what could not be")
+@pass_state
+def seal_command(state: State, new_key: bool) -> int:
+    """Seal the journal under a key that is kept elsewhere.
+
+    `remit verify` then detects what someone without the key wrote. Creates the key if it does not exist, checks every
+    stream, and seals the head of each stream that is intact. After that, a stream without a seal is not trusted. Stop
+    the workers first. Read what `remit verify` reports before you seal again: a seal declares that the current record
+    is right.
+    """
+    from remit.cli.running import run_to_end
+
+    done, place = run_to_end(_seal(state, new_key=new_key))
+    if state.as_json:
+        import msgspec
+
+        state.output.json({**msgspec.to_builtins(done), "key_file": str(place)})
+    else:
+        _print(state, done, place)
+    return exit_codes.DAMAGED if done.problems else exit_codes.OK
+
+
+async def _seal(state: State, *, new_key: bool) -> tuple[Resealed, Path]:
+    import os
+
+    from remit.journal.keys import make, read, write
+    from remit.journal.seals import KEY_BYTES
+    from remit.wiring.journal import key_place
+
+    opened = state.remit(code="unused", writes=True)
+    place = key_place(opened.settings)
+    if place is None:
+        raise UsageError("this journal has no key", remedy="Set journal.key_file to a file outside the project folder.")
+    try:
+        make(place)
+        if new_key:
+            write(place, [os.urandom(KEY_BYTES), *read(place)])
+        async with opened as remit:
+            done = await remit.service.streams.seal()
+        if new_key and not done.problems:
+            write(place, read(place)[:1])
+    except OSError as error:
+        why = f"{place}: {error.strerror or error}"
+        raise SettingsError(why, remedy="Make that folder writable, or name another journal.key_file.") from error
+    return done, place
+
+
+def _print(state: State, done: Resealed, place: Path) -> None:
+    from remit.cli.text import clean
+
+    out = state.output.out
+    for problem in done.problems:
+        out.line(f"{out.style('damaged', 'fail')} {clean(problem)}")
+    out.line(f"{out.style('ok', 'ok')} {done.sealed} of {done.streams} heads sealed now, under {clean(str(place))}")
+    for stream in done.unsealed[:_SHOWN]:
+        out.line(f"  had no seal: {clean(stream)}")
+    if len(done.unsealed) > _SHOWN:
+        out.line(f"  and {len(done.unsealed) - _SHOWN} more")
+    state.note("keep a copy of the key file separate from backups of the journal")
