@@ -96,8 +96,7 @@ def test_a_kind_that_a_newer_remit_wrote_has_no_words() -> None:
 OF_OTHER_STREAMS = {
     k.SubjectErased, k.JournalCopied, k.JournalMoved, k.JournalActivated,
     k.ConfirmationDecided, k.ConfirmationUsed, k.SignalSent, k.CancelRequested, k.StepDecided, k.ApprovalRemembered,
-    k.ApprovalRevoked, k.RequestTaken, k.RequestAnswered, k.ViewRemoved, k.ViewSaved, k.WorkerStarted,
-    k.SearchBlocked }  # fmt: skip
+    k.ApprovalRevoked, k.RequestTaken, k.RequestAnswered, k.ViewRemoved, k.ViewSaved, k.WorkerStarted  }  # fmt: skip
 
 
 def test_every_kind_of_a_jobs_or_tickets_own_events_has_words() -> None:

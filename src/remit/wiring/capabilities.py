@@ -37,6 +37,7 @@ FIRST_PARTY: Final = (
         about="Search, fetch and read pages of the web.",
         providers="remit.providers.web.opening:open_web",
         provider_ids=("web", "stub_web"),
+        kinds={"search_blocked": "remit.providers.web.kinds:SearchBlocked"},
         modules=("aiohttp", "lxml_html_clean", "protego", "resiliparse", "trafilatura"),
         extra="web",
     ),

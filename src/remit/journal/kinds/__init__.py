@@ -67,7 +67,6 @@ from remit.journal.kinds.subjects import SubjectErased
 from remit.journal.kinds.untrusted import UntrustedArgument
 from remit.journal.kinds.versions import ModelDriftRecorded, SchemaDriftRecorded, VersionMismatchRecorded
 from remit.journal.kinds.waits import JobWaiting, TimerFired, WaitCompleted, WaitType
-from remit.journal.kinds.web import SearchBlocked
 from remit.journal.kinds.workers import WorkerStarted
 
 __all__ = [
@@ -117,7 +116,6 @@ __all__ = [
     "RequestTaken",
     "SchemaDriftRecorded",
     "SchemaGateWarned",
-    "SearchBlocked",
     "SessionOpened",
     "SignalSent",
     "StepCompensated",
@@ -186,7 +184,6 @@ TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
     "outside": (SessionOpened, CallOpened, RequestTaken, RequestAnswered, RequestRelayed, McpToolsPinned),
     "subjects": (SubjectErased,),
     "places": (JournalCopied, JournalMoved, JournalActivated),
-    "web": (SearchBlocked,),
     "workers": (WorkerStarted,),
 }
 """The core's kinds in the order of docs/events.md, by the file that holds them."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from remit.clock import SECOND
-from remit.journal.kinds import SearchBlocked, decode
+from remit.journal.kinds import decode
 from remit.journal.proven import Proven
+from remit.providers.web.kinds import SearchBlocked
 
 if TYPE_CHECKING:
     from remit.codes import Code
