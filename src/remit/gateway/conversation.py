@@ -18,7 +18,6 @@ from remit.journal.kinds import (
     UntrustedArgument,
 )
 from remit.models.thread import Thread
-from remit.origins.ledger import family_of
 
 Read = Callable[[OptionalRaw, OptionalRef], Awaitable[bytes | None]]
 """Reads a recorded value, such as `Journal.value` does. Raises JournalError."""
@@ -43,6 +42,11 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     """
     outer: Conversation | None = None
     """The conversation of the model that has this one work, if there is one."""
+
+
+def family_of(provider: str, tool: str) -> str:
+    """The tools that a listing may vouch to: those of its provider whose names differ in the last part alone."""
+    return f"{provider} {tool.rpartition('.')[0]}"
 
 
 class Output(NamedTuple):

@@ -40,12 +40,7 @@ class Source(NamedTuple):
     given: str = ""
     """The arguments that the model itself gave to the call; what only repeats them adds no trust."""
     family: str = ""
-    """The tools whose listing it may be, see `family_of`; empty: it is none."""
-
-
-def family_of(provider: str, tool: str) -> str:
-    """The tools that a listing may vouch to: those of its provider whose names differ in the last part alone."""
-    return f"{provider} {tool.rpartition('.')[0]}"
+    """The tools whose listing it may be, see remit.gateway.conversation.family_of; empty: it is none."""
 
 
 class Ledger:

@@ -2,7 +2,8 @@
 
 A section of the core is a `Section` in a file of its own under remit.settings.sections, and a line in
 remit.settings.model; a part names its own in its `Capability`.
-The loader, `remit config` and docs/configuration.md all read these classes; a setting exists nowhere else.
+The loader, `remit config` and docs/configuration.md all read these classes; a setting exists nowhere else. The modules
+of the core's sections do not postpone their annotations: every start would compile each of them from its text.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class Section(msgspec.Struct, frozen=True):
 @cache
 def hints(section: type[Section]) -> Mapping[str, Any]:
     """The annotated type of each setting of a section, as msgspec takes it."""
-    found = get_type_hints(section, include_extras=True)
+    found = section.__annotations__
+    if any(isinstance(hint, str) for hint in found.values()):  # as in a module that postpones its annotations
+        found = get_type_hints(section, include_extras=True)
     return {name: found[name] for name in section.__struct_fields__}
 
 

@@ -71,15 +71,11 @@ def table() -> Mapping[str, Setting]:
 
 def rows_of(name: str, section: type[Section]) -> list[Setting]:
     """The settings of one section."""
-    typed, said = hints(section), abouts(section)
+    said, default = abouts(section), section()  # each setting has one
     return [
-        Setting(name, field.name, typed[field.name], _default(field), said[field.name])
-        for field in msgspec.structs.fields(section)
+        Setting(name, setting, hint, getattr(default, setting), said[setting])
+        for setting, hint in hints(section).items()
     ]
-
-
-def _default(field: msgspec.structs.FieldInfo) -> Any:
-    return field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
 
 
 def documented() -> list[SettingDoc]:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
-from remit.gateway.conversation import Conversation, Provenance
+from remit.gateway.conversation import Conversation, Provenance, family_of
 from remit.gateway.ledgers import Ledgers
 from remit.gateway.outcome import Outcome, refused
 from remit.origins.arguments import authority_of
-from remit.origins.ledger import family_of
 from remit.origins.roles import is_moment
 from remit.policy.decision import Decision
 from remit.policy.levels import effective_level

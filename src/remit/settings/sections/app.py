@@ -1,7 +1,5 @@
 """The section `[app]`."""
 
-from __future__ import annotations
-
 import os
 import pwd
 from typing import Annotated

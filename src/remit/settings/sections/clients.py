@@ -1,7 +1,5 @@
 """The section `[[clients]]`."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from remit.settings import pictures

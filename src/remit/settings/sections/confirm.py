@@ -1,7 +1,5 @@
 """The section `[confirm]`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from remit.settings.base import Base

@@ -1,7 +1,5 @@
 """The section `[evidence]`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -1,7 +1,5 @@
 """The section `[jobs]`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """The section `[journal]`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -21,7 +19,7 @@ BACKENDS: Final = "remit.journals"
 _MEMORY: Final = ":memory:"
 
 
-def installed(scheme: str) -> EntryPoint | None:
+def installed(scheme: str) -> "EntryPoint | None":
     """What opens the journals of a scheme that is not Remit's own; None if nothing that is installed does."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - it looks at every package, and few need it
 

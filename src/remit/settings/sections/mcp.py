@@ -1,7 +1,5 @@
 """The section `[mcp]`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from remit.settings import pictures

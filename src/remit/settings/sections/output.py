@@ -1,7 +1,5 @@
 """The section `[output]`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from remit.settings.section import About, Section

@@ -1,7 +1,5 @@
 """The section `[policy]`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

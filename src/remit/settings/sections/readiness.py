@@ -1,7 +1,5 @@
 """The section `[readiness]`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from remit.settings.section import About, Section, Texts

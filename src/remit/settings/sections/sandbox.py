@@ -1,7 +1,5 @@
 """The section `[sandbox]`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

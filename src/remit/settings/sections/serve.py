@@ -1,7 +1,5 @@
 """The section `[serve]`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from remit.settings.base import Base

@@ -1,7 +1,5 @@
 """The section `[tickets]`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -1,7 +1,5 @@
 """The section `[tools]`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from remit.settings.section import About, Bytes, Section, Texts

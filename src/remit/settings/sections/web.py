@@ -1,7 +1,5 @@
 """The section `[web]`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from remit.settings.section import About, Bytes, Count, Millis, Seconds, Section, Texts
