@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from remit.capability import Capability, Check, Command, Look, Noun, Opening
     from remit.codes import Code
     from remit.errors import ProviderError, RemitError
-    from remit.gateway.asking import Budget
     from remit.gateway.outcome import Outcome
+    from remit.gateway.spending import Budget
     from remit.jobs.answers import ModelAnswer
     from remit.jobs.bound import RecipeCall
     from remit.jobs.recipe import Recipe, recipe
@@ -81,7 +81,7 @@ _HOMES = {
     "remit.capability": ("Capability", "Check", "Command", "Look", "Noun", "Opening"),
     "remit.codes": ("Code",),
     "remit.errors": ("ProviderError", "RemitError"),
-    "remit.gateway.asking": ("Budget",),
+    "remit.gateway.spending": ("Budget",),
     "remit.gateway.outcome": ("Outcome",),
     "remit.jobs.answers": ("ModelAnswer",),
     "remit.jobs.bound": ("RecipeCall",),
@@ -89,7 +89,7 @@ _HOMES = {
     "remit.jobs.results": ("CallError", "Confirmed"),
     "remit.jobs.run": ("Run",),
     "remit.models.prompt": ("Sampling",),
-    "remit.service.jobs": ("Options",),
+    "remit.service.options": ("Options",),
     "remit.service.opening": ("NounOpening",),
     "remit.settings": ("Settings",),
     "remit.settings.section": ("About", "Section"),

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.gateway.asking import Budget
+from remit.gateway.spending import Budget
 from remit.models.prompt import Sampling
 
 CHAT: Final = "chat"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.errors import ProviderError
-from remit.gateway.spending import Spent
+from remit.gateway.spending import Budget, Spent
 from remit.models.faults import ModelFault
 from remit.models.message import Message
 from remit.models.prompt import Output, Sampling, ToolSpec
@@ -29,15 +29,6 @@ if TYPE_CHECKING:
 
 _LONGEST_MS: Final = 3_600_000
 _ANYTHING: Final = compile_schema({"type": "object"}, closed=False)
-
-
-class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job may spend on models; None: no limit."""
-
-    tokens: int | None = None
-    cost: float | None = None
-    """US dollars."""
-    calls: int | None = None
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,6 +25,15 @@ class Reserved(Protocol):
         ...
 
 
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job may spend on models; None: no limit."""
+
+    tokens: int | None = None
+    cost: float | None = None
+    """US dollars."""
+    calls: int | None = None
+
+
 class Spent(msgspec.Struct, array_like=True):
     """A sum that grows with every event, and holds what is reserved for answers still under way."""
 

@@ -8,9 +8,9 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import RunError, SchemaError
-from remit.gateway.asking import Budget
 from remit.gateway.outcome import Outcome, failed
 from remit.gateway.replies import Answered
+from remit.gateway.spending import Budget
 from remit.jobs.branch import current
 from remit.models.message import user
 from remit.models.prompt import Output, Sampling

@@ -30,8 +30,8 @@ from remit.models.thread import EMPTY, Thread
 from remit.tools.hints import from_json
 
 if TYPE_CHECKING:
-    from remit.gateway.asking import Budget
     from remit.gateway.conversation import Conversation
+    from remit.gateway.spending import Budget
     from remit.jobs.bound import KnownRecipes
     from remit.jobs.effects.recorded import Effects
     from remit.journal.journal import Journal

@@ -11,7 +11,7 @@ from remit.agents.goal import Goal
 from remit.agents.loop import Agent
 from remit.agents.openai_messages import from_openai
 from remit.errors import PayloadErasedError, RunError
-from remit.gateway.asking import Budget
+from remit.gateway.spending import Budget
 from remit.jobs.answers import AgentAnswer
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run

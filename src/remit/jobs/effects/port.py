@@ -9,9 +9,9 @@ import msgspec
 
 from remit.canonical import digest
 from remit.errors import UsageError, VersionError
-from remit.gateway.asking import Budget
 from remit.gateway.conversation import Conversation
 from remit.gateway.outcome import Outcome
+from remit.gateway.spending import Budget
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.state import TIMERS, Value
 from remit.journal.event import Blob
