@@ -31,7 +31,8 @@ KINDS: Final = tuple(
     payload.KIND for payload in (k.ConfirmationRequested, k.ConfirmationDecided, k.JobWaiting, k.JobFailed)
 )
 """The kinds of events among which they are."""
-_STILL: Final = frozenset({k.JobWaiting.KIND, k.RecoveryStarted.KIND, *(one.KIND for one in k.TOPICS["versions"])})
+_DRIFTS: Final = (k.VersionMismatchRecorded, k.SchemaDriftRecorded, k.ModelDriftRecorded)
+_STILL: Final = frozenset(payload.KIND for payload in (k.JobWaiting, k.RecoveryStarted, *_DRIFTS))
 """Kinds of events after which a stuck job has not moved."""
 _REASON: Final = 500
 """Characters of a reason or a question that are sent."""

@@ -26,7 +26,6 @@ from remit.journal.kinds.calls import (
     UndoDeclared,
     Undone,
 )
-from remit.journal.kinds.inbox import CancelRequested, SignalSent, StepDecided
 from remit.journal.kinds.jobs import (
     ChildEnded,
     ChildStarted,
@@ -40,8 +39,8 @@ from remit.journal.kinds.jobs import (
     PlanGenerated,
     RecoveryCompleted,
     RecoveryStarted,
+    WorkerStarted,
 )
-from remit.journal.kinds.limits import LimitTaken
 from remit.journal.kinds.models import CommandCommitted, CommandStarted, MessageKept
 from remit.journal.kinds.outside import (
     CallOpened,
@@ -58,137 +57,35 @@ from remit.journal.kinds.people import (
     ConfirmationDecided,
     ConfirmationRequested,
     ConfirmationUsed,
+    LimitTaken,
+    UntrustedArgument,
     ViewRemoved,
     ViewSaved,
 )
-from remit.journal.kinds.places import JournalActivated, JournalCopied, JournalMoved
-from remit.journal.kinds.readings import RandomRecorded, TimeRecorded, UuidRecorded
-from remit.journal.kinds.subjects import SubjectErased
-from remit.journal.kinds.untrusted import UntrustedArgument
+from remit.journal.kinds.places import JournalActivated, JournalCopied, JournalMoved, SubjectErased
 from remit.journal.kinds.versions import ModelDriftRecorded, SchemaDriftRecorded, VersionMismatchRecorded
-from remit.journal.kinds.waits import JobWaiting, TimerFired, WaitCompleted, WaitType
-from remit.journal.kinds.workers import WorkerStarted
+from remit.journal.kinds.waits import (
+    CancelRequested,
+    JobWaiting,
+    RandomRecorded,
+    SignalSent,
+    StepDecided,
+    TimeRecorded,
+    TimerFired,
+    UuidRecorded,
+    WaitCompleted,
+    WaitType,
+)
 
-__all__ = [
-    "KINDS",
-    "TOPICS",
-    "UNSET",
-    "ApprovalRemembered",
-    "ApprovalRevoked",
-    "BytesKept",
-    "CallOpened",
-    "CancelRequested",
-    "ChildEnded",
-    "ChildStarted",
-    "CommandCommitted",
-    "CommandStarted",
-    "CompensationCompleted",
-    "CompensationStarted",
-    "ConfirmationDecided",
-    "ConfirmationRequested",
-    "ConfirmationUsed",
-    "Done",
-    "ErrorInfo",
-    "EvidenceAttached",
-    "GateRefused",
-    "JobCancelled",
-    "JobCompleted",
-    "JobCreated",
-    "JobFailed",
-    "JobForked",
-    "JobWaiting",
-    "JournalActivated",
-    "JournalCopied",
-    "JournalMoved",
-    "LimitTaken",
-    "McpToolsPinned",
-    "MessageKept",
-    "ModelDriftRecorded",
-    "OptionalRaw",
-    "OptionalRef",
-    "Payload",
-    "PlanGenerated",
-    "RandomRecorded",
-    "RecoveryCompleted",
-    "RecoveryStarted",
-    "RequestAnswered",
-    "RequestRelayed",
-    "RequestTaken",
-    "SchemaDriftRecorded",
-    "SchemaGateWarned",
-    "SessionOpened",
-    "SignalSent",
-    "StepCompensated",
-    "StepDecided",
-    "SubjectErased",
-    "TimeRecorded",
-    "TimerFired",
-    "ToolInvocationFinished",
-    "ToolInvocationStarted",
-    "UndoDeclared",
-    "Undone",
-    "UntrustedArgument",
-    "UuidRecorded",
-    "VersionMismatchRecorded",
-    "ViewRemoved",
-    "ViewSaved",
-    "WaitCompleted",
-    "WaitType",
-    "WorkerStarted",
-    "declare",
-    "decode",
-    "encode",
-    "payload_of",
-]
+_TOPICS: Final = ("jobs", "calls", "models", "waits", "people", "versions", "outside", "places")
+"""The files of kinds, in the order of docs/events.md."""
 
-TOPICS: Final[dict[str, tuple[type[Payload], ...]]] = {
-    "jobs": (
-        JobCreated,
-        PlanGenerated,
-        JobForked,
-        RecoveryStarted,
-        RecoveryCompleted,
-        ChildStarted,
-        ChildEnded,
-        CompensationStarted,
-        CompensationCompleted,
-        JobCompleted,
-        JobFailed,
-        JobCancelled,
-    ),
-    "calls": (
-        ToolInvocationStarted,
-        ToolInvocationFinished,
-        EvidenceAttached,
-        BytesKept,
-        GateRefused,
-        SchemaGateWarned,
-        UndoDeclared,
-        StepCompensated,
-    ),
-    "models": (CommandStarted, CommandCommitted),
-    "waits": (JobWaiting, WaitCompleted, TimerFired),
-    "readings": (TimeRecorded, RandomRecorded, UuidRecorded),
-    "inbox": (SignalSent, CancelRequested, StepDecided),
-    "people": (
-        ConfirmationRequested,
-        ConfirmationDecided,
-        ConfirmationUsed,
-        ApprovalRemembered,
-        ApprovalRevoked,
-        ViewSaved,
-        ViewRemoved,
-    ),
-    "limits": (LimitTaken,),
-    "versions": (VersionMismatchRecorded, SchemaDriftRecorded, ModelDriftRecorded),
-    "outside": (SessionOpened, CallOpened, RequestTaken, RequestAnswered, RequestRelayed, McpToolsPinned),
-    "subjects": (SubjectErased,),
-    "places": (JournalCopied, JournalMoved, JournalActivated),
-    "workers": (WorkerStarted,),
+KINDS: Final[dict[str, type[Payload]]] = {
+    payload.KIND: payload
+    for payload in sorted(
+        Payload.__subclasses__(), key=lambda payload: _TOPICS.index(payload.__module__.rpartition(".")[2])
+    )
 }
-"""The core's kinds in the order of docs/events.md, by the file that holds them."""
-
-KINDS: Final[dict[str, type[Payload]]] = {payload.KIND: payload for topic in TOPICS.values() for payload in topic}
 """Every kind of the core by name."""
 
 

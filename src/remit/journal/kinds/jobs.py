@@ -1,4 +1,4 @@
-"""Events of a job as a whole: how it began, who continued it, how it ended."""
+"""Events of a job as a whole, how it began, who continued it, how it ended; and of the processes that run jobs."""
 
 from __future__ import annotations
 
@@ -61,31 +61,6 @@ class JobForked(Payload, frozen=True, kw_only=True):
     """When these were recorded, in microseconds since the Unix epoch: the first, then from each to the next."""
 
 
-class CompensationStarted(Payload, frozen=True, kw_only=True):
-    """Ours: the job undoes what it did, because it failed or was cancelled, or because its recipe says so."""
-
-    KIND: ClassVar[str] = "compensation_started"
-    steps: tuple[str, ...]
-    """What is undone, in this order."""
-    step: str = ""
-    """The place in the recipe that says so; empty: the job ends afterwards."""
-    error: ErrorInfo | None = None
-    """What the job fails with afterwards; null: it was cancelled."""
-    by: str = ""
-    """Who cancelled it."""
-    reason: str = ""
-
-
-class CompensationCompleted(Payload, frozen=True, kw_only=True):
-    """Ours: everything that was to be undone is undone, or a person decided otherwise."""
-
-    KIND: ClassVar[str] = "compensation_completed"
-    step: str = ""
-    undone: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-    """Steps that stay as they are."""
-
-
 class RecoveryStarted(Payload, frozen=True, kw_only=True):
     """Another worker continues the job after its last one disappeared."""
 
@@ -126,6 +101,31 @@ class ChildEnded(Payload, frozen=True, kw_only=True):
     error: ErrorInfo | None = None
 
 
+class CompensationStarted(Payload, frozen=True, kw_only=True):
+    """Ours: the job undoes what it did, because it failed or was cancelled, or because its recipe says so."""
+
+    KIND: ClassVar[str] = "compensation_started"
+    steps: tuple[str, ...]
+    """What is undone, in this order."""
+    step: str = ""
+    """The place in the recipe that says so; empty: the job ends afterwards."""
+    error: ErrorInfo | None = None
+    """What the job fails with afterwards; null: it was cancelled."""
+    by: str = ""
+    """Who cancelled it."""
+    reason: str = ""
+
+
+class CompensationCompleted(Payload, frozen=True, kw_only=True):
+    """Ours: everything that was to be undone is undone, or a person decided otherwise."""
+
+    KIND: ClassVar[str] = "compensation_completed"
+    step: str = ""
+    undone: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    """Steps that stay as they are."""
+
+
 class JobCompleted(Payload, frozen=True, kw_only=True):
     """The recipe returned."""
 
@@ -155,3 +155,21 @@ class JobCancelled(Payload, frozen=True, kw_only=True):
     """Steps that were undone before."""
     left: tuple[str, ...] = ()
     """Steps that were to be undone, and stay as they are."""
+
+
+class WorkerStarted(Payload, frozen=True, kw_only=True):
+    """Ours, in the stream of a worker: a process works on jobs from now on; it leases the stream while it lives."""
+
+    KIND: ClassVar[str] = "worker_started"
+    owner: str
+    """The process, as in its leases."""
+    role: str
+    """What was started: `worker`, `serve`, `tickets` or, of a program that opened a Remit, `python`."""
+    remit: str
+    """The version of Remit."""
+    recipes: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """The recipes that it runs, with the execution versions that it runs them as."""
+    settings_file: str = ""
+    """The remit.toml that it has read."""
+    settings_digest: str = ""
+    """The SHA-256 of that file as it was then."""

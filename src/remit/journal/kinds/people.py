@@ -1,4 +1,4 @@
-"""Events of questions to people, and of the approvals that outlive them."""
+"""Events of questions to people, of the approvals that outlive them, and of the limits that rules set."""
 
 from __future__ import annotations
 
@@ -108,3 +108,55 @@ class ViewRemoved(Payload, frozen=True, kw_only=True):
 
     KIND: ClassVar[str] = "view_removed"
     by: str = ""
+
+
+class LimitTaken(Payload, frozen=True, kw_only=True):
+    """Ours, in the stream of a rule's limit: a call takes its part before it is announced."""
+
+    KIND: ClassVar[str] = "limit_taken"
+    rule_id: str
+    intent: str
+    """The idempotency key of the call: whatever becomes of it, it is counted once."""
+    tool_name: str
+    principal: str = ""
+    stream: str = ""
+    """Where the call is recorded."""
+    step: str = ""
+    amount: str = "0"
+    """What it adds to the sum, as a decimal number."""
+
+
+class UntrustedArgument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An argument of authority that no trusted text holds, and where it was seen instead."""
+
+    path: str
+    """Where it stands in the arguments, such as `to` or `files.path`."""
+    role: str
+    """What it is for: `url`, `email`, `path`, `iban`, `command` or `id`."""
+    value: str
+    """The argument itself; its beginning, if it is very long."""
+    seen: Literal["untrusted", "nowhere"]
+    """Whether an untrusted output holds it, or nothing that the model was given."""
+    step: str = ""
+    """The step whose output holds it."""
+    tool: str = ""
+    """The tool that gave that output, or what else the text is."""
+    before: str = ""
+    """What stands before it there."""
+    span: str = ""
+    """The value, or the part of it that was found, as it stands there."""
+    after: str = ""
+    """What stands after it there."""
+
+    @property
+    def words(self) -> str:
+        """The finding in one line, without the text around it."""
+        if self.seen == "nowhere":
+            return f"{self.path} ({self.role}) appears in nothing that the model was given"
+        where = f"{self.tool}, step {self.step}" if self.step else self.tool
+        return f"{self.path} ({self.role}) comes from {where}, which is not trusted"
+
+    @property
+    def excerpt(self) -> str:
+        """What was found, in its text; empty if it was found nowhere."""
+        return f"…{self.before}»{self.span}«{self.after}…" if self.span else ""

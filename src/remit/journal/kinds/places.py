@@ -1,4 +1,4 @@
-"""Events of a journal as a whole: where it was copied from, where it moved to. All of these are ours."""
+"""Events of a journal as a whole: copied, moved, or rid of a subject's values. All of these are ours."""
 
 from __future__ import annotations
 
@@ -31,3 +31,19 @@ class JournalActivated(Payload, frozen=True, kw_only=True):
     KIND: ClassVar[str] = "journal_activated"
     by: str = ""
     """The person who activated it; empty: a copy that was completed."""
+
+
+class SubjectErased(Payload, frozen=True, kw_only=True):
+    """Ours, in a subject's own stream: every value of its streams was erased in this transaction."""
+
+    KIND: ClassVar[str] = "subject_erased"
+    subject: str
+    """Digest of the subject's name, in hexadecimal."""
+    streams: int = 0
+    """How many streams it had."""
+    values: int = 0
+    """How many values and pieces of evidence were erased."""
+    left: int = 0
+    """How many values stand in events of an older Remit, and could not be erased."""
+    by: str = ""
+    reason: str = ""

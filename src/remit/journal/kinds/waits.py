@@ -1,4 +1,4 @@
-"""Events of waits: what a step waits for, and what ended the wait."""
+"""Events of waits, of what a step reads from clock and chance, and of a job's inbox."""
 
 from __future__ import annotations
 
@@ -43,3 +43,62 @@ class TimerFired(Payload, frozen=True, kw_only=True):
     step: str
     correlation_key: str
     due_at: int
+
+
+class TimeRecorded(Payload, frozen=True, kw_only=True):
+    """The clock, as the recipe read it: microseconds since the Unix epoch."""
+
+    KIND: ClassVar[str] = "time_recorded"
+    step: str
+    value: int
+
+
+class RandomRecorded(Payload, frozen=True, kw_only=True):
+    """A random number in [0, 1), as the recipe drew it."""
+
+    KIND: ClassVar[str] = "random_recorded"
+    step: str
+    value: float
+
+
+class UuidRecorded(Payload, frozen=True, kw_only=True):
+    """A random UUID, as the recipe drew it."""
+
+    KIND: ClassVar[str] = "uuid_recorded"
+    step: str
+    value: str
+
+
+class SignalSent(Payload, frozen=True, kw_only=True):
+    """Ours, in the job's inbox: something outside sent a signal."""
+
+    KIND: ClassVar[str] = "signal_sent"
+    name: str
+    payload: OptionalRaw = UNSET
+    payload_blob: OptionalRef = UNSET
+    by: str = ""
+    key: str = ""
+    """Names the request that sent it: sent again, it is the same signal."""
+
+
+class CancelRequested(Payload, frozen=True, kw_only=True):
+    """Ours, in the job's inbox: someone wants the job to stop."""
+
+    KIND: ClassVar[str] = "cancel_requested"
+    by: str = ""
+    reason: str = ""
+
+
+class StepDecided(Payload, frozen=True, kw_only=True):
+    """Ours, in the job's inbox: a person resolves a step whose outcome is unknown."""
+
+    KIND: ClassVar[str] = "step_decided"
+    step: str
+    attempt: int = 1
+    decision: Literal["done", "retry", "fail"]
+    value: OptionalRaw = UNSET
+    value_blob: OptionalRef = UNSET
+    by: str = ""
+    reason: str = ""
+    replaces: int = 0
+    """Sequence number of the decision that this one corrects; 0: it is the first."""
