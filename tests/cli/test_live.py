@@ -16,7 +16,7 @@ from remit.journal.kinds import (
     ToolInvocationStarted,
     encode,
 )
-from remit.process.output import OutputLine
+from remit.process.live import OutputLine
 from remit.record.job_story import JobStory
 from remit.record.views import JobRow
 

@@ -10,7 +10,7 @@ import pytest
 
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import JobCancelled
-from remit.record.narrative import Narrative
+from remit.record.story import Narrative
 from remit.record.views import JobView
 from remit.service.jobs import Jobs
 from remit.service.streams import Streams

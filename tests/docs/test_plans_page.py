@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from remit.codes import Code
-from remit.jobs.plans.duration import parse_duration
 from remit.jobs.plans.plan import CONCURRENCY, MAX_ITEMS, MAX_ITEMS_CEILING, SCHEMA_VERSION
 from remit.jobs.plans.problem import InvalidPlanError
 from remit.jobs.plans.references import RESULT_FIELDS
 from remit.jobs.plans.schema import INPUT, MAX_CONCURRENCY, MAX_NODES, NODE, TASKGRAPH_V1, WAIT
-from remit.jobs.plans.shape import MAX_DEPTH, MAX_VALUES
+from remit.jobs.plans.shape import MAX_DEPTH, MAX_VALUES, parse_duration
 from remit.jobs.plans.source import MAX_BYTES, load_plan, parse_plan
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import pytest
 
 from remit.errors import ChainBrokenError
 from remit.journal.event import Event, Head, HeadPatch
-from remit.journal.heads import contradiction
+from remit.journal.examining import contradiction
 from remit.journal.journal import Journal
 from remit.journal.kinds import (
     ApprovalRemembered,

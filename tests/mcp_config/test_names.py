@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.mcp_config.names import LONGEST, free_name, server_name
+from remit.mcp_config.plan import LONGEST, free_name, server_name
 from remit.settings.mcp_table import NAME
 
 

@@ -10,12 +10,11 @@ from typing import Any
 from remit import Code, Remit, Run, recipe, tool
 from remit.errors import ProviderError
 from remit.journal.event import Claim
-from remit.notify.answer import Answer
 from remit.notify.following import KIND, Follower, add_target
 from remit.notify.message import Message
 from remit.notify.notifications import NotificationRow, Notifications, TargetView
 from remit.notify.opening import keep_notifier, open_notifier
-from remit.notify.sender import Sender
+from remit.notify.sender import Answer, Sender
 from remit.notify.target import Target, read_targets
 from remit.notify.work import NotificationWork
 

@@ -12,9 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.notify.answer import Answer
 from remit.notify.message import Message
-from remit.notify.sender import Sender
+from remit.notify.sender import Answer, Sender
 from remit.notify.target import Target
 from remit.testing.clock import ManualClock
 from tests.http.certificates import certificate
@@ -84,7 +83,7 @@ async def test_one_refused_address_does_not_repeat_the_mail_for_the_others() -> 
 
 
 async def test_without_starttls_no_mail_leaves_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remit.notify.mail.is_loopback", lambda host: False)
+    monkeypatch.setattr("remit.notify.sender.is_loopback", lambda host: False)
     async with running(MailServer()) as server:
         answer = await send(server, user="remit", password="hunter22")
     assert not answer.ok
@@ -93,7 +92,7 @@ async def test_without_starttls_no_mail_leaves_this_machine(monkeypatch: pytest.
 
 
 async def test_a_certificate_is_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("remit.notify.mail.is_loopback", lambda host: False)
+    monkeypatch.setattr("remit.notify.sender.is_loopback", lambda host: False)
     made = certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(made.cert, made.key)

@@ -11,10 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.notify.answer import Answer
 from remit.notify.message import Message
-from remit.notify.program import run
-from remit.notify.sender import Sender
+from remit.notify.sender import Answer, Sender, run
 from remit.notify.target import Target
 from remit.testing.clock import ManualClock
 from tests.patience import PATIENCE_S

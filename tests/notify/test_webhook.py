@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.notify.answer import Answer
 from remit.notify.message import Message
-from remit.notify.sender import Sender
+from remit.notify.sender import Answer, Sender
 from remit.notify.target import Target
 from remit.testing.clock import START, ManualClock
 from tests.notify.servers import Hook, running_hook

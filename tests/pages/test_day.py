@@ -7,7 +7,7 @@ import pytest
 
 from remit.journal.event import Tally
 from remit.pages.chart import first_hour
-from remit.pages.day import FRESH, OLD, Day
+from remit.pages.memory import FRESH, OLD, Day
 from remit.testing.clock import START
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 from remit import Remit, Run, recipe, tool
 from remit.api.table import ROUTES
 from remit.mcp_server.place import PATH as ENDPOINT
-from remit.pages.headers import SAFE
+from remit.pages.page import SAFE
 from remit.pages.part import STRANGERS
 from remit.pages.table import PAGES
 from remit.testing.clock import ManualClock

@@ -10,7 +10,7 @@ from remit import Remit, Run, recipe, tool
 from remit.pages.scale import Scale
 from remit.pages.steps import Row, lines
 from remit.record.step import Attempt, Decided, QuestionRecord, StepNarrative, Waited
-from remit.record.views import StepRow
+from remit.record.task import step_row
 from remit.tickets.runner import RunnerConfig
 from tests.opened import OpenRemit, until_waiting
 from tests.pages.conftest import Served
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.slow
 SECOND = 1_000_000
 
 
-def drawn(told: StepNarrative, state: str, *, queued: tuple[str, int, int] | None = None) -> list[tuple[str, float]]:
+def drawn(told: StepNarrative, *, queued: tuple[str, int, int] | None = None) -> list[tuple[str, float]]:
     """The segments of a step's bar on a scale of ten seconds, in seconds: kind and length."""
     scale = Scale((), 0, 10 * SECOND, fold=False)
-    row = StepRow(step=told.step, name=told.name, ok=state == "ok", state=state)
+    row = step_row(told)
     (line,) = lines([[row]], {told.step: told}.get, scale, 10 * SECOND, queued)
     assert isinstance(line, Row)
     return [(one.kind, round(one.width / 100, 1)) for one in line.segments]
@@ -38,7 +38,7 @@ def test_the_time_from_an_approval_to_the_worker_is_that_of_the_queue() -> None:
     approved = Decided(decision="approve", by="ann", at=5 * SECOND)
     asked = QuestionRecord(confirmation="c", asked_at=SECOND, digest="d", decisions=(approved,))
     wait = Waited(type="human", key="c", since=SECOND, until=8 * SECOND)
-    assert drawn(call(waits=(wait,), confirmations=(asked,)), "ok") == [("wait", 4), ("queue", 3), ("work", 1)]
+    assert drawn(call(waits=(wait,), confirmations=(asked,))) == [("wait", 4), ("queue", 3), ("work", 1)]
 
 
 def test_a_question_with_too_few_answers_still_waits() -> None:
@@ -46,17 +46,17 @@ def test_a_question_with_too_few_answers_still_waits() -> None:
     asked = QuestionRecord(confirmation="c", asked_at=SECOND, digest="d", approvals=2, decisions=(approved,))
     wait = Waited(type="human", key="c", since=SECOND)
     told = call(attempts=(), waits=(wait,), confirmations=(asked,), state="waiting")
-    assert drawn(told, "waiting") == [("wait", 9)]
+    assert drawn(told) == [("wait", 9)]
 
 
 def test_a_next_attempt_waits_for_its_time_and_then_for_a_worker() -> None:
     wait = Waited(type="timer", key="retry:2", since=2 * SECOND, due_at=4 * SECOND, until=8 * SECOND)
-    assert drawn(call(waits=(wait,)), "ok") == [("backoff", 2), ("queue", 4), ("work", 1)]
+    assert drawn(call(waits=(wait,))) == [("backoff", 2), ("queue", 4), ("work", 1)]
 
 
 def test_the_first_step_tells_how_long_the_job_was_queued() -> None:
-    assert drawn(call(), "ok", queued=("1", 0, 7 * SECOND)) == [("queue", 7), ("work", 1)]
-    assert drawn(call(), "ok", queued=("2", 0, 7 * SECOND)) == [("work", 1)]
+    assert drawn(call(), queued=("1", 0, 7 * SECOND)) == [("queue", 7), ("work", 1)]
+    assert drawn(call(), queued=("2", 0, 7 * SECOND)) == [("work", 1)]
 
 
 @tool("shop.look", level="L0")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from remit.pages.strip import BUCKETS, strip_of
+from remit.pages.steps import BUCKETS, strip_of
 from remit.record.views import StepRow
 
 

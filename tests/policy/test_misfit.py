@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from remit.policy.misfit import misfits
+from remit.policy.explain import misfits
 from remit.tools.meta import ToolMeta
 
 TOOL = ToolMeta(

@@ -10,7 +10,7 @@ from remit.recipes.evidence import Claim, Piece
 from remit.recipes.report import Facts, Searched, compose
 from remit.recipes.report_files import ReportProvider
 from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
-from remit.tools.keeper import MemoryKeeper
+from remit.tools.provider import MemoryKeeper
 
 CLAIM = Claim(Piece("a.md", "A", "", 0, "The words.", "sha256:a"), 0, 10, "The words.", "The words.", "")
 ARGS: dict[str, Any] = {

@@ -8,9 +8,8 @@ import pytest
 from remit import Remit, Run, recipe, tool
 from remit.journal import kinds as k
 from remit.journal.event import Event
-from remit.record.narrative import Narrative
 from remit.record.step import StepNarrative
-from remit.record.story import narrate
+from remit.record.story import Narrative, narrate
 from tests.opened import OpenRemit, until_waiting
 
 JOB = "job_01m80d3wxwe00ba4m4adcs3210"

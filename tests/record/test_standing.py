@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from remit.record.standing import standing
+from remit.record.states import standing
 from remit.record.views import JobRow
 
 SECOND = 1_000_000

@@ -11,10 +11,9 @@ from remit.http.guard import Guard
 from remit.http.problem import Problem
 from remit.pages.live import regions_of
 from remit.pages.login import local
-from remit.pages.page import File
+from remit.pages.page import COOKIE, File, zone_of
 from remit.pages.part import _file
 from remit.pages.text import link
-from remit.pages.zone import COOKIE, zone_of
 from remit.testing.clock import ManualClock
 
 

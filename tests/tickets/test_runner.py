@@ -14,7 +14,7 @@ from remit.journal.leases import LeaseProof
 from remit.testing.clock import ManualClock
 from remit.tickets.derivation import Derived
 from remit.tickets.execution import RunRequest
-from remit.tickets.queue import Filled
+from remit.tickets.reading import Filled
 from remit.tickets.report import RunFacts, RunReport, RunStatus, Span, StepReport, run_report
 from remit.tickets.runner import Runner, RunnerConfig
 from remit.tickets.ticket import Kind, Leased, Metadata, Ticket

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.tickets.verdict import MAX_REASON, ToolVerdict
+from remit.tickets.report import MAX_REASON, ToolVerdict
 
 
 @pytest.mark.parametrize("status", ["PROCEED", "DEFER", "BLOCK"])

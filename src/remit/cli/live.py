@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from remit.cli.text import clean, cut, one_line, pad
 from remit.clock import SECOND, SystemClock, duration
-from remit.process.output import OutputLine
+from remit.process.live import OutputLine
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -17,7 +17,7 @@ from remit.redact import line
 
 if TYPE_CHECKING:
     from remit.metrics.registry import Registry
-    from remit.tools.problem import SchemaProblem
+    from remit.tools.explain import SchemaProblem
 
 Mode = Literal["off", "warn", "strict"]
 Direction = Literal["ingress", "internal"]

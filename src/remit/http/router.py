@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from remit.codes import Code
 from remit.http.access_log import Answered
-from remit.http.problem import Problem
-from remit.http.refusal import Refusal
+from remit.http.problem import Problem, Refusal
 from remit.http.trace_context import TraceContext
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from remit.errors import (
     UsageError,
     VersionError,
 )
-from remit.jobs.activity import Activity
 from remit.jobs.caller import caller_of
 from remit.jobs.effects.live import LiveEffects
 from remit.jobs.effects.recorded import Effects
@@ -38,6 +37,7 @@ from remit.jobs.replay import undo_of
 from remit.jobs.routes import LackingError, delay, kept_for, of_version, route_of
 from remit.jobs.run import Run
 from remit.jobs.running import Running, end
+from remit.jobs.spans import Activity
 from remit.jobs.state import WAITING, History
 from remit.journal.blobs import pack
 from remit.journal.kinds import (

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from remit.errors import JournalError, NondeterminismError, RunError, VersionError
-from remit.jobs.activity import Activity
 from remit.jobs.effects.matching import effect_name
 from remit.jobs.effects.recorded import Effects
 from remit.jobs.effects.refusing import RefusingEffects
@@ -19,6 +18,7 @@ from remit.jobs.ended import encoded_result, error_info
 from remit.jobs.recipe import declared
 from remit.jobs.run import Run
 from remit.jobs.running import Running, end
+from remit.jobs.spans import Activity
 from remit.jobs.state import History
 from remit.jobs.today import CallToday
 from remit.jobs.versions import Difference, differences, first_refused, refusal
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.tools.catalog import Catalog
     from remit.tools.migration import Migrations
-
 
 Verdict = Literal["same", "diverged", "incomplete"]
 

@@ -11,10 +11,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
 
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed
+
+if TYPE_CHECKING:
+    from remit.journal.event import Commit
+    from remit.journal.port import Store
 
 _POLL_S: Final = 0.002
 """How often it is asked whether another process wrote, while someone follows events."""
@@ -122,3 +127,19 @@ class Watch:
             self.fail(error)
         finally:
             self._poller = None
+
+
+Took = Callable[[float], None]
+"""Called with the seconds that a commit took from its submission until it was done."""
+
+
+async def done(store: Store, commit: Commit, took: Took | None) -> JournalError | None:
+    """Submit, and wait; the error that it failed with. Cancelling the wait does not take the commit back."""
+    future: asyncio.Future[JournalError | None] = asyncio.get_running_loop().create_future()
+    commit.on_done = lambda error: None if future.done() else future.set_result(error)
+    began = perf_counter()
+    store.submit(commit)
+    error = await future
+    if took is not None:
+        took(perf_counter() - began)
+    return error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -12,7 +13,6 @@ from msgspec.structs import replace
 
 from remit.errors import SettingsError
 from remit.mcp_config.foreign import Foreign
-from remit.mcp_config.names import free_name, server_name
 from remit.mcp_config.secrets import SecretReplacer
 from remit.settings.base import Base
 from remit.settings.mcp import McpServer
@@ -279,3 +279,22 @@ def _fixed(foreign: Foreign) -> dict[str, str]:
 def _variable(text: str) -> str:
     name = _WORDS.sub("_", text).strip("_").upper()
     return f"_{name}" if name[:1].isdigit() else name or "VALUE"
+
+
+_OTHERS: Final = re.compile("[^a-z0-9]+")
+LONGEST: Final = 32
+"""Characters, so that its tools' names still fit what models take."""
+
+
+def server_name(name: str) -> str:
+    """The nearest name of lower-case letters, digits and single underscores: `My Server` gives `my_server`."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return _OTHERS.sub("_", plain).strip("_")[:LONGEST].rstrip("_") or "server"
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name, with the first number behind it that makes it free."""
+    found, number = name, 2
+    while found in taken:
+        found, number = f"{name}_{number}", number + 1
+    return found

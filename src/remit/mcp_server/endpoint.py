@@ -28,8 +28,9 @@ from starlette.datastructures import Headers
 
 from remit.codes import Code
 from remit.http.limits import REQUESTS, Places
-from remit.http.problem import Problem
+from remit.http.problem import Problem, Refusal
 from remit.http.router import REQUEST, Request
+from remit.jsonrpc import message
 from remit.jsonrpc.inbound import Inbound, answer_to
 from remit.jsonrpc.protocol import (
     HEADER_MISMATCH,
@@ -46,7 +47,6 @@ from remit.mcp_server.conversation import Answering, Envelope
 from remit.mcp_server.exchange import Exchange
 from remit.mcp_server.outbox import Outbox
 from remit.mcp_server.place import PATH
-from remit.mcp_server.refusal import RpcError
 from remit.mcp_server.sessions import MAX_PER_PRINCIPAL, Session, Sessions
 from remit.tasks import Tasks
 
@@ -331,3 +331,12 @@ async def _accept(send: Send, status: int = 202, headers: list[tuple[bytes, byte
     length = (b"content-length", b"0")
     await send({"type": "http.response.start", "status": status, "headers": [length, *(headers or [])]})
     await send({"type": "http.response.body", "body": b""})
+
+
+class RpcError(Refusal):
+    """A request that is refused with a JSON-RPC error."""
+
+    def __init__(self, status: int, code: int, text: str, data: Any = None, about: RequestId | None = None) -> None:
+        """Refuse with an HTTP status; `about` is the request's id, if it could be read."""
+        error = {"code": code, "message": text} if data is None else {"code": code, "message": text, "data": data}
+        super().__init__(status, message.error(about, error).body, "application/json")

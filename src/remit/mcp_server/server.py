@@ -6,11 +6,14 @@ what they do not know of a tool's definition, and refuse what a newer server may
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.lowlevel.server import NotificationOptions
@@ -26,7 +29,6 @@ from remit.mcp_server.client import Client
 from remit.mcp_server.conversation import Answering, answering
 from remit.mcp_server.definition import for_older
 from remit.mcp_server.parking import Parking
-from remit.mcp_server.progress import Progress
 from remit.mcp_server.reply import reply_of
 from remit.mcp_server.request import ClientRequest, Program
 from remit.mcp_server.views import Viewer, Views
@@ -250,3 +252,39 @@ def _asked_for(params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 async def _never(_ctx: object, params: types.RequestParams) -> dict[str, Any]:
     msg = f"a request of ours reached the SDK: {params}"
     raise AssertionError(msg)
+
+
+_log: Final = logging.getLogger("remit.mcp")
+
+
+class Progress:
+    """Passes progress on to the client that asked for it, in order."""
+
+    def __init__(self, peer: ClientPeer | Parked) -> None:
+        """Tell `peer`."""
+        self._peer = peer
+        self._reports: list[tuple[float, float | None, str]] = []
+        self._sender: asyncio.Task[None] | None = None
+        self._ended = False
+
+    def __call__(self, done: float | None, total: float | None, message: str) -> None:
+        """Report; the client may be slow, the tool does not wait for it."""
+        if done is None or self._ended:
+            return
+        self._reports.append((done, total, message))
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.create_task(self._send())
+
+    async def end(self) -> None:
+        """Wait until the client has all of it, and take no more: nothing may come after the answer."""
+        self._ended = True
+        if self._sender is not None:
+            await self._sender
+
+    async def _send(self) -> None:
+        while self._reports:
+            done, total, message = self._reports.pop(0)
+            try:
+                await self._peer.request.channel.progress(done, total, message or None)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+                _log.debug("progress was not passed on: %r", error)

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from remit.journal.event import Head
     from remit.journal.journal import Journal
-    from remit.notify.answer import Answer
-    from remit.notify.sender import Sender
+    from remit.notify.sender import Answer, Sender
     from remit.notify.target import Target
 
 _LISTED: Final = 1_000

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from remit.errors import SettingsError
-from remit.jobs.plans.duration import EXPECTED, parse_duration
+from remit.jobs.plans.shape import EXPECTED, parse_duration
 from remit.nearest import did_you_mean
 from remit.settings.address import address, program
 

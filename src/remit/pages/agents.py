@@ -12,9 +12,8 @@ from remit.jobs.state import ENDED
 from remit.models.message import Message, Opaque, Refusal, ToolCall, ToolResult
 from remit.pages.jobs import Line, line_of
 from remit.pages.page import Page, PageRequest, See, View
-from remit.pages.text import link
-from remit.pages.value import INLINE, Shown, shown
-from remit.record.standing import Standing, standing
+from remit.pages.text import INLINE, Shown, link, shown
+from remit.record.states import Standing, standing
 from remit.record.usage import UsageRow
 from remit.record.views import ConfirmationView, JobRow
 from remit.service.conversations import AGENT, IMPORTED

@@ -15,16 +15,14 @@ from remit.api.sessions import HttpSessions
 from remit.errors import RemitError
 from remit.http.limits import Places
 from remit.http.problem import Problem
-from remit.pages.headers import SAFE
 from remit.pages.live import Channels, Make
 from remit.pages.memory import Memory
 from remit.pages.navigation import entries_of
 from remit.pages.news import news_of
-from remit.pages.page import Page, PageRequest, View
+from remit.pages.page import SAFE, Page, PageRequest, View, zone_of
 from remit.pages.rendering import render
 from remit.pages.routes import find, page_query
 from remit.pages.shell import shell_for
-from remit.pages.zone import zone_of
 from remit.randomness import salt
 from remit.service.reach import check_reach
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
-from remit.pages.given import labels
+from remit.pages.actions import labels
 from remit.pages.page import Page, PageRequest, View
 from remit.record.views import ConfirmationView
 from remit.service.confirmations import QuestionFilter

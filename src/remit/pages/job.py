@@ -11,12 +11,10 @@ from remit.journal.kinds import JobCreated
 from remit.pages.actions import wanted
 from remit.pages.inbox import answerable
 from remit.pages.page import Page, PageRequest, View
-from remit.pages.steps import Only, Row, chosen, drifted_in, groups, lines, scale_of
-from remit.pages.strip import Strip, strip_of
-from remit.pages.text import brief
-from remit.pages.value import INLINE, Shown, shown
+from remit.pages.steps import Only, Row, Strip, chosen, drifted_in, groups, lines, scale_of, strip_of
+from remit.pages.text import INLINE, Shown, brief, shown
 from remit.record.job_story import JobStory
-from remit.record.standing import Standing, standing
+from remit.record.states import Standing, standing
 from remit.record.step import Drift, StepNarrative
 from remit.record.views import ConfirmationView, JobRow, OpenWait, StepView, TaskError
 from remit.record.words import words

@@ -9,11 +9,11 @@ import msgspec
 from remit.clock import DAY, SECOND
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.pages.given import labels
+from remit.pages.actions import labels
 from remit.pages.page import Page, PageRequest, See, View
 from remit.pages.text import link
 from remit.record.search import Found, JobSearch
-from remit.record.standing import Standing, standing
+from remit.record.states import Standing, standing
 from remit.record.views import JobRow
 from remit.service.saved_views import SavedView
 

@@ -6,9 +6,13 @@ template, a See, which sends the browser to another page, or a File. What it rai
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from datetime import tzinfo
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, tzinfo
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
+from urllib.parse import unquote
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -117,3 +121,42 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     def method(self) -> str:
         """`GET`, or `POST` for a form."""
         return "GET" if self.form is None else "POST"
+
+
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+SAFE: Final = {
+    "content-security-policy": _POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    # With no-referrer a browser would send "Origin: null" with our own forms.
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+"""Headers of every answer."""
+
+
+COOKIE: Final = "remit-zone"
+_NAME: Final = re.compile(r"[A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}")
+
+
+def zone_of(headers: Mapping[str, str]) -> tzinfo:
+    """The zone that a request names; UTC if it names none that is known here."""
+    for pair in headers.get("cookie", "").split(";"):
+        name, _, value = pair.strip().partition("=")
+        if name == COOKIE:
+            return _zone(unquote(value[:100]))
+    return UTC
+
+
+@lru_cache(maxsize=64)
+def _zone(name: str) -> tzinfo:
+    if not _NAME.fullmatch(name):
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, KeyError):  # ZoneInfoNotFoundError is a KeyError
+        return UTC

@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
@@ -17,18 +17,15 @@ from remit.codes import Code
 from remit.http.limits import Places, Strangers
 from remit.http.problem import Problem
 from remit.http.router import REQUEST, Request
-from remit.pages import assets, login
+from remit.pages import login, rendering
 from remit.pages.entry import Entry, Visitor
-from remit.pages.failure import Failure
 from remit.pages.feed import PATH, STATUS, Live
-from remit.pages.headers import SAFE
 from remit.pages.memory import Memory
 from remit.pages.navigation import entries_of
-from remit.pages.page import File, Page, PageRequest, See, View
+from remit.pages.page import SAFE, File, Page, PageRequest, See, View, zone_of
 from remit.pages.rendering import render
 from remit.pages.routes import find, page_query
 from remit.pages.shell import shell_for
-from remit.pages.zone import zone_of
 from remit.service.reach import check_reach
 
 if TYPE_CHECKING:
@@ -85,7 +82,7 @@ class Pages:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answer a request that the guard let in (ASGI). Raise Problem if too many are under way."""
         request: Request = scope[REQUEST]
-        found = assets.served(scope["path"])
+        found = rendering.served(scope["path"])
         if found is not None and scope["method"] in {"GET", "HEAD"}:
             kept = {"content-type": found.kind, "cache-control": _FOR_EVER}
             await _say(Reply(200, found.data, kept), send)
@@ -220,3 +217,45 @@ async def _say(reply: Reply, send: Send) -> None:
     encoded = [(name.encode(), text.encode("latin-1", "replace")) for name, text in headers.items()]
     await send({"type": "http.response.start", "status": reply.status, "headers": encoded})
     await send({"type": "http.response.body", "body": reply.body})
+
+
+_TITLES: Final = {
+    403: "This is not allowed",
+    404: "There is no such page",
+    405: "This cannot be done here",
+    409: "Someone was faster, or it is over",
+    410: "It is over",
+    429: "Too many requests at once",
+}
+_ADVICE: Final = {
+    Code.PATH_UNKNOWN: "Check the address, or begin with the overview.",
+    Code.SCOPE_REQUIRED: "Log in with a token that has this scope, or ask the person who runs the server.",
+    Code.TOO_MANY_REQUESTS: "Close some pages and load this one again.",
+}
+_OURS: Final = 500
+
+
+class Failure(View, frozen=True, kw_only=True):
+    """What went wrong, and what to do."""
+
+    template: ClassVar[str] = "failure.html"
+    code: str
+    detail: str
+    remedy: str
+    here: str
+    retry: bool
+    """Whether loading the page again may help."""
+
+    @classmethod
+    def of(cls, problem: Problem, here: str) -> Failure:
+        """The page of a refusal."""
+        ours = problem.status >= _OURS
+        return cls(
+            title=_TITLES.get(problem.status, "Something is wrong here" if ours else "This could not be done"),
+            status=problem.status,
+            code=problem.code.name,
+            detail=problem.detail,
+            remedy=problem.remedy or _ADVICE.get(problem.code, ""),
+            here=here,
+            retry=ours,
+        )

@@ -9,10 +9,10 @@ import msgspec
 from remit.clock import DAY, duration
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.pages.catalog import PATIENCE_S, seen
-from remit.pages.given import json_object
+from remit.pages.actions import json_object
 from remit.pages.page import Page, PageRequest, See, View
 from remit.pages.text import link
+from remit.pages.tools import PATIENCE_S, seen
 from remit.policy.conditions import written
 from remit.policy.decision import CallerKind, Effect
 from remit.policy.explain import Explanation

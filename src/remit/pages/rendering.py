@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from datetime import tzinfo
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from remit.clock import age, duration, isoformat
-from remit.pages.assets import asset
 from remit.pages.page import View
 from remit.pages.text import brief, clock_time, dollars, exact, grouped, link, moment, pieces, visible, written
 from remit.redact import words_of
@@ -120,3 +120,38 @@ def _clock_time(context: Context, micros: int) -> str:
 
 def _ago(context: Context, micros: int) -> str:
     return age(context["shell"].now - micros)
+
+
+FOLDER: Final = Path(__file__).parent / "static"
+PATH: Final = "/static"
+_TYPES: Final = {
+    "console.css": "text/css; charset=utf-8",
+    "console.js": "text/javascript; charset=utf-8",
+    "keys.js": "text/javascript; charset=utf-8",
+    "htmx.min.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+
+
+class Asset(NamedTuple):
+    """A file that pages load."""
+
+    path: str
+    """Where it is served: the path holds a hash of its content."""
+    kind: str
+    """Its media type."""
+    data: bytes
+
+
+@cache
+def asset(name: str) -> Asset:
+    """An asset by its name. Raises KeyError for anything else."""
+    kind = _TYPES[name]
+    data = (FOLDER / name).read_bytes()
+    return Asset(f"{PATH}/{hashlib.sha256(data).hexdigest()[:16]}/{name}", kind, data)
+
+
+def served(path: str) -> Asset | None:
+    """The asset at a path; None if there is none."""
+    name = path.rpartition("/")[2]
+    return found if name in _TYPES and (found := asset(name)).path == path else None

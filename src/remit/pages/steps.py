@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Final, Literal
 
 import msgspec
 
-from remit.pages.scale import Scale, Span
+from remit.pages.scale import WIDTH, Scale, Span
 from remit.record.step import StepNarrative, Waited
 from remit.record.story import Story
 from remit.record.views import StepRow
@@ -116,10 +116,11 @@ def lines(
     shown: Iterable[Group], told: Told, scale: Scale, until: int, queued: tuple[str, int, int] | None = None
 ) -> list[Row]:
     """A row for each group; `queued` says before which step, and from when to when, the job waited for a worker."""
-    found = [
-        _row(group[0], told(group[0].step), scale, until) if len(group) == 1 else _folded(group, told, scale, until)
-        for group in shown
-    ]
+    found = []
+    for group in shown:
+        steps = [step for row in group if (step := told(row.step)) is not None]
+        if steps:
+            found.append(_row(steps[0], scale, until) if len(steps) == 1 else _folded(steps, scale, until))
     if queued is None:
         return found
     first, since, end = queued
@@ -131,66 +132,62 @@ def lines(
 
 def _alike(row: StepRow, drifted: Container[str]) -> tuple[str, int] | None:
     plain = row.state == "ok" and row.attempt <= 1 and not _is_drifted(row, drifted)
-    return (row.name + row.taken_from, _depth(row)) if plain else None
+    return (row.name + row.taken_from, _depth(row.step)) if plain else None
 
 
-def _depth(row: StepRow) -> int:
-    return min(4, row.step.count(".") // 2)
+def _depth(step: str) -> int:
+    return min(4, step.count(".") // 2)
 
 
-def _folded(group: Group, told: Told, scale: Scale, until: int) -> Row:
-    made = _row(group[0], told(group[0].step), scale, until)
-    stories = [story for row in group if (story := told(row.step)) is not None]
+def _folded(steps: Sequence[StepNarrative], scale: Scale, until: int) -> Row:
+    made = _row(steps[0], scale, until)
     joined: tuple[Segment, ...] = ()
-    if stories and not group[0].taken_from:
-        since, end = min(one.started_at for one in stories), max(_end(one) for one in stories)
-        joined = (_segment("work", since, end, scale),)
-    spoken = f"{len(group)} steps {made.name}: all {made.state}"
-    took = sum(row.duration_us or (_took(one) if (one := told(row.step)) else 0) for row in group)
-    return msgspec.structs.replace(made, number=len(group), note="", segments=joined, took=took, spoken=spoken)
+    if not made.taken_from:
+        joined = (_segment("work", min(step.started_at for step in steps), max(map(_end, steps)), scale),)
+    spoken = f"{len(steps)} steps {made.name}: all {made.state}"
+    took = sum(step.duration_us or _took(step) for step in steps)
+    return msgspec.structs.replace(made, number=len(steps), note="", segments=joined, took=took, spoken=spoken)
 
 
-def _row(row: StepRow, told: StepNarrative | None, scale: Scale, until: int) -> Row:
-    mark, tone = _MARKS[row.state]
-    attempts = len(told.attempts) if told and told.attempts else row.attempt
-    name = row.name.removeprefix("tool.")
+def _row(step: StepNarrative, scale: Scale, until: int) -> Row:
+    mark, tone = _MARKS[step.state]
+    attempts = len(step.attempts) or 1
+    name = step.name.removeprefix("tool.")
     tries = f", {attempts} attempts" if attempts > 1 else ""
     return Row(
-        step=row.step,
+        step=step.step,
         name=name,
-        spoken=f"step {row.step} {name}: {row.state}{tries}",
-        state=row.state,
+        spoken=f"step {step.step} {name}: {step.state}{tries}",
+        state=step.state,
         mark=mark,
         tone=tone,
-        depth=_depth(row),
-        note=_note(row, told),
-        rule=told.rule_id if told else "",
-        version=told.tool_invocation.version if told and told.tool_invocation else "",
-        drift=bool(told and told.drifts),
+        depth=_depth(step.step),
+        note=_note(step),
+        rule=step.rule_id,
+        version=step.tool_invocation.version if step.tool_invocation else "",
+        drift=bool(step.drifts),
         attempts=attempts,
-        took=row.duration_us or (_took(told) if told else 0),
-        segments=_segments(row, told, scale, until) if told and not told.taken_from else (),
-        taken_from=row.taken_from,
+        took=step.duration_us or _took(step),
+        segments=_segments(step, scale, until) if not step.taken_from else (),
+        taken_from=step.taken_from,
     )
 
 
-def _note(row: StepRow, told: StepNarrative | None) -> str:
-    if row.error_code:
-        return f"{row.error_code}: {row.reason}"
-    if row.state == "waiting" and row.reason and row.reason != "approval":
-        return row.reason
-    if told is None:
-        return row.meta.args_preview or row.meta.result_preview
-    if told.llm_invocation is not None and told.result_preview:
-        return told.result_preview  # what was said tells more than how many messages were new
-    return row.meta.args_preview or told.args_preview or told.result_preview
+def _note(step: StepNarrative) -> str:
+    if step.code:
+        return f"{step.code}: {step.reason}"
+    if step.state == "waiting" and step.reason and step.reason != "approval":
+        return step.reason
+    if step.llm_invocation is not None and step.result_preview:
+        return step.result_preview  # what was said tells more than how many messages were new
+    return step.args_preview or step.result_preview
 
 
 def _took(told: StepNarrative) -> int:
     return told.ended_at - told.started_at if told.ended_at is not None else 0
 
 
-def _segments(row: StepRow, told: StepNarrative, scale: Scale, until: int) -> tuple[Segment, ...]:
+def _segments(told: StepNarrative, scale: Scale, until: int) -> tuple[Segment, ...]:
     found = []
     for wait in told.waits:
         kind: SegmentKind = "backoff" if wait.key.startswith("retry:") else "wait"
@@ -201,11 +198,11 @@ def _segments(row: StepRow, told: StepNarrative, scale: Scale, until: int) -> tu
             found.append(_segment("queue", came, end, scale))
     for attempt in told.attempts:
         unseen = attempt.ended_at is None
-        end = attempt.ended_at or (until if row.state == "running" else attempt.started_at)
-        kind = "doubt" if unseen and row.state == "unknown" else "failed" if attempt.code else "work"
+        end = attempt.ended_at or (until if told.state == "running" else attempt.started_at)
+        kind = "doubt" if unseen and told.state == "unknown" else "failed" if attempt.code else "work"
         found.append(_segment(kind, attempt.started_at, end, scale))
     if not found:
-        kind = "failed" if row.state in {"blocked", "failed"} else "work"
+        kind = "failed" if told.state in {"blocked", "failed"} else "work"
         end = until if told.ended_at is None and told.name.startswith("recipe.") else _end(told)
         found.append(_segment(kind, told.started_at, end, scale))
     return tuple(found)
@@ -247,3 +244,70 @@ def _is(row: StepRow, drifted: Container[str], only: Only) -> bool:
 def _text(row: StepRow) -> str:
     parts = (row.step, row.name, row.error_code, row.reason, row.meta.args_preview, row.meta.result_preview)
     return " ".join(parts).casefold()
+
+
+BUCKETS: Final = 200
+"""Pieces of a strip at most."""
+_JUMPS: Final = 5
+"""Rows of a kind that are named beside it."""
+_WORST: Final[dict[str, tuple[int, SegmentKind]]] = {
+    "failed": (3, "failed"),
+    "blocked": (3, "failed"),
+    "unknown": (2, "doubt"),
+    "waiting": (1, "wait"),
+}
+_FINE: Final[tuple[int, SegmentKind]] = (0, "work")
+
+
+class Bucket(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows side by side, as one piece of the strip."""
+
+    x: float
+    width: float
+    first: int
+    """The number of its first row."""
+    last: int
+    kind: SegmentKind
+    """That of the worst of them."""
+    height: float
+    """By how many steps it stands for, from 0 to 1."""
+
+
+class Jump(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of one state, and the first of them."""
+
+    state: str
+    number: int
+    rows: tuple[int, ...]
+
+
+class Strip(msgspec.Struct, frozen=True, kw_only=True):
+    """A long list at a glance."""
+
+    buckets: tuple[Bucket, ...]
+    jumps: tuple[Jump, ...]
+
+
+def strip_of(groups: Sequence[Group]) -> Strip:
+    """The strip of all rows; each group is one."""
+    count = min(BUCKETS, len(groups))
+    edges = [len(groups) * number // count for number in range(count + 1)] if count else []
+    weights = [sum(map(len, groups[start:end])) for start, end in pairwise(edges)]
+    most = max(weights, default=1)
+    buckets = tuple(
+        Bucket(
+            x=round(WIDTH * number / count, 2),
+            width=round(WIDTH / count, 2),
+            first=start + 1,
+            last=end,
+            kind=max((_WORST.get(group[0].state, _FINE) for group in groups[start:end]), default=_FINE)[1],
+            height=round(max(0.25, weights[number] / most), 2),
+        )
+        for number, (start, end) in enumerate(pairwise(edges))
+    )
+    rows: dict[str, list[int]] = {}
+    for number, group in enumerate(groups, 1):
+        if group[0].state in _WORST:
+            rows.setdefault(group[0].state, []).append(number)
+    jumps = (Jump(state=state, number=len(found), rows=tuple(found[:_JUMPS])) for state, found in rows.items())
+    return Strip(buckets=buckets, jumps=tuple(jumps))

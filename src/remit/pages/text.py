@@ -8,6 +8,9 @@ from datetime import datetime, tzinfo
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+import msgspec
+
+from remit.canonical import sha256
 from remit.clock import SECOND, isoformat
 from remit.redact import preview_of
 from remit.redact.visible import visible as visible_as
@@ -92,3 +95,25 @@ def _at(micros: int, zone: tzinfo) -> datetime:
 
 def _shown(char: str) -> str:
     return char if char == "\t" else f"⟨U+{ord(char):04X}⟩"
+
+
+INLINE: Final = 8_192
+"""Characters that a page shows of a value; the rest is in the file."""
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """What a page shows of a value."""
+
+    text: str
+    whole: bool
+    size: int
+    """Characters in all."""
+    digest: str
+
+
+def shown(value: Any, most: int = INLINE) -> Shown:
+    """A value as text; a text stands for itself."""
+    text = value if isinstance(value, str) else written(value)
+    return Shown(
+        text=text[:most], whole=len(text) <= most, size=len(text), digest=sha256(text.encode("utf-8", "replace"))
+    )

@@ -9,9 +9,9 @@ import msgspec
 
 from remit.origins.arguments import authority_of
 from remit.policy.decision import CALLER_KINDS, EFFECTS, Caller, CallerKind, Decision, Effect, Query
+from remit.policy.explain import misfits
 from remit.policy.given import Given, given_of, moment_of
 from remit.policy.levels import UNKNOWN_TOOL, effective_level
-from remit.policy.misfit import misfits
 from remit.policy.rules import Policy
 from remit.policy.table import Table, closest, describe
 from remit.tools.meta import Level, ToolMeta

@@ -5,22 +5,25 @@ It goes through the rules one by one, without the index, and reports what `Polic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 
+from remit.codes import Code
+from remit.errors import SchemaError
 from remit.origins.arguments import authority_of
 from remit.policy.callers import caller_matcher
 from remit.policy.checks import Verdict
 from remit.policy.conditions import explained, worded
 from remit.policy.decision import Decision, Effect, Query
 from remit.policy.levels import default_for, effective_level
-from remit.policy.misfit import misfits
 from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule
 from remit.policy.rules import Policy
-from remit.tools.meta import Level
+from remit.policy.table import closest
+from remit.tools.meta import Level, ToolMeta
+from remit.tools.schema import compile_schema
 
 Part = Literal["decided", "joined", "overruled", "no match"]
 
@@ -145,3 +148,21 @@ def _remembered(remembered: Sequence[Remembered], query: Query, asked: Decision)
         decided = decided or not why
         considered.append(Considered(rule_id=one.decision.rule_id, effect="allow", part=part, why=why))
     return tuple(considered)
+
+
+def misfits(tool: ToolMeta, args: Mapping[str, Any]) -> tuple[str, ...]:
+    """Arguments that do not exist or have the wrong type, each in words; those that are left out are no misfits."""
+    try:
+        schema = compile_schema(tool.input_schema, closed=True)
+    except SchemaError:  # such a tool is withheld, whatever it is given
+        return ()
+    declared = schema.schema.get("properties")
+    names = tuple(declared) if isinstance(declared, Mapping) else ()
+    found = []
+    for problem in schema.problems(dict(args)):
+        if problem.code is Code.missing:
+            continue
+        path = problem.path.removeprefix("/")
+        hint = closest(path, names) if problem.code is Code.unknown_field else ""
+        found.append(f"{path or 'args'} {problem.message}{'. ' if hint else ''}{hint}")
+    return tuple(found)

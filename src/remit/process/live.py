@@ -6,8 +6,6 @@ import codecs
 from collections.abc import Callable
 from typing import Final, Literal
 
-from remit.process.output import OutputLine
-
 _LONGEST: Final = 4_000
 """Characters that are passed on at once; a longer line, or one without an end, is passed on in pieces."""
 
@@ -46,3 +44,9 @@ class Live:
         for start in range(0, len(line) or 1, _LONGEST):
             self._count += 1
             self._progress(self._count, None, OutputLine(line[start : start + _LONGEST]))
+
+
+class OutputLine(str):
+    """A progress report that is a line of a program's output: shown after the lines before it, not in their place."""
+
+    __slots__ = ()

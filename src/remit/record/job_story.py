@@ -15,10 +15,9 @@ from remit.jobs.state import ENDED, stream_of
 from remit.journal.event import UNSET, HeadQuery
 from remit.journal.kinds import JobCompleted
 from remit.record.heads import CALL, PART, head_of, stream_named
-from remit.record.rows import open_waits, step_rows
+from remit.record.question import arguments
 from remit.record.story import Story
-from remit.record.task import artifacts, task_error, trace_lines
-from remit.record.untrusted import arguments
+from remit.record.task import artifacts, open_waits, step_rows, task_error, trace_lines
 from remit.record.values import value_of
 from remit.record.views import JobRow, JobView, OpenWait, StepRow, TaskError, job_row
 

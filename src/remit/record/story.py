@@ -12,12 +12,10 @@ from remit.jobs.taken import Origins
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.record.children import Child, children
-from remit.record.narrative import Narrative, Recovery
 from remit.record.question import read_question
-from remit.record.seen import Seen, Try
-from remit.record.segments import Timeline
+from remit.record.segments import Segment, Timeline
 from remit.record.step import Drift, Preview, StepNarrative, Waited, shown
-from remit.record.teller import Drifted, Teller, drift_of, state_of
+from remit.record.teller import Drifted, Seen, Teller, Try, drift_of, state_of
 
 _ABOUT: Final = (k.JobForked, k.UndoDeclared, k.StepCompensated, k.VersionMismatchRecorded, k.ModelDriftRecorded)
 """Events that name a step and are no part of what it did."""
@@ -270,3 +268,43 @@ class Story:
             ]
             self._children = self.events, children(self.history, told)
         return self._children[1][step]
+
+
+class Recovery(msgspec.Struct, frozen=True, kw_only=True):
+    """Another worker continued the job."""
+
+    at: int
+    owner: str
+    previous_owner: str
+    replayed_steps: int | None
+    """None while it is still replaying."""
+
+
+class Narrative(msgspec.Struct, frozen=True, kw_only=True):
+    """The story of one job, or of one session of calls from outside any job."""
+
+    job: str
+    """Its identifier, or the session's."""
+    name: str
+    """The recipe's or plan's; the program that calls, for a session."""
+    kind: str
+    """`recipe`, `plan` or `session`."""
+    principal: str
+    retry_of: str
+    """The job whose steps it took over; empty: none."""
+    execution_version: str
+    planner_version: str
+    tool_registry_version: str
+    created_at: int
+    ended_at: int | None
+    events: int
+    input_preview: str
+    result_preview: str
+    error: k.ErrorInfo | None
+    cancelled_by: str
+    segments: tuple[Segment, ...]
+    steps: tuple[StepNarrative, ...]
+    drifts: tuple[Drift, ...]
+    recoveries: tuple[Recovery, ...]
+    stuck: tuple[Waited, ...] = ()
+    """When the code at hand could not go on, at no step in particular."""

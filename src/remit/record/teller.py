@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
 
 from remit.jobs.state import History
 from remit.journal import kinds as k
+from remit.record.question import judged
 from remit.record.step import (
+    Attempt,
     Drift,
     LlmInvocation,
     Preview,
+    QuestionRecord,
     StepNarrative,
     StepState,
     ToolInvocation,
+    Waited,
     call_state,
     model_state,
     said,
     shown,
     state_diff,
 )
-from remit.record.untrusted import judged
 
 if TYPE_CHECKING:
     from remit.jobs.records import CallRecord, ModelRecord
     from remit.record.children import Child
-    from remit.record.seen import Seen
 
 Drifted = k.VersionMismatchRecorded | k.SchemaDriftRecorded | k.ModelDriftRecorded
 _OVER = frozenset({"ok", "failed", "blocked"})
@@ -234,3 +236,50 @@ def _llm(asked: k.CommandStarted | k.CommandCommitted, committed: k.CommandCommi
         finish_raw=committed.finish_raw,
         first_token_ms=committed.first_token_ms,
     )
+
+
+class Try(NamedTuple):
+    """An attempt as it was announced, and as it ended if that was recorded."""
+
+    number: int
+    since: int
+    until: int | None = None
+    finished: k.ToolInvocationFinished | k.CommandCommitted | None = None
+
+    def told(self) -> Attempt:
+        """The attempt as a story tells it."""
+        if self.finished is None:
+            return Attempt(number=self.number, started_at=self.since)
+        finished, error = self.finished, self.finished.error
+        of_tool = finished if isinstance(finished, k.ToolInvocationFinished) else None
+        return Attempt(
+            number=self.number,
+            started_at=self.since,
+            ended_at=self.until,
+            duration_us=of_tool.duration_us if of_tool is not None else round(finished.duration_ms * 1_000),
+            outcome=finished.outcome,
+            code=error.code if error else "",
+            message=error.message if error else "",
+            cause=error.cause if error else "",
+            decided_by=of_tool.decided_by if of_tool is not None else "",
+            again_ms=finished.again_ms if isinstance(finished, k.CommandCommitted) else None,
+        )
+
+
+class Seen:
+    """What is known of one step while its events are read; a job may have ten thousand of them."""
+
+    __slots__ = ("asked", "relayed", "since", "taken_from", "tries", "until", "waits")
+
+    def __init__(self, at: int, taken_from: str = "") -> None:
+        self.since = self.until = at
+        self.taken_from = taken_from
+        self.tries: tuple[Try, ...] = ()
+        self.waits: dict[str, Waited] = {}
+        self.asked: dict[str, QuestionRecord] = {}
+        self.relayed: k.RequestRelayed | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it waits for something that has not come; other code is nothing that a step waits for."""
+        return any(waited.until is None and not waited.stuck for waited in self.waits.values())

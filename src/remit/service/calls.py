@@ -11,15 +11,18 @@ continues it: with the answer of the person, the recorded outcome, or what the p
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from remit.clock import SECOND
 from remit.codes import Code
-from remit.errors import AppendConflictError, NotFoundError
+from remit.errors import AppendConflictError, JournalError, NotFoundError
 from remit.gateway.call import Progress, Request, asked, no_progress
 from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.ids import encode, new_id
@@ -29,13 +32,13 @@ from remit.jobs.state import History
 from remit.journal.event import Head, HeadPatch, HeadQuery
 from remit.journal.kinds import CallOpened, ErrorInfo, ToolInvocationFinished, ToolInvocationStarted
 from remit.journal.kinds import decode as payload_of
+from remit.journal.leases import HeldLease, LeaseTerms, heads_changed_within
 from remit.record.heads import CALL
 from remit.redact import line
-from remit.service.turns import Turns
 
 if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
-    from remit.journal.leases import HeldLease
+    from remit.journal.journal import Journal
     from remit.tools.peer import Peer
 
 _WAITING: Final = "waiting"
@@ -267,3 +270,48 @@ def _alike_of(opened: CallOpened) -> str:
 
 def _hash(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+_LEASE_S: Final = 15.0
+"""Seconds until a process that died gives way."""
+
+
+class Turns:
+    """Takes turns with other tasks and processes."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Hold streams of `journal`."""
+        self._journal = journal
+        self._clock = journal.clock
+
+    @asynccontextmanager
+    async def taken(self, stream: str, kind: str) -> AsyncIterator[HeldLease | None]:
+        """Hold a stream if it is free; None if it is held elsewhere, closed, or does not exist."""
+        terms = LeaseTerms(kind=kind, owner=f"{os.getpid()}:{new_id('turn')}", seconds=_LEASE_S)
+        lease = await self._journal.acquire(stream, terms.claim(self._clock.now()))
+        if lease is None:
+            yield None
+            return
+        held = HeldLease(self._journal, lease.head)
+        renewing = asyncio.create_task(_keep(held, terms))
+        try:
+            yield held
+        finally:
+            renewing.cancel()
+            with suppress(JournalError):  # the lease lapses
+                await held.give_up(HeadPatch(due_at=None))
+
+    async def wait(self, stream: str) -> Head | None:
+        """Wait until a stream may be free, or is closed; its head, or None if it does not exist."""
+        mark = await self._journal.heads_changed(0)
+        while True:
+            head = await self._journal.head(stream)
+            now = self._clock.now()
+            if head is None or head.closed or head.lease_until is None or head.lease_until <= now:
+                return head
+            mark = await heads_changed_within(self._journal, mark, (head.lease_until - now) / SECOND)
+
+
+async def _keep(held: HeldLease, terms: LeaseTerms) -> None:
+    with suppress(JournalError):  # the next append says what is wrong
+        await held.keep(terms)

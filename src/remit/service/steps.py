@@ -17,8 +17,7 @@ from remit.journal.kinds import ErrorInfo, GateRefused, StepDecided
 from remit.operation import Body, By, operation
 from remit.record.heads import open_job, stream_named
 from remit.record.job_story import story_of, whole
-from remit.record.rows import step_row
-from remit.record.task import error_view
+from remit.record.task import error_view, step_row
 from remit.record.values import encoded
 from remit.record.views import StepView, TaskError
 from remit.service.step_values import StepValues

@@ -18,8 +18,8 @@ from remit.journal.resealing import Resealed, seal_all
 from remit.operation import Wire, operation
 from remit.record.heads import CALL, head_of, stream_named
 from remit.record.job_story import beside, story_of, whole
-from remit.record.narrative import Narrative
 from remit.record.states import shown_state
+from remit.record.story import Narrative
 from remit.record.views import VerifyReport, job_row
 
 if TYPE_CHECKING:

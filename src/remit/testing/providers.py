@@ -18,10 +18,9 @@ from typing import Any, Final, NamedTuple
 from remit.canonical import canonical
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
-from remit.tools.keeper import MemoryKeeper
 from remit.tools.meta import Level, ToolMeta
 from remit.tools.naming import check_name, check_provider_id
-from remit.tools.provider import CallContext, ToolProvider, ToolResult
+from remit.tools.provider import CallContext, MemoryKeeper, ToolProvider, ToolResult
 from remit.tools.tool import admit
 
 PATIENCE_S: Final = 10.0

@@ -13,8 +13,8 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, RemitError
 from remit.redact import line
 from remit.tickets.derivation import Derivation, Derived
+from remit.tickets.report import ToolVerdict
 from remit.tickets.ticket import Kind, NewTicket, Ticket, derived_id
-from remit.tickets.verdict import ToolVerdict
 
 
 class Tickets(Protocol):

@@ -22,12 +22,12 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.gateway.schema_gate import Boundary, Checks, Misfit, Mode, SchemaGate
 from remit.tickets.derivation import Derivation
+from remit.tickets.report import ToolVerdict
 from remit.tickets.schemas import CREATE, OUTPUTS
 from remit.tickets.steps import found_in, steps_of
 from remit.tickets.store import TicketStore
 from remit.tickets.ticket import KINDS, NewTicket
-from remit.tickets.verdict import ToolVerdict
-from remit.tools.problem import SchemaProblem
+from remit.tools.explain import SchemaProblem
 from remit.tools.schema import compile_schema
 
 if TYPE_CHECKING:

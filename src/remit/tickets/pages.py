@@ -10,8 +10,7 @@ import msgspec
 from remit.clock import SECOND
 from remit.errors import RemitError, UsageError
 from remit.pages.page import Nothing, Page, PageRequest, See, View
-from remit.pages.text import link, written
-from remit.pages.value import Shown, shown
+from remit.pages.text import Shown, link, shown, written
 from remit.record.words import words
 from remit.tickets.report import RunReport
 from remit.tickets.steps import ToolStep, steps_of

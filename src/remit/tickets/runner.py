@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.tickets.derivation import Derived
     from remit.tickets.execution import ToolExecutor
-    from remit.tickets.queue import TicketQueue
+    from remit.tickets.reading import TicketQueue
     from remit.tickets.report import RunReport
 
 VERSION: Final = "1.0.0"

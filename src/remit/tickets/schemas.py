@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from remit.tickets.verdict import MAX_REASON, STATUSES
+from remit.tickets.report import MAX_REASON, STATUSES
 
 Schema = dict[str, Any]
 

@@ -17,7 +17,7 @@ import msgspec
 
 from remit.clock import isoformat
 from remit.ids import encode, new_id
-from remit.tickets.verdict import ToolVerdict
+from remit.tickets.report import ToolVerdict
 
 Kind = Literal["TRIAGE", "TOOL", "REPLY"]
 Status = Literal["pending", "running", "blocked", "failed", "done"]

@@ -18,7 +18,7 @@ from remit.tickets.derivation import Derived
 from remit.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
 from remit.tickets.execution import RunRequest, policy_of
 from remit.tickets.leasing import LEASE_SEC, MAX_LEASE_SEC, MAX_LEASED
-from remit.tickets.queue import Filled
+from remit.tickets.reading import Filled
 from remit.tickets.report import RunReport
 from remit.tickets.runner import Runner, RunnerConfig
 from remit.tickets.runs import TicketRuns

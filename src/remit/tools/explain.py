@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from remit.codes import Code
 from remit.errors import SchemaError
-from remit.tools.problem import SchemaProblem, cut
 from remit.tools.subschemas import Document, Pointer, Schema, text_of
 
 MAX_PROBLEMS: Final = 20
@@ -341,3 +340,25 @@ def _fragment(at: Pointer) -> str:
     """A JSON pointer as the fragment of a URI."""
     octets = text_of(at).encode(errors="replace")
     return "".join(chr(octet) if octet in _UNRESERVED else f"%{octet:02X}" for octet in octets)
+
+
+MAX_TEXT: Final = 200
+"""Characters of a message or a path; what is wrong with a value never quotes the value."""
+
+
+class SchemaProblem(NamedTuple):
+    """Where a value does not satisfy its schema, and why."""
+
+    code: Code
+    """`missing`, `type_mismatch` or `unknown_field` (contract: tickets, "Gates")."""
+    path: str
+    """JSON pointer (RFC 6901) to the offender; empty for the whole value."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path or '/'} {self.message}"
+
+
+def cut(text: str) -> str:
+    """A text of at most MAX_TEXT characters."""
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

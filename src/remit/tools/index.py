@@ -16,8 +16,8 @@ from typing import Any, Final
 from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.nearest import did_you_mean
 from remit.tools.meta import Risk
-from remit.tools.suggestions import listed, suggestion
 from remit.tools.tool import Tool
 
 _RISK: Final = {Risk.READ_ONLY: 0, Risk.WRITE: 1, Risk.UNKNOWN: 2}
@@ -158,3 +158,18 @@ def _operations(tools: Sequence[Tool]) -> dict[str, Tool]:
 def _withheld(tool: Tool, reason: str) -> ResolveError:
     why = reason.removesuffix(tool.remedy).rstrip() or reason  # what to do is said once, as the remedy
     return ResolveError(f"{tool.meta.name} is withheld: {why}", code=Code.TOOL_QUARANTINED, remedy=tool.remedy)
+
+
+MAX_LISTED: Final = 12
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """A remedy for a name that is not known."""
+    return did_you_mean(name.lower(), known, most=3) or "`remit tools` lists the tools."
+
+
+def listed(names: Iterable[str]) -> str:
+    """Some names as text, and how many more there are."""
+    every = list(names)
+    more = f" and {len(every) - MAX_LISTED} more" if len(every) > MAX_LISTED else ""
+    return ", ".join(every[:MAX_LISTED]) + more

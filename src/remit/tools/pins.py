@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from remit.canonical import MAX_INT, digest, sha256
-from remit.errors import AppendConflictError, ChainBrokenError, NotCanonicalError
+from remit.errors import AppendConflictError, ChainBrokenError, NotCanonicalError, SettingsError
 from remit.journal.blobs import pack
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import McpToolsPinned, decode
@@ -24,6 +25,7 @@ from remit.journal.proven import Proven
 if TYPE_CHECKING:
     from remit.journal.event import Head
     from remit.journal.journal import Journal
+
 
 KIND: Final = "mcp_server"
 """The kind of their streams."""
@@ -205,3 +207,27 @@ def _has_wide(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(_has_wide, value))
     return isinstance(value, int) and not -MAX_INT <= value <= MAX_INT
+
+
+class PinFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file: the definitions of each server's tools, by the server's own names, as the server words them."""
+
+    version: Literal[1] = 1
+    servers: dict[str, dict[str, dict[str, Any]]]
+
+
+def written_pins(servers: dict[str, Definitions]) -> bytes:
+    """The file's text: sorted and indented, so that a change is easy to review."""
+    pins = PinFile(servers={name: dict(tools) for name, tools in servers.items()})
+    return msgspec.json.format(msgspec.json.encode(pins, order="sorted"), indent=2) + b"\n"
+
+
+def read_pins(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """The definitions that a file holds, by server. Raises SettingsError."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=PinFile).servers
+    except OSError as error:
+        why = error.strerror or str(error)
+    except msgspec.DecodeError as error:
+        why = str(error)
+    raise SettingsError(f"mcp.pins_file: {path}: {why}", remedy="Write it again: remit mcp pin --export FILE")

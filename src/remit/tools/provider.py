@@ -8,9 +8,41 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from remit.tools.keeper import Keeper
+from remit.canonical import sha256
 from remit.tools.meta import ToolMeta
 from remit.tools.peer import Peer
+
+
+class Keeper(Protocol):
+    """Keeps bytes for the stream that a call is recorded in."""
+
+    async def put(self, data: bytes, *, until: int | None = None) -> str:
+        """Keep bytes durably; their digest, `sha256:` and 64 hexadecimal digits.
+
+        They are kept for good, so that a replay finds them, or `until` a time in microseconds since the Unix epoch.
+        They end with the subject of the stream. Raises JournalError.
+        """
+        ...
+
+    async def get(self, digest: str) -> bytes | None:
+        """The bytes of a digest; None if they are not kept, or no more. Raises JournalError."""
+        ...
+
+
+class MemoryKeeper:
+    """Keeps bytes for as long as it lives: for calls that no journal records."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    async def put(self, data: bytes, *, until: int | None = None) -> str:  # noqa: ARG002 - it does not last that long
+        """Keep bytes; their digest."""
+        digest = sha256(data)
+        self.kept[digest] = data
+        return digest
+
+    async def get(self, digest: str) -> bytes | None:
+        return self.kept.get(digest)
 
 
 class EvidenceCandidate(msgspec.Struct, frozen=True, kw_only=True):

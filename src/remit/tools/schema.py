@@ -21,8 +21,8 @@ from remit.codes import Code
 from remit.errors import NotCanonicalError, SchemaError
 from remit.tools.closing import closed as close
 from remit.tools.closing import closed_within
+from remit.tools.explain import SchemaProblem, cut
 from remit.tools.limits import MAX_PATTERN_BYTES, check_limits
-from remit.tools.problem import SchemaProblem, cut
 from remit.tools.subschemas import Document, Pointer, Schema, text_of
 
 if TYPE_CHECKING:

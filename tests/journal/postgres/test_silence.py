@@ -11,8 +11,8 @@ from remit.clock import SystemClock
 from remit.errors import JournalError
 from remit.journal.journal import Journal
 from remit.journal.postgres import commits as committing
-from remit.journal.postgres import listener as listening
 from remit.journal.postgres import server as connecting
+from remit.journal.postgres import store as listening
 from remit.journal.postgres.address import Address
 from remit.journal.postgres.store import PostgresStore
 from remit.testing.journal.storage import head_of, job, note, numbers

@@ -13,7 +13,7 @@ from remit.gateway.outcome import Outcome, refused
 from remit.models.faults import ModelFault
 from remit.models.prompt import Ask, Toolset, ToolSpec, toolset_of
 from remit.policy.decision import Caller
-from remit.tools.suggestions import suggestion
+from remit.tools.index import suggestion
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services

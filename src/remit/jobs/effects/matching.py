@@ -8,8 +8,8 @@ from itertools import zip_longest
 from typing import Final
 
 from remit.errors import JournalError, NondeterminismError
-from remit.jobs.activity import Activity
 from remit.jobs.routes import LackingError
+from remit.jobs.spans import Activity
 from remit.jobs.state import History
 
 _NO_GATHER: Final = "-"

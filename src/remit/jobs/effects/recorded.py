@@ -27,7 +27,7 @@ from remit.redact import line, preview_of
 
 if TYPE_CHECKING:
     from remit.gateway.conversation import Conversation
-    from remit.jobs.activity import Activity
+    from remit.jobs.spans import Activity
     from remit.journal.event import Blob
     from remit.journal.journal import Journal
     from remit.journal.kinds import ChildStarted, CommandStarted, CompensationCompleted, ErrorInfo

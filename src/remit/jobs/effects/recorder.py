@@ -11,7 +11,7 @@ from remit.journal.blobs import pack
 from remit.journal.kinds import Payload, RecoveryCompleted, UndoDeclared
 
 if TYPE_CHECKING:
-    from remit.jobs.activity import Activity
+    from remit.jobs.spans import Activity
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Never
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
-    from remit.jobs.activity import Activity
     from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
     from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
+    from remit.jobs.spans import Activity
     from remit.jobs.state import Value
     from remit.journal.event import Blob
     from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, CompensationCompleted

@@ -6,11 +6,11 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from remit.jobs.plans.duration import EXPECTED as A_DURATION
-from remit.jobs.plans.duration import parse_duration
 from remit.jobs.plans.problem import Findings, Path, cut, one_of
 from remit.jobs.plans.references import kind_of
 from remit.jobs.plans.schema import ID
+from remit.jobs.plans.shape import EXPECTED as A_DURATION
+from remit.jobs.plans.shape import parse_duration
 
 _AN_ID: Final = "a lower-case letter, then up to 63 of a-z, 0-9, - and _"
 

@@ -24,9 +24,9 @@ from msgspec import UNSET
 
 from remit.canonical import digest
 from remit.codes import Code
-from remit.jobs.plans.duration import show_duration
 from remit.jobs.plans.problem import InvalidPlanError, PlanProblem, cut, near, one_of
 from remit.jobs.plans.references import Reference, kind_of, references
+from remit.jobs.plans.shape import show_duration
 
 SCHEMA_VERSION: Final = "taskgraph-v1"
 MAX_ITEMS: Final = 1_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, get_args
 
-from remit.jobs.plans import duration
+from remit.jobs.plans import shape
 from remit.jobs.plans.plan import MAX_ITEMS_CEILING, SCHEMA_VERSION, InputType, OnFailure
 
 MAX_NODES: Final = 2_000
@@ -50,7 +50,7 @@ def _wait(kind: str) -> dict[str, Any]:
 
 _TEXT: Final = {"type": "string"}
 _VALUES: Final = {"type": "object", "description": "Values by name; texts in it may hold references."}
-_DURATION: Final = _form(duration.FORM) | {"minLength": 2, "description": "Such as 500ms, 10s or 1h30m."}
+_DURATION: Final = _form(shape.FORM) | {"minLength": 2, "description": "Such as 500ms, 10s or 1h30m."}
 _REFERENCE: Final = {
     "type": "string",
     "pattern": "^\\$\\{.+\\}$",

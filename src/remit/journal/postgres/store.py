@@ -8,10 +8,12 @@ unlike SQLite's machine, the server can go down while the holders of its leases 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from remit.clock import Clock
+from remit.clock import Clock, SystemClock
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed, settle, taken
 from remit.journal.event import Blob, Claim, Commit, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
@@ -20,14 +22,15 @@ from remit.journal.postgres.address import Address
 from remit.journal.postgres.commits import CommitTask
 from remit.journal.postgres.errors import translated
 from remit.journal.postgres.horizon import Horizon
-from remit.journal.postgres.listener import Listener
-from remit.journal.postgres.lookups import Lookups
 from remit.journal.postgres.schema import migrate
-from remit.journal.postgres.server import Link, Readers, connect, load_driver
+from remit.journal.postgres.server import ANSWER_S, PATIENCE_S, Link, Readers, connect, load_driver, persist
 from remit.journal.watch import Watch
+from remit.journal.writer import copy_error
+from remit.tasks import Tasks
 
 if TYPE_CHECKING:
     import asyncpg
+
 
 T = TypeVar("T")
 
@@ -220,3 +223,137 @@ class PostgresStore:
             await self._commits.close()
         await self._listener.close()
         await self._readers.close()
+
+
+_log: Final = logging.getLogger("remit.journal")
+_CLOSE_S: Final = 5.0
+_PING_S: Final = 15.0
+"""How often the server is asked for a sign of life: nothing else is ever said over this connection."""
+_CLOCK: Final = SystemClock()
+_ANYTHING: Final = True
+"""Report, whenever listening begins, that heads may have changed meanwhile."""
+
+
+class Listener:
+    """Listens from the first wait on, for as long as the journal is open."""
+
+    def __init__(self, address: Address, news: Callable[[bool], None], failed: Callable[[JournalError], None]) -> None:
+        """`news` is told of every write, and whether heads changed; `failed` that the server stays away."""
+        self._address = address
+        self._news = news
+        self._failed = failed
+        self._connection: asyncpg.Connection | None = None
+        self._opening = asyncio.Lock()
+        self._again: asyncio.Task[None] | None = None
+        self._pinging: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def listening(self) -> None:
+        """Return once nothing that is written from now on goes unnoticed. Raises JournalError."""
+        if self._connection is not None and not self._connection.is_closed():
+            return
+        async with self._opening:
+            if self._connection is None or self._connection.is_closed():
+                self._connection = await persist(self._open, str(self._address))
+
+    async def close(self) -> None:
+        """Stop listening."""
+        self._closed = True
+        if self._again is not None:
+            self._again.cancel()
+            await asyncio.wait([self._again])
+        async with self._opening:
+            if self._pinging is not None:
+                self._pinging.cancel()
+                await asyncio.wait([self._pinging])
+            if self._connection is not None and not self._connection.is_closed():
+                with contextlib.suppress(OSError, TimeoutError):
+                    await self._connection.close(timeout=_CLOSE_S)
+
+    async def _open(self) -> asyncpg.Connection:
+        connection = await connect(self._address)
+        channel = f"{self._address.schema}_changed"
+        try:
+            await connection.add_listener(channel, lambda *news: self._news(news[-1] == "heads"))
+        except BaseException:  # as when connecting
+            connection.terminate()
+            raise
+        connection.add_termination_listener(lambda _connection: self._lost())
+        if self._pinging is not None:
+            self._pinging.cancel()
+        self._pinging = asyncio.create_task(_ping(connection), name="remit:journal-ping")
+        self._news(_ANYTHING)
+        return connection
+
+    def _lost(self) -> None:
+        if not self._closed and self._again is None:
+            # Of all connections this is the one that is always there: its loss is the one that people are told of.
+            _log.warning("%s: connection lost; trying again for up to %d s", self._address, PATIENCE_S)
+            self._again = asyncio.get_running_loop().create_task(self._reopen(), name="remit:journal-listen")
+
+    async def _reopen(self) -> None:
+        try:
+            await self.listening()
+            _log.warning("%s: connected again", self._address)
+        except JournalError as error:
+            self._failed(error)
+        finally:
+            self._again = None
+
+
+async def _ping(connection: asyncpg.Connection) -> None:
+    """Give up a connection that fell silent."""
+    while not connection.is_closed():
+        await _CLOCK.sleep(_PING_S)
+        try:
+            await connection.fetchval("SELECT 1", timeout=ANSWER_S)
+        except Exception:  # noqa: BLE001 - whatever it is, the connection is of no use any more
+            connection.terminate()
+
+
+Key = TypeVar("Key")
+Found = TypeVar("Found")
+
+_AT_ONCE: Final = 2
+"""Questions under way: one that brings much holds up no other lookup."""
+
+
+class Lookups(Generic[Key, Found]):
+    """Lookups of one sort."""
+
+    def __init__(self, ask: Callable[[Sequence[Key]], Awaitable[Sequence[Found]]], most: int) -> None:
+        """`ask` finds what belongs to each of these keys, at most `most`, in their order. Raises JournalError."""
+        self._ask = ask
+        self._most = most
+        self._waiting: list[tuple[Key, asyncio.Future[Found]]] = []
+        self._asking = 0
+        self._tasks = Tasks()
+
+    async def find(self, key: Key) -> Found:
+        """What belongs to a key; read after this was called. Raises JournalError."""
+        found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._waiting.append((key, found))
+        if self._asking < _AT_ONCE:
+            self._asking += 1
+            self._tasks.begin(self._answer(), name="remit:journal-lookups")
+        return await found
+
+    async def _answer(self) -> None:
+        try:
+            await self._until_none_waits()
+        finally:  # now, not once the task is seen to be done: a lookup in between would wait forever
+            self._asking -= 1
+
+    async def _until_none_waits(self) -> None:
+        while self._waiting:
+            group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+            try:
+                answers = await self._ask([key for key, _ in group])
+            except JournalError as error:
+                for _, found in group:
+                    if not found.done():
+                        found.set_exception(copy_error(error))
+                continue
+            for (_, found), answer in zip(group, answers, strict=True):
+                if not found.done():
+                    found.set_result(answer)

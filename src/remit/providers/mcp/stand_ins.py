@@ -13,7 +13,7 @@ import msgspec
 from remit.errors import ChainBrokenError
 from remit.providers.mcp.offers import full_names, meta_of
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.pin_file import read_pins
+from remit.tools.pins import read_pins
 
 if TYPE_CHECKING:
     from remit.settings.mcp import McpServer

@@ -15,7 +15,7 @@ from remit.cli.values import json_value
 
 if TYPE_CHECKING:
     from remit.journal.leases import LeaseProof
-    from remit.tickets.queue import Filled
+    from remit.tickets.reading import Filled
     from remit.tickets.report import RunReport
     from remit.tickets.ticket import Leased, Ticket
     from remit.tickets.tickets import Tickets

@@ -108,7 +108,7 @@ def _found(settings: Settings, source: Path | None, client: Client | None) -> Fo
 
 
 def _check_wanted(wanted: tuple[str, ...], planned: list[Planned], found: Found) -> None:
-    from remit.mcp_config.names import server_name
+    from remit.mcp_config.plan import server_name
 
     originals = {one.original for one in planned}
     there = originals | {server_name(name) for name in originals}

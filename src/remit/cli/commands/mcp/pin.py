@@ -65,7 +65,7 @@ def _export(state: State, target: Path | None) -> int:
     """Write what is pinned of every server; nothing is connected."""
     from remit.cli.saving import write
     from remit.errors import UsageError
-    from remit.tools.pin_file import written_pins
+    from remit.tools.pins import written_pins
 
     async def look(remit: Opened) -> dict[str, Definitions]:
         servers = remit.service.servers
