@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from remit import Remit, tool
+from remit.agents.recipes.agent import agent
 from remit.app import JobEndedError
 from remit.codes import Code
 from remit.journal.kinds import CommandStarted, ToolInvocationStarted, decode
 from remit.models.message import Message, ToolResult
 from remit.models.message import decode as message_of
-from remit.recipes.agent import agent
 from remit.settings import Settings, load
 
 Scripted = Callable[..., Settings]

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from remit import Remit, Run, recipe, tool
+from remit.agents.recipes.agent import agent
 from remit.gateway.conversation import Conversation, read_untrusted
 from remit.gateway.ledgers import Ledgers
 from remit.jobs.state import History
@@ -20,7 +21,6 @@ from remit.models.message import Message, ToolResult
 from remit.models.message import decode as message_of
 from remit.models.thread import EMPTY
 from remit.origins.arguments import authority_of
-from remit.recipes.agent import agent
 from remit.record.views import ConfirmationView
 from tests.agents.bank import IBAN, INJECTED, PAID, RULE, TOOLS, call, opened, pay, read, settings
 

@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from remit import Remit
+from remit.agents.recipes.agent import agent
 from remit.app import JobEndedError
 from remit.codes import Code
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
-from remit.recipes.agent import agent
 from remit.settings import load
 from remit.testing.models import (
     AnthropicSpeech,

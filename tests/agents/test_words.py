@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from remit.agents import shortening, words
+from remit.gateway import model_text as words
+from remit.models import shortening
 from remit.models.message import user
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from remit.agents.recipes.agent import agent
 from remit.jobs.state import History, stream_of
-from remit.recipes.agent import agent
 from tests.agents import bank
 from tests.api.conftest import Served, bearer, token
 

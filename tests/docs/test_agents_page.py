@@ -9,8 +9,8 @@ from typing import Any
 from remit import Remit
 from remit.agents.goal import Goal
 from remit.agents.loop import ALLOWED, ENOUGH
-from remit.agents.results import READ_MORE
-from remit.recipes.agent import agent
+from remit.agents.recipes.agent import agent
+from remit.record.results import READ_MORE
 from remit.settings import load
 
 PAGE = (Path(__file__).parents[2] / "docs/agents.md").read_text(encoding="utf-8")

@@ -3,8 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from remit import Remit
+from remit.agents.recipes.ask_model import ask_model
 from remit.jobs.plans.source import parse_plan
-from remit.recipes.ask_model import ask_model
 from remit.settings import load
 
 PLAN = """

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remit import Job, Remit, Run, recipe, tool
-from remit.agents.openai_messages import from_openai, to_openai
+from remit.agents.recipes.agent import agent
+from remit.agents.recipes.conversation import conversation
 from remit.app import JobEndedError
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.journal.erasing import erase
 from remit.models.arguments import sent
 from remit.models.message import Message, ToolCall, ToolResult, results, user
+from remit.models.openai_messages import from_openai, to_openai
 from remit.models.thread import EMPTY
-from remit.recipes.agent import agent
-from remit.recipes.conversation import conversation
 from remit.service.options import Options
 from remit.settings import Settings, load
 
@@ -149,7 +149,7 @@ async def test_calls_of_a_later_job_have_identifiers_of_their_own_and_earlier_re
         messages = await conversations.messages(job.id)
         calls = [call.id for message in messages for call in message.calls]
         assert calls == ["1-0", "2/1-0", "2/1-1", "4/1-0"]
-        texts = [block.text for message in messages for block in message.blocks if message.role == "tool"]  # type: ignore[union-attr]
+        texts = [block.text for message in messages for block in message.blocks if message.role == "tool"]
         assert texts[0].startswith("a" * 16_000 + "\n[cut: ")
         assert texts[1].startswith("b" * 16_000 + "\n[cut: ")
         assert texts[2] == texts[3] == "a" * 4_000
@@ -182,8 +182,8 @@ async def test_a_job_that_was_cancelled_in_the_middle_goes_on_with_every_call_an
         messages = await remit.service.conversations.messages(later)
         assert [message.role for message in messages] == ["user", "assistant", "tool", "user", "assistant"]
         write_result, read_result = messages[2].blocks
-        assert "Not called: the work was stopped before." in write_result.text  # type: ignore[union-attr]
-        assert read_result.text.startswith("abab")  # type: ignore[union-attr]
+        assert "Not called: the work was stopped before." in write_result.text
+        assert read_result.text.startswith("abab")
         assert messages[3].text == "unheard\n\nAgain"
 
 

@@ -11,11 +11,11 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from remit.agents import words
-from remit.agents.results import text_of
 from remit.clock import Clock, SystemClock
 from remit.codes import Code
 from remit.errors import SettingsError
+from remit.gateway import model_text as words
+from remit.gateway.model_text import text_of
 from remit.ids import new_id
 
 if TYPE_CHECKING:

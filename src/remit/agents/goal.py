@@ -8,11 +8,10 @@ import msgspec
 
 from remit.gateway.spending import Budget
 from remit.models.prompt import Sampling
+from remit.record.results import LONG_RESULT
 
 CHAT: Final = "chat"
 """Name of the signals by which people say more to an agent at work; the payload is the text."""
-LONG_RESULT: Final = 16_000
-"""Characters of a tool's result that a model gets at once."""
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,15 +17,13 @@ from remit.jobs.ended import FATAL
 from remit.jobs.results import CallError
 from remit.jobs.run import AGENT
 from remit.models.prompt import ToolSpec
+from remit.record.results import RUN
 from remit.tools import hints
 
 if TYPE_CHECKING:
     from remit.gateway.conversation import Conversation
     from remit.jobs.bound import RecipeDefinition
     from remit.jobs.run import Run
-
-RUN: Final = "run__"
-"""How the names of such tools begin, as models see them."""
 
 
 class Helpers:

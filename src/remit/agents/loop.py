@@ -12,19 +12,20 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-from remit.agents import words
 from remit.agents.goal import CHAT, Goal
 from remit.agents.helpers import Helpers
-from remit.agents.results import NO_RESULTS, READ_MORE, SPEC, Results, text_of
-from remit.agents.shortening import size_of, summarised, to_summarise, without_old_results
 from remit.clock import SECOND
 from remit.codes import Code
+from remit.gateway import model_text as words
 from remit.gateway.conversation import Conversation
+from remit.gateway.model_text import text_of
 from remit.jobs.answers import AgentAnswer, ModelError
 from remit.jobs.branch import asking
 from remit.models.arguments import InvalidArgumentsError, arguments_of
 from remit.models.message import ToolCall, ToolResult, results, system, user
+from remit.models.shortening import size_of, summarised, to_summarise, without_old_results
 from remit.models.thread import EMPTY, Thread
+from remit.record.results import NO_RESULTS, READ_MORE, SPEC, Results
 
 if TYPE_CHECKING:
     from remit.jobs.answers import ModelAnswer

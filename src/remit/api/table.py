@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.api.derived import derived, route_of
 from remit.api.route import Route
-from remit.api.routes import artifacts, confirmations, conversations, history, jobs, plans, server, tools
+from remit.api.routes import artifacts, confirmations, history, jobs, plans, server, tools
 from remit.operation import operations
 from remit.wiring.capabilities import FIRST_PARTY
 from remit.wiring.parts import check_names, nouns_of, tuples_of
@@ -22,7 +22,6 @@ _CORE: Final[tuple[Route, ...]] = (
     *artifacts.ROUTES,
     *plans.ROUTES,
     *confirmations.ROUTES,
-    *conversations.ROUTES,
     *tools.ROUTES,
     *derived(),
 )

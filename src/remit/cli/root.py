@@ -22,8 +22,6 @@ from remit.wiring.capabilities import FIRST_PARTY
 _CORE: Final[dict[str, Entry]] = {
     "init": Entry("Run", "Start a project: settings, a working example and a test."),
     "run": Entry("Run", "Run a recipe or a plan, and show its result."),
-    "chat": Entry("Run", "Continue an agent's conversation, or show it."),
-    "conversation": Entry("Run", "Export and import agents' conversations, in OpenAI's message format."),
     "resume": Entry("Run", "Continue jobs that stopped or are waiting."),
     "retry": Entry("Run", "Run a failed or cancelled job again, keeping its finished steps."),
     "jobs": Entry("Look", "List jobs, newest first."),

@@ -9,30 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from remit.api.routes.conversations import SayBody
-from remit.api.routes.jobs import WaitQuery
 from remit.api.routes.tools import ExplainBody
 from remit.canonical import sha256
 from remit.capability import Noun, resolve
 from remit.client.confirmations import RemoteConfirmations
 from remit.client.connection import Connection
 from remit.client.jobs import RemoteJobs
-from remit.client.person import only_oneself
 from remit.client.streams import RemoteStreams
 from remit.client.twin import Twin, twin
 from remit.codes import Code
 from remit.errors import ServerError
-from remit.ids import new_id
 from remit.policy.decision import CallerKind
 from remit.policy.explain import Explanation
 from remit.record.usage import Usage
-from remit.record.views import JobRow
 from remit.service.approvals import Approvals
 from remit.service.artifacts import Artifacts
-from remit.service.conversations import Conversations
 from remit.service.health import Health
 from remit.service.mcp import McpServers
-from remit.service.options import Options
 from remit.service.policy import PolicyRules
 from remit.service.recipes import KnownRecipes
 from remit.service.requests import Requests
@@ -55,31 +48,6 @@ class RemoteArtifacts(Twin, Artifacts):
             why = f"the received bytes of {digest} have another digest"
             raise ServerError(why, code=Code.SERVER_ANSWER_INVALID, remedy="Ask again.")
         return data
-
-
-class RemoteConversations(Twin, Conversations):
-    """The conversations of a server."""
-
-    async def say(self, job: str, text: str, options: Options | None = None, *, key: str = "") -> str:
-        """Say something to an agent; the job that answers: this one if it is at work, else a new one."""
-        options = options or Options()
-        only_oneself(options.principal)
-        body = SayBody(
-            text=text,
-            title=options.title,
-            labels=options.labels,
-            priority=options.priority,
-            policy=tuple(dict(rule) for rule in options.policy),
-            tools=options.tools,
-            budget=dict(options.budget),
-            untrusted=options.untrusted,
-            job=options.job,
-        )
-        # The key lets a request whose answer was lost be sent again.
-        row: JobRow = await self._connection.ask(
-            "conversations.say", job, query=WaitQuery(), body=body, key=key or new_id("say")
-        )
-        return row.job
 
 
 class RemotePolicy(Twin, PolicyRules):
@@ -119,7 +87,6 @@ def service_at(connection: Connection) -> Service:
         tools=twin(Tools, connection),
         servers=twin(McpServers, connection),
         recipes=twin(KnownRecipes, connection),
-        conversations=RemoteConversations(connection),
         workers=twin(Workers, connection),
         usage=twin(Usage, connection),
         health=twin(Health, connection),

@@ -18,8 +18,7 @@ from remit.record.states import Standing, standing
 from remit.record.step import Drift, StepNarrative
 from remit.record.views import ConfirmationView, JobRow, OpenWait, StepView, TaskError
 from remit.record.words import words
-from remit.service.conversations import CONTINUES, CONVERSATIONS
-from remit.service.retrying import RETRY_OF
+from remit.service.retrying import CONTINUES, RETRY_OF
 from remit.tools.naming import wire_name
 
 WHOLE: Final = 1_000
@@ -182,7 +181,7 @@ async def job(asked: PageRequest) -> Job:
         retry_of=story.history.forked.job if story.history.forked else "",
         retries=await _labelled(asked, RETRY_OF, name),
         continues=_earlier(known.input),
-        continued=await _labelled(asked, CONTINUES, name) if known.row.name in CONVERSATIONS else (),
+        continued=await _labelled(asked, CONTINUES, name),
         ticket=known.row.labels.get("ticket", "") if known.row.name == _TICKET_RUN else "",
         events=story.events,
         query=query,

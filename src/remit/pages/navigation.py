@@ -17,7 +17,6 @@ _CORE: Final[tuple[NavigationEntry, ...]] = (
     NavigationEntry("Overview", "/", "read", "o"),
     NavigationEntry("Jobs", "/jobs", "read", "j"),
     NavigationEntry("Inbox", "/inbox", "read", "i"),
-    NavigationEntry("Agents", "/agents", "read", "a"),
     NavigationEntry("Tools", "/tools", "read", "t"),
     NavigationEntry("Policy", "/policy", "read", "p"),
     NavigationEntry("MCP", "/servers", "read", "m"),

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from remit.pages import (
     actions,
-    agents,
     answers,
     bulk,
     inbox,
@@ -39,7 +38,6 @@ _CORE: Final[tuple[Page, ...]] = (
     *inbox.PAGES,
     *answers.PAGES,
     *question.PAGES,
-    *agents.PAGES,
     *policy.PAGES,
     *servers.PAGES,
     *session.PAGES,

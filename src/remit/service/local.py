@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from remit.service.approvals import Approvals
     from remit.service.artifacts import Artifacts
     from remit.service.confirmations import Confirmations
-    from remit.service.conversations import Conversations
     from remit.service.health import Health
     from remit.service.jobs import Jobs
     from remit.service.mcp import McpServers
@@ -134,12 +133,6 @@ class ServiceOnUse:
         from remit.service.workers import Workers
 
         return Workers(self._parts.journal)
-
-    @cached_property
-    def conversations(self) -> Conversations:
-        from remit.service.conversations import Conversations
-
-        return Conversations(self._parts.journal, self.jobs)
 
     @cached_property
     def health(self) -> Health:

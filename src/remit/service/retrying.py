@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 RETRY_OF: Final = "remit.retry_of"
 """Label of a job that retries another one: which."""
+CONTINUES: Final = "remit.continues"
+"""Label of a job that continues another one's conversation: which."""
 
 
 class Retried(msgspec.Struct, frozen=True, kw_only=True):

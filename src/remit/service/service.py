@@ -15,7 +15,6 @@ from remit.record.usage import Usage
 from remit.service.approvals import Approvals
 from remit.service.artifacts import Artifacts
 from remit.service.confirmations import Confirmations
-from remit.service.conversations import Conversations
 from remit.service.health import Health
 from remit.service.jobs import Jobs
 from remit.service.mcp import McpServers
@@ -46,7 +45,6 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     servers: McpServers
     usage: Usage
     workers: Workers
-    conversations: Conversations
     health: Health
     requests: Requests
     saved_views: SavedViews

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from remit.agents.earlier import prompts_of
-from remit.agents.openai_messages import to_openai
 from remit.errors import PayloadErasedError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
 from remit.models.message import Message
 from remit.models.message import decode as message_of
+from remit.models.openai_messages import to_openai
+from remit.record.earlier import prompts_of
 from remit.record.values import ERASED, value_of
 
 if TYPE_CHECKING:

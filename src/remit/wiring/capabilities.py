@@ -52,10 +52,34 @@ FIRST_PARTY: Final = (
         name="agents",
         about="Agents: a model that works with tools until it is done.",
         recipes=(
-            "remit.recipes.agent:agent",
-            "remit.recipes.ask_model:ask_model",
-            "remit.recipes.conversation:conversation",
+            "remit.agents.recipes.agent:agent",
+            "remit.agents.recipes.ask_model:ask_model",
+            "remit.agents.recipes.conversation:conversation",
         ),
+        nouns=(
+            Noun(
+                name="conversations",
+                kind="remit.agents.conversations:Conversations",
+                open="remit.agents.conversations:open_conversations",
+                remote="remit.agents.remote:RemoteConversations",
+            ),
+        ),
+        routes="remit.agents.routes:ROUTES",
+        commands=(
+            Command(
+                word="chat",
+                section="Run",
+                about="Continue an agent's conversation, or show it.",
+                command="remit.agents.commands.chat:command",
+            ),
+            Command(
+                word="conversation",
+                section="Run",
+                about="Export and import agents' conversations, in OpenAI's message format.",
+                command="remit.agents.commands.conversation:command",
+            ),
+        ),
+        pages="remit.agents.pages:PAGES",
         modules=("aiohttp",),
         extra="models",
     ),

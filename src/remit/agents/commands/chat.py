@@ -54,7 +54,9 @@ def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
 
 def _show(state: State, job: str) -> int:
     async def look(remit: Opened) -> list[dict[str, Any]]:
-        return await remit.service.conversations.in_openai_format(await remit.service.jobs.find(job))
+        from remit.agents.conversations import conversations_of
+
+        return await conversations_of(remit.service).in_openai_format(await remit.service.jobs.find(job))
 
     messages = state.ask(look, code="unused")
     if state.as_json:

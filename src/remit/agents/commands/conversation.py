@@ -23,7 +23,7 @@ COMMANDS: Final[dict[str, Entry]] = {
 }
 
 
-@click.group("conversation", cls=LazyGroup, package="remit.cli.commands.conversation", entries=COMMANDS)
+@click.group("conversation", cls=LazyGroup, package="remit.agents.commands.conversation", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
     """Export and import agents' conversations, in OpenAI's message format."""
@@ -46,7 +46,9 @@ def export_command(state: State, job: str, file: Path | None, step: str) -> int:
     """
 
     async def look(remit: Opened) -> list[dict[str, Any]]:
-        return await remit.service.conversations.in_openai_format(await remit.service.jobs.find(job), step)
+        from remit.agents.conversations import conversations_of
+
+        return await conversations_of(remit.service).in_openai_format(await remit.service.jobs.find(job), step)
 
     messages = state.ask(look, code="unused")
     if file is None:
@@ -81,9 +83,9 @@ def import_command(state: State, /, file: str, **given: Any) -> int:
     FILE is a JSON list of messages in the format of OpenAI's Chat Completions, or `-` for stdin. A job that ends at
     once holds it; `remit chat JOB TEXT` continues it.
     """
+    from remit.agents.conversations import IMPORTED
     from remit.cli.working import work_on
     from remit.ids import new_id
-    from remit.service.conversations import IMPORTED
 
     created = new_id("job")
     bound = {"messages": _messages(file), **{name: value for name, value in given.items() if value not in {None, ""}}}
@@ -98,8 +100,8 @@ def import_command(state: State, /, file: str, **given: Any) -> int:
 
 def _messages(file: str) -> list[Any]:
     """The messages of a file. Raises UsageError if they are no conversation."""
-    from remit.agents.openai_messages import from_openai
     from remit.cli.values import json_value
+    from remit.models.openai_messages import from_openai
 
     found = json_value(f"@{file}", "FILE")
     from_openai(found)

@@ -6,8 +6,10 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from remit.agents.conversations import IMPORTED
 from remit.codes import Code
 from remit.errors import RemitError, UsageError
+from remit.jobs.run import AGENT
 from remit.jobs.state import ENDED
 from remit.models.message import Message, Opaque, Refusal, ToolCall, ToolResult
 from remit.pages.jobs import Line, line_of
@@ -16,7 +18,6 @@ from remit.pages.text import INLINE, Shown, link, shown
 from remit.record.states import Standing, standing
 from remit.record.usage import UsageRow
 from remit.record.views import ConfirmationView, JobRow
-from remit.service.conversations import AGENT, IMPORTED
 from remit.service.options import Options
 
 _PAGE: Final = 50
@@ -205,7 +206,9 @@ def _call(call: ToolCall, result: ToolResult | None) -> Call:
 
 
 PAGES: Final = (
-    Page(path="/agents", scope="read", handler=agents, query=Query, live="heads"),
+    Page(
+        path="/agents", scope="read", handler=agents, name="Agents", key="a", after="Inbox", query=Query, live="heads"
+    ),
     Page(path="/agents/{job}", scope="read", handler=agent, query=Which, live="words", mark=moved),
     Page(path="/agents/{job}/say", scope="call", handler=say, form=Say),
 )

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from remit.agents.helpers import RUN
-from remit.agents.results import LEFT_OUT, READ_MORE, text_of
-from remit.agents.transcript import Answers, Prompts, result_of, steps_of
 from remit.codes import Code
 from remit.errors import StateError
+from remit.gateway.model_text import text_of
 from remit.jobs.effects.outcomes import recorded_outcome
 from remit.jobs.state import History, stream_of
 from remit.journal.kinds import CommandStarted, decode
 from remit.models.message import Message, ToolResult, results
 from remit.models.thread import EMPTY, Thread
+from remit.record.results import LEFT_OUT, READ_MORE, RUN
+from remit.record.transcript import Answers, Prompts, result_of, steps_of
 
 if TYPE_CHECKING:
     from remit.journal.event import Event

@@ -6,17 +6,17 @@ from typing import Any
 
 import msgspec
 
-from remit.agents.earlier import Earlier, recall
 from remit.agents.goal import Goal
 from remit.agents.loop import Agent
-from remit.agents.openai_messages import from_openai
 from remit.errors import PayloadErasedError, RunError
 from remit.gateway.spending import Budget
 from remit.jobs.answers import AgentAnswer
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
 from remit.models.message import Message
+from remit.models.openai_messages import from_openai
 from remit.models.thread import EMPTY
+from remit.record.earlier import Earlier, recall
 
 
 @recipe("agent", version="1")

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from remit.agents import words
-from remit.agents.goal import LONG_RESULT
-from remit.agents.helpers import RUN
-from remit.agents.results import Results
-from remit.agents.shortening import is_brief
 from remit.canonical import digest, sha256
 from remit.errors import NotCanonicalError
+from remit.gateway import model_text as words
 from remit.jobs.effects.outcomes import recorded_outcome
 from remit.journal.kinds import CommandCommitted, CommandStarted, MessageKept, decode
 from remit.models.arguments import InvalidArgumentsError, arguments_of
 from remit.models.message import Message, ToolCall, ToolResult
 from remit.models.message import decode as message_of
+from remit.models.shortening import is_brief
 from remit.models.thread import EMPTY, START, Thread, tip_of
+from remit.record.results import LONG_RESULT, RUN, Results
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome

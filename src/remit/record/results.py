@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-import msgspec
-
+from remit.gateway.model_text import text_of
 from remit.models.prompt import ToolSpec
 
+LONG_RESULT: Final = 16_000
+"""Characters of a tool's result that a model gets at once."""
+RUN: Final = "run__"
+"""How the names of recipes begin that are tools of an agent, as models see them."""
 READ_MORE: Final = "agent__read_result"
 """The tool by which a model reads on; it is answered from what is recorded."""
 SPEC: Final = ToolSpec(
@@ -26,11 +29,6 @@ SPEC: Final = ToolSpec(
 LEFT_OUT: Final = re.compile(r"\n\[(?:cut: characters \d|left out to make room;)[^\n]*\]\Z")
 """Ends a text that is not whole, and says how to read on."""
 NO_RESULTS: Final[Mapping[str, str]] = MappingProxyType({})
-
-
-def text_of(value: Any) -> str:
-    """A value as a model reads it: text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 class Results:

@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.agents.earlier import Earlier, prompts_of, recall, referring
 from remit.agents.goal import CHAT
-from remit.agents.openai_messages import from_openai, to_openai
-from remit.agents.results import text_of
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
+from remit.gateway.model_text import text_of
 from remit.jobs.inbox import Inbox
+from remit.jobs.run import AGENT
 from remit.jobs.state import ENDED, History, stream_of
 from remit.journal.kinds import CommandStarted, SignalSent, WaitCompleted, decode
 from remit.models.message import Message, user
+from remit.models.openai_messages import from_openai, to_openai
 from remit.operation import JobReference, operation
 from remit.policy.overlay import within
+from remit.record.earlier import Earlier, prompts_of, recall, referring
 from remit.record.heads import head_of
 from remit.record.values import ERASED, value_of
 from remit.service.options import Options
+from remit.service.retrying import CONTINUES
 from remit.service.step_values import answer_of, prompt_of
 
 if TYPE_CHECKING:
@@ -28,14 +30,13 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.journal.kinds import JobCreated
     from remit.service.jobs import Jobs
+    from remit.service.opening import NounOpening
+    from remit.service.service import Service
 
-AGENT: Final = "agent"
 IMPORTED: Final = "conversation"
 """The recipe that keeps a conversation from elsewhere."""
 CONVERSATIONS: Final = frozenset({AGENT, IMPORTED})
 """The recipes whose jobs can be continued with."""
-CONTINUES: Final = "remit.continues"
-"""Label of a job that continues another one's conversation: which."""
 _OWN: Final = frozenset({"task", "earlier", "messages", "results"})
 """What another task is not given again."""
 _TITLE: Final = 60
@@ -235,3 +236,14 @@ def _both(one: list[str], other: tuple[str, ...]) -> list[str]:
     """Patterns of what two lists of patterns both cover, as far as their text shows it."""
     found = [*(tool for tool in one if within(tool, other)), *(tool for tool in other if within(tool, one))]
     return list(dict.fromkeys(found))
+
+
+def conversations_of(service: Service) -> Conversations:
+    """Return the conversations of a service. Raise AttributeError if it is without this part."""
+    conversations: Conversations = service.conversations
+    return conversations
+
+
+def open_conversations(opening: NounOpening) -> Conversations:
+    """Return the conversations of a journal."""
+    return Conversations(opening.parts.journal, opening.service.jobs)

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from remit.agents.openai_messages import from_openai
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
+from remit.models.openai_messages import from_openai
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):

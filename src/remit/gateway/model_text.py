@@ -1,8 +1,10 @@
-"""What a model is told about calls that gave no result: always the same words, and nothing that an attacker chose."""
+"""Text for models: values, and the words about calls that gave no result, which no attacker chose."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from remit.codes import Code
 
@@ -30,6 +32,11 @@ _BLOCKED: Final = {
     Code.UNKNOWN_TOOL: NOT_OFFERED,
     Code.UNTRUSTED_ARGUMENT: UNTRUSTED,
 }
+
+
+def text_of(value: Any) -> str:
+    """A value as a model reads it: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def failure(outcome: Outcome) -> str:

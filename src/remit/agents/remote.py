@@ -1,0 +1,37 @@
+"""Conversations of a server: what a request does not say by itself."""
+
+from __future__ import annotations
+
+from remit.agents.conversations import Conversations
+from remit.agents.routes import SayBody
+from remit.api.routes.jobs import WaitQuery
+from remit.client.person import only_oneself
+from remit.client.twin import Twin
+from remit.ids import new_id
+from remit.record.views import JobRow
+from remit.service.options import Options
+
+
+class RemoteConversations(Twin, Conversations):
+    """The conversations of a server."""
+
+    async def say(self, job: str, text: str, options: Options | None = None, *, key: str = "") -> str:
+        """Say something to an agent; the job that answers: this one if it is at work, else a new one."""
+        options = options or Options()
+        only_oneself(options.principal)
+        body = SayBody(
+            text=text,
+            title=options.title,
+            labels=options.labels,
+            priority=options.priority,
+            policy=tuple(dict(rule) for rule in options.policy),
+            tools=options.tools,
+            budget=dict(options.budget),
+            untrusted=options.untrusted,
+            job=options.job,
+        )
+        # The key lets a request whose answer was lost be sent again.
+        row: JobRow = await self._connection.ask(
+            "conversations.say", job, query=WaitQuery(), body=body, key=key or new_id("say")
+        )
+        return row.job
