@@ -22,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from remit.errors import ProviderError
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.commands import Commands
 from remit.sandbox.driver import Driver
@@ -32,6 +33,7 @@ from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Spec
 from remit.sandbox.wasm.driver import WasmDriver
 from remit.sandbox.workspaces import Workspaces
+from remit.testing.providers import call_context
 from tests.sandbox.abuse.subjects import TRIED, containers, module
 
 _SUBREAPER: Final = 36
@@ -41,6 +43,7 @@ _LAST_S: Final = {
     "network": 0.2,
     "wasm": 0.6,
     "warm": 0.4,
+    "browser": 2.0,
     "podman": 1.5,
     "docker": 1.5,
 }
@@ -68,11 +71,26 @@ async def _warm() -> None:
             await sandbox.run(RunRequest(conversation="job/a", key=str(number), command=("python", "main.py", seconds)))
 
 
+async def _browser() -> None:
+    from remit.clock import SystemClock  # noqa: PLC0415 - an extra, loaded where it is tried
+    from remit.providers.browser.browsers import Browsers  # noqa: PLC0415 - the same
+    from remit.providers.browser.settings import BrowserSettings  # noqa: PLC0415 - the same
+    from remit.providers.browser.shapes import NavigateArgs  # noqa: PLC0415 - the same
+
+    with scratch() as folder:
+        sandbox = Sandbox(BwrapDriver(), SandboxPolicy(), Commands(()), Workspaces(folder))
+        browsers = Browsers(sandbox, BrowserSettings(), SystemClock())
+        with suppress(ProviderError):  # there is no such page, but a browser to look for it
+            await browsers.act("navigate", NavigateArgs(url="http://127.0.0.1/"), call_context())
+        await asyncio.Event().wait()
+
+
 RUNTIMES: Final[dict[str, Callable[[], Awaitable[None]]]] = {
     "bwrap": lambda: _programs(BwrapDriver(), *_SLEEP, network=()),
     "network": lambda: _programs(BwrapDriver(), *_SLEEP, network=("example.org",)),
     "wasm": lambda: _programs(WasmDriver({"python": module()}), str(module()), "-c", "while 1: pass", network=()),
     "warm": _warm,
+    "browser": _browser,
     "podman": lambda: _programs(containers("podman"), *_SLEEP, network=()),
     "docker": lambda: _programs(containers("docker"), *_SLEEP, network=()),
 }

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.sandbox.seccomp.bpf import ALLOW, KILL, MOST, Branch, Instruction, Verdict, assemble, errno_verdict, packed
-from remit.sandbox.seccomp.filter import ARCHITECTURES, digest, encoded, program
-from remit.sandbox.seccomp.rules import ABSENT, FORBIDDEN, REFUSED
+from remit.sandbox.seccomp.filter import ARCHITECTURES, Rules, digest, encoded, program
+from remit.sandbox.seccomp.rules import ABSENT, BROWSER, FORBIDDEN, REFUSED
 
 EPERM, ENOSYS, NO_FAMILY = (errno_verdict(number) for number in (errno.EPERM, errno.ENOSYS, errno.EAFNOSUPPORT))
 encode = struct.Struct("<HBBI")
@@ -43,14 +43,14 @@ def answer(instructions: tuple[Instruction, ...] | list[Instruction], data: byte
                 raise AssertionError(f"unknown instruction {code:#x}")
 
 
-def ask(machine: str, name: str, *args: int) -> int:
+def ask(machine: str, name: str, *args: int, rules: Rules = "program") -> int:
     found = ARCHITECTURES[machine]
-    return _ask(machine, found.audit, found.numbers[name], *args)
+    return _ask(machine, found.audit, found.numbers[name], *args, rules=rules)
 
 
-def _ask(machine: str, audit: int, number: int, *args: int) -> int:
+def _ask(machine: str, audit: int, number: int, *args: int, rules: Rules = "program") -> int:
     padded = [*args, *(0 for _ in range(6 - len(args)))]
-    return answer(program(machine), struct.pack("<IIQ6Q", number, audit, 0, *padded))
+    return answer(program(machine, rules), struct.pack("<IIQ6Q", number, audit, 0, *padded))
 
 
 @MACHINES
@@ -103,6 +103,20 @@ def test_the_high_half_of_an_argument_hides_nothing(machine: str) -> None:
 def test_no_namespace_can_be_cloned(machine: str, flag: int) -> None:
     assert ask(machine, "clone", flag | 17) == EPERM
     assert ask(machine, "clone", 0x3D0F00) == ALLOW  # what a thread is made with
+
+
+@MACHINES
+def test_a_browser_may_make_the_namespaces_of_its_own_sandbox_and_ask_for_nothing_else_more(machine: str) -> None:
+    for name in ("clone", "unshare"):
+        assert ask(machine, name, 0x70000011, rules="browser") == ALLOW
+        for flag in (0x80, 0x20000, 0x2000000, 0x4000000, 0x8000000):
+            assert ask(machine, name, 0x10000000 | flag, rules="browser") == EPERM
+    assert ask(machine, "prctl", 22, rules="browser") == ALLOW
+    assert ask(machine, "prctl", 35, rules="browser") == EPERM
+    for name in ARCHITECTURES[machine].numbers.keys() - BROWSER.keys():
+        assert ask(machine, name, 0x40, rules="browser") == ask(machine, name, 0x40), name
+    assert BROWSER.keys() <= FORBIDDEN | REFUSED.keys()
+    assert digest(machine, "browser") != digest(machine)
 
 
 @MACHINES

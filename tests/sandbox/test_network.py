@@ -11,6 +11,7 @@ import pytest
 
 from remit.errors import SettingsError
 from remit.http import addresses
+from remit.sandbox.execution import Connection
 from remit.sandbox.hosts import allowed, read
 from remit.sandbox.limits import Limits
 from remit.sandbox.opening import open_sandbox
@@ -34,13 +35,18 @@ from tests.sandbox.conftest import PYTHON, Box
         ("*.example", "c.b.example", 443, True),
         ("*.example", "example", 443, False),
         ("*.example", "badexample", 443, False),
+        ("*", "a.example", 443, True),
+        ("*", "a.example", 8443, False),
+        ("*:8443", "a.example", 8443, True),
     ],
 )
 def test_an_entry_means_a_host_and_its_ports(entry: str, host: str, port: int, through: bool) -> None:
     assert allowed((entry,), host, port) is through
 
 
-@pytest.mark.parametrize("entry", ["", "*", "*.", "http://a.example", "a..example", "a.example:", "a b", "a.example:x"])
+@pytest.mark.parametrize(
+    "entry", ["", "*.", "**", "http://a.example", "a..example", "a.example:", "a b", "a.example:x"]
+)
 def test_what_is_no_entry_is_refused(entry: str) -> None:
     with pytest.raises(ValueError, match="does not look like"):
         read(entry)
@@ -115,6 +121,22 @@ async def test_a_host_that_leads_to_a_private_address_is_refused(site: int) -> N
     assert found.startswith(b"HTTP/1.1 403 ")
     assert b"it is not public" in found
     assert not proxy.connections[0].allowed
+
+
+async def test_a_host_that_the_operator_named_may_have_a_private_address(site: int) -> None:
+    heard: list[Connection] = []
+    proxy = Proxy(("*",), private=(f"localhost:{site}",), heard=heard.append)
+    found = await talk(proxy, f"GET http://localhost:{site}/p HTTP/1.1\r\n\r\n".encode())
+    assert found.endswith(b"GET /p HTTP/1.1")
+    assert (heard[0].port, heard[0].why) == (site, "")
+
+
+async def test_a_listener_hears_what_was_refused_and_why() -> None:
+    heard: list[Connection] = []
+    proxy = Proxy(("*",), private=("localhost:1",), heard=heard.append)
+    await talk(proxy, b"CONNECT localhost:443 HTTP/1.1\r\n\r\n")
+    assert [(one.host, one.allowed) for one in heard] == [("localhost", False)]
+    assert "it is not public" in heard[0].why
 
 
 @pytest.mark.parametrize(

@@ -304,6 +304,7 @@ class Code(Enum):
     tls_failed = Row(NOTE, 502, False, "The host's certificate or encryption is not trusted.")
     timeout_connect = Row(NOTE, 504, True, "The host did not accept the connection in time.")
     timeout_read = Row(NOTE, 504, True, "The host did not send its answer in time.")
+    content_too_large = Row(NOTE, 413, False, "The page or answer is larger than the limit.")
     parse_failed = Row(NOTE, 422, False, "The page could not be parsed as its declared type.")
     unsupported_content_type = Row(NOTE, 415, False, "The answer has an unsupported content type.")
 
@@ -313,9 +314,6 @@ class Code(Enum):
     EVIDENCE_INVALID_POINTER = Reserved(NOTE, 400, False, "The item refers to nothing.")
     EVIDENCE_INVALID_ITEM = Reserved(NOTE, 400, False, "The item lacks a required field.")
     EVIDENCE_INVALID_TRUNCATION = Reserved(NOTE, 400, False, "An item that must be complete was cut.")
-
-    # --- reserved: causes on the web (contract: tools)
-    content_too_large = Reserved(NOTE, 413, False, "The decoded answer is larger than the limit.")
 
     # --- reserved: tickets and their executor (contract: tickets)
     CONFIG_MISSING = Reserved(ERROR, 500, False, "The executor lacks a required setting.")

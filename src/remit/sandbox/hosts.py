@@ -1,4 +1,4 @@
-"""The allow-list of the sandbox's network: `host`, `host:port`, `*.domain` or `*.domain:port`."""
+"""The allow-list of the sandbox's network: `host`, `*.domain` or `*` for any host, each with `:port` or without."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Final, NamedTuple
 
 _PORTS: Final = (80, 443)
 """What an entry without a port allows."""
-_ENTRY: Final = re.compile(r"(\*\.)?([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::(\d{1,5}))?")
+_ENTRY: Final = re.compile(r"(?:\*|(\*\.)?([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?))(?::(\d{1,5}))?")
 
 
 class Host(NamedTuple):
     """One entry."""
 
     name: str
+    """Empty: any host."""
     below: bool
     """Also, and only, what lies below the name."""
     port: int | None
@@ -22,15 +23,15 @@ class Host(NamedTuple):
         """Whether a host and port are meant."""
         if port != self.port and (self.port is not None or port not in _PORTS):
             return False
-        return host.endswith("." + self.name) if self.below else host == self.name
+        return not self.name or (host.endswith("." + self.name) if self.below else host == self.name)
 
 
 def read(entry: str) -> Host:
     """An entry of the list. Raises ValueError."""
     match = _ENTRY.fullmatch(entry.lower())
     if match is None or ".." in entry:
-        raise ValueError(f"{entry!r} does not look like host, host:port or *.domain")
-    return Host(match[2], bool(match[1]), int(match[3]) if match[3] else None)
+        raise ValueError(f"{entry!r} does not look like host, host:port, *.domain or *")
+    return Host(match[2] or "", bool(match[1]), int(match[3]) if match[3] else None)
 
 
 def allowed(entries: tuple[str, ...], host: str, port: int) -> bool:

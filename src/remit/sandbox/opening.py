@@ -53,7 +53,7 @@ def policy_of(given: SandboxSettings) -> SandboxPolicy:
         try:
             read(entry)
         except ValueError as error:
-            raise SettingsError(f"sandbox.network: {error}", remedy="Write host, host:port or *.domain.") from error
+            raise SettingsError(f"sandbox.network: {error}", remedy="Write host, host:port, *.domain or *.") from error
     return SandboxPolicy(
         min_isolation=Isolation[given.min_isolation],
         limits=Limits(**{name: getattr(given, name) for name in Limits.__struct_fields__}),

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from remit.http.addresses import BlockedAddressError, Resolver, reachable
+from remit.http.addresses import BlockedAddressError, Place, Resolver, reachable, resolved
 from remit.sandbox.execution import Connection
 from remit.sandbox.hosts import allowed
 from remit.tasks import Tasks
@@ -41,12 +42,21 @@ class _RefusedError(Exception):
 
 
 class Proxy:
-    """The proxy of one run."""
+    """The proxy of one run: hosts of the entries pass, `private` ones to any address; `heard` is told of each."""
 
-    def __init__(self, entries: tuple[str, ...], resolve: Resolver | None = None) -> None:
+    def __init__(
+        self,
+        entries: tuple[str, ...],
+        resolve: Resolver | None = None,
+        *,
+        private: tuple[str, ...] = (),
+        heard: Callable[[Connection], None] | None = None,
+    ) -> None:
         self.connections: list[Connection] = []
         self._entries = entries
-        self._resolve = resolve
+        self._private = private
+        self._heard = heard or (lambda _: None)
+        self._resolve = resolve or resolved
         self._server: asyncio.Server | None = None
         self._tasks = Tasks()
 
@@ -91,7 +101,9 @@ class Proxy:
             ours, theirs = await self._reached(asked)
         except _RefusedError as error:
             connection.allowed, connection.why = error.status != 403, str(error)  # noqa: PLR2004 - Forbidden
+            self._heard(connection)
             raise
+        self._heard(connection)
         try:
             if asked.head:
                 theirs.write(asked.head)
@@ -103,16 +115,21 @@ class Proxy:
             theirs.close()
 
     async def _reached(self, asked: _Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if not allowed(self._entries, asked.host, asked.port):
-            raise _RefusedError(403, f"{asked.host}:{asked.port} is not an allowed host")
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                places = await reachable(asked.host, asked.port, self._resolve)
+                places = await self._places(asked.host, asked.port)
                 return await asyncio.open_connection(places[0].address, places[0].port)
         except BlockedAddressError as error:
             raise _RefusedError(403, str(error)) from error
         except (OSError, TimeoutError) as error:
             raise _RefusedError(502, f"{asked.host} cannot be reached: {error}") from error
+
+    async def _places(self, host: str, port: int) -> list[Place]:
+        if f"{host}:{port}" in self._private:
+            return [Place(address, port) for address in await self._resolve(host, port)]
+        if not allowed(self._entries, host, port):
+            raise _RefusedError(403, f"{host}:{port} is not an allowed host")
+        return await reachable(host, port, self._resolve)
 
 
 def _asked(head: bytes) -> _Target:

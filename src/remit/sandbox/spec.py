@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from remit.sandbox.execution import Connection
 from remit.sandbox.limits import Limits
+from remit.sandbox.seccomp.filter import Rules
 
 WORKSPACE: Final = "/workspace"
 INPUTS: Final = "/inputs"
@@ -43,3 +45,11 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     network: tuple[str, ...] = ()
     """Hosts that the filtering proxy lets through; empty: no network."""
+    private: tuple[str, ...] = ()
+    """Of them those, as `host:port`, whose addresses need not be public: the operator named them."""
+    heard: Callable[[Connection], None] | None = None
+    """Hears of each attempt to reach a host, once it is known how it went."""
+    inherited: tuple[int, ...] = ()
+    """Open descriptors that the program gets as well, under their numbers. The caller closes them."""
+    rules: Rules = "program"
+    """What it may ask of the kernel: a browser makes a sandbox of its own within ours, for each page."""

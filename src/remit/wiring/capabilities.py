@@ -42,6 +42,16 @@ FIRST_PARTY: Final = (
         extra="web",
     ),
     Capability(
+        name="browser",
+        about="Open, read and use pages in a browser.",
+        settings="remit.providers.browser.settings:BrowserSettings",
+        providers="remit.providers.browser.provider:open_browser",
+        provider_ids=("browser",),
+        checks="remit.providers.browser.checks:check_browser",
+        modules=("playwright",),
+        extra="browser",
+    ),
+    Capability(
         name="mcp",
         about="The tools of MCP servers.",
         providers="remit.providers.mcp.opening:open_servers",

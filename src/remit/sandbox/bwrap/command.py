@@ -12,10 +12,11 @@ from remit.sandbox.spec import WORKSPACE, Spec
 UID: Final = 1000
 """Who the program is in its own user namespace."""
 _ISOLATE: Final = (
-    "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup --disable-userns "
-    f"--assert-userns-disabled --uid {UID} --gid {UID} --hostname sandbox --cap-drop ALL --new-session "
-    "--die-with-parent --clearenv"
+    f"--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup --uid {UID} "
+    f"--gid {UID} --hostname sandbox --cap-drop ALL --new-session --die-with-parent --clearenv"
 ).split()
+_NOTHING_WITHIN: Final = ("--disable-userns", "--assert-userns-disabled")
+"""No namespace of users is made inside; a browser makes those of its own sandbox (seccomp/rules.py says which)."""
 _ROOT: Final = [
     "--ro-bind",
     "/usr",
@@ -105,7 +106,7 @@ def environment(spec: Spec) -> bytes:
 def command(mark: str, spec: Spec, fds: Descriptors, before: Sequence[str] = ()) -> list[str]:
     """Bwrap's whole command line for a run, which `mark` begins; `before` are words that start the program within."""
     size = str(spec.limits.tmp_bytes)
-    words = [mark, *_ISOLATE]
+    words = [mark, *_ISOLATE, *(() if spec.rules == "browser" else _NOTHING_WITHIN)]
     if not spec.network:
         words.append("--unshare-net")  # else it shares one that holds only the proxy's door
     words += ["--args", str(fds.environment), *_ROOT]

@@ -123,7 +123,8 @@ class BwrapDriver:
         self._runs[spec.id] = run
         stdin = stdin_of(spec.stdin, spec.feed)
         try:
-            run.start(self._found.path, seccomp.encoded(platform.machine()), identity(), stdin)
+            filter_ = seccomp.encoded(platform.machine(), spec.rules)
+            run.start(self._found.path, filter_, identity(), stdin, spec.inherited)
             if await run.ready():
                 run.begin()
             ended = await run.ended()
@@ -179,7 +180,7 @@ class BwrapDriver:
             driver=self.name,
             version=version,
             isolation=Isolation.namespaces.name,
-            filter_hash=seccomp.digest(platform.machine()),
+            filter_hash=seccomp.digest(platform.machine(), run.spec.rules),
             limits=held,
             network=list(run.spec.network),
             connections=run.connections,

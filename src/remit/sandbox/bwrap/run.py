@@ -166,7 +166,7 @@ class BwrapRun:
         """
         if self._door is None:
             return
-        self._proxy = Proxy(self.spec.network)
+        self._proxy = Proxy(self.spec.network, private=self.spec.private, heard=self.spec.heard)
         try:
             await self._proxy.serve(network.door(self._door))
         except OSError as error:

@@ -11,7 +11,7 @@ import errno
 import hashlib
 from collections.abc import Mapping
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from remit.sandbox.seccomp.bpf import (
     ALLOW,
@@ -29,6 +29,7 @@ from remit.sandbox.seccomp.bpf import (
 )
 from remit.sandbox.seccomp.rules import (
     ABSENT,
+    BROWSER,
     FORBIDDEN,
     REFUSED,
     Argument,
@@ -110,6 +111,10 @@ _ABSENT: Final = Verdict(errno_verdict(errno.ENOSYS))
 _FORBIDDEN: Final = Verdict(errno_verdict(errno.EPERM))
 
 
+Rules = Literal["program", "browser"]
+"""Whose rules a filter is made of: any program's, or those with the exceptions of BROWSER."""
+
+
 class Architecture(NamedTuple):
     """One of the machines that the filter is built for."""
 
@@ -125,34 +130,35 @@ ARCHITECTURES: Final = {
 
 
 @cache
-def program(machine: str) -> tuple[Instruction, ...]:
+def program(machine: str, rules: Rules = "program") -> tuple[Instruction, ...]:
     """The filter for a machine, as `platform.machine()` names it. Raises KeyError for one that has no table."""
     architecture = ARCHITECTURES[machine]
-    leaves = sorted((number, leaf(name)) for name, number in architecture.numbers.items() if name not in ABSENT)
+    leaves = sorted((number, leaf(name, rules)) for name, number in architecture.numbers.items() if name not in ABSENT)
     found = _search(_ranges(leaves))
     known = Branch(NUMBER, "at_least", _X32, Verdict(KILL), found)
     return tuple(assemble(Branch(ARCH, "equal", architecture.audit, known, Verdict(KILL))))
 
 
 @cache
-def encoded(machine: str) -> bytes:
+def encoded(machine: str, rules: Rules = "program") -> bytes:
     """The filter's bytes. Raises KeyError."""
-    return packed(list(program(machine)))
+    return packed(list(program(machine, rules)))
 
 
 @cache
-def digest(machine: str) -> str:
+def digest(machine: str, rules: Rules = "program") -> str:
     """`sha256:…` of the filter, as receipts hold it. Raises KeyError."""
-    return "sha256:" + hashlib.sha256(encoded(machine)).hexdigest()
+    return "sha256:" + hashlib.sha256(encoded(machine, rules)).hexdigest()
 
 
 @cache
-def leaf(name: str) -> Node:
+def leaf(name: str, rules: Rules = "program") -> Node:
     """What becomes of a call, once its number is known."""
-    if name in FORBIDDEN:
+    tests = BROWSER.get(name) if rules == "browser" else None
+    if tests is None and name in FORBIDDEN:
         return _FORBIDDEN
     found: Node = _ALLOW
-    for test in REFUSED.get(name, ()):
+    for test in REFUSED.get(name, ()) if tests is None else tests:
         found = _tested(test, found)
     return found
 

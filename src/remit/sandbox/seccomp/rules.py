@@ -55,6 +55,17 @@ REFUSED: Final[dict[str, tuple[Argument, ...]]] = {
 }
 """Calls that are allowed unless one of these tests holds."""
 
+_NESTED: Final = 0x70000000
+"""CLONE_NEWUSER, NEWPID and NEWNET: the namespaces of which Chromium makes its sandbox."""
+BROWSER: Final[dict[str, tuple[Argument, ...]]] = {
+    "chroot": (),
+    "clone": (Argument(0, "any_bit", (_NAMESPACES & ~_NESTED,)),),
+    "prctl": (Argument(0, "equal", (35,)),),  # PR_SET_MM
+    "seccomp": (),
+    "unshare": (Argument(0, "any_bit", (_NAMESPACES & ~_NESTED,)),),
+}
+"""What a browser may ask instead, so that each page runs in a sandbox within ours; the rest stays as it is."""
+
 FORBIDDEN: Final = frozenset(
     [
         "acct",

@@ -48,7 +48,10 @@ class SandboxSettings(Section, frozen=True):
     ] = ()
     network: Annotated[
         Texts,
-        About("Hosts that programs may reach by HTTP, as `host`, `host:port` or `*.domain`. Empty: no network at all."),
+        About(
+            "Hosts that programs may reach by HTTP, as `host`, `host:port`, `*.domain` or `*` for any public one. "
+            "Empty: no network at all."
+        ),
     ] = ()
     folder: Annotated[
         str,

@@ -1,0 +1,265 @@
+"""One browser: Chromium in the sandbox, with a network that is empty except for the filtering proxy's door.
+
+Playwright starts a stub in its place (stub.py). The stub hands its pipes and the browser's arguments over to us, and we
+start the browser on these pipes in the sandbox. So it has the sandbox's limits, proxy, receipt and clean-up, and
+Playwright knows a browser as ever. The stub lives as long as the browser: if one ends, the other does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from collections import OrderedDict
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from playwright.async_api import Error
+
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.ids import new_id
+from remit.process.child import Tail
+from remit.process.enclosure import SandboxUnavailableError
+from remit.providers.browser import stub
+from remit.providers.browser.faults import browser_error
+from remit.providers.browser.program import FLAGS, INSTALL, find
+from remit.sandbox.bwrap.network import python
+from remit.sandbox.limits import Limits
+from remit.sandbox.proxy import PORT
+from remit.sandbox.scratch import Scratch
+from remit.sandbox.spec import Mount, Spec
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from playwright.async_api import Browser, Playwright
+
+    from remit.providers.browser.settings import BrowserSettings
+    from remit.sandbox.execution import Connection, Execution
+    from remit.sandbox.sandbox import Sandbox
+
+_SECONDS: Final = 30.0
+_YEAR_MS: Final = 365 * 24 * 3_600_000
+_MB: Final = 1024 * 1024
+_REFUSALS: Final = 1_000
+_TMP: Final = "/tmp"  # noqa: S108 - the sandbox's own
+_PROFILE: Final = "--user-data-dir="
+_STUB: Final = '#!/bin/sh\nexec "$REMIT_PYTHON" -I -S "$REMIT_STUB" "$@"\n'
+_BEGIN: Final = """
+import fcntl, os, sys
+pipes = [fcntl.fcntl(int(word), fcntl.F_DUPFD_CLOEXEC, 10) for word in sys.argv[1:3]]
+for word in sys.argv[1:3]:
+    os.close(int(word))
+os.dup2(pipes[0], 3)
+os.dup2(pipes[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Gives the browser its pipes where it looks for them; the words after it are two descriptors and its command line."""
+
+
+class SandboxedBrowser:
+    """A browser that runs, until it is closed or ends."""
+
+    def __init__(self, sandbox: Sandbox, settings: BrowserSettings) -> None:
+        self.refusals: OrderedDict[tuple[str, int], Connection] = OrderedDict()
+        """What the proxy refused or could not reach, by host and port."""
+        self._sandbox = sandbox
+        self._settings = settings
+        self._scratch = Scratch()
+        self._run: asyncio.Task[Execution] | None = None
+        self._said = Tail(64 * 1024)
+        self._browser: Browser | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where its downloads lie, and nothing else that is not the browser's."""
+        return self._scratch.work
+
+    @property
+    def browser(self) -> Browser:
+        """The browser as Playwright knows it."""
+        if self._browser is None:
+            raise AssertionError("the browser was not started")
+        return self._browser
+
+    @property
+    def lives(self) -> bool:
+        """Whether it runs."""
+        return self._run is not None and not self._run.done() and self.browser.is_connected()
+
+    async def start(self, playwright: Callable[[], Awaitable[Playwright]]) -> None:
+        """Start it; Playwright is only started where there is a browser and a sandbox. Raises ProviderError."""
+        try:
+            program = find(self._settings.program)
+            if program is None:
+                where = self._settings.program or "this machine"
+                raise ProviderError(f"There is no browser: none at {where}. {INSTALL}", cause=Code.SpawnFailed)
+            await self._sandbox.require(self._sandbox.policy)
+            await self._launch(await playwright(), program)
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, SandboxUnavailableError):
+                raise _unavailable(
+                    str(error), error.remedy or "`remit sandbox probe` shows what is missing."
+                ) from error
+            if isinstance(error, Error | TimeoutError | OSError):
+                raise self._unstarted(error) from error
+            raise
+
+    async def close(self) -> Execution | None:
+        """End it, and return how it ran; None if it never did."""
+        if self._browser is not None:
+            with suppress(Error, TimeoutError):
+                async with asyncio.timeout(_SECONDS):
+                    await self._browser.close()
+        execution = None
+        if self._run is not None:
+            if self._browser is None or self._browser.is_connected():
+                self._run.cancel()
+            with suppress(asyncio.CancelledError, SandboxUnavailableError):
+                execution = await asyncio.shield(self._run)
+        self._scratch.close()
+        return execution
+
+    # --- starting
+
+    async def _launch(self, playwright: Playwright, program: Path) -> None:
+        place = self._scratch.beside("hand-over")
+        place.chmod(0o700)
+        started = place / "browser"
+        started.write_text(_STUB, encoding="ascii")
+        started.chmod(0o700)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+            listening.setblocking(False)  # noqa: FBT003 - the standard library's
+            _bind(listening, place)
+            listening.listen(1)
+            handing = asyncio.create_task(self._hand_over(listening, program), name="remit:browser-start")
+            try:
+                self._browser = await playwright.chromium.launch(
+                    executable_path=started,
+                    args=FLAGS,
+                    chromium_sandbox=self._settings.inner_sandbox,
+                    proxy={"server": f"http://127.0.0.1:{PORT}"},
+                    downloads_path=self.folder,
+                    env={
+                        "REMIT_BROWSER": str(place),
+                        "REMIT_PYTHON": sys.executable,
+                        "REMIT_STUB": stub.__file__,
+                    },
+                    handle_sigint=False,
+                    handle_sigterm=False,
+                    handle_sighup=False,
+                    timeout=_SECONDS * 1_000,
+                )
+            except Error:
+                if self._run is not None and self._run.done() and not self._run.cancelled():
+                    self._run.result()  # raises why the sandbox did not stand
+                raise
+            finally:
+                handing.cancel()
+
+    async def _hand_over(self, listening: socket.socket, program: Path) -> None:
+        link, _ = await asyncio.get_running_loop().sock_accept(listening)
+        try:
+            await _readable(link)
+            data, pipes, _, _ = socket.recv_fds(link, _MB, 2)
+        except BaseException:
+            link.close()
+            raise
+        words = [word for word in json.loads(data) if not word.startswith(_PROFILE)]
+        self._run = asyncio.create_task(self._runs(link, words, tuple(pipes), program), name="remit:browser")
+
+    async def _runs(self, link: socket.socket, words: list[str], pipes: tuple[int, ...], program: Path) -> Execution:
+        """Run the browser until it ends, or the stub does."""
+        feed = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            spec = self._spec(words, pipes, program, feed)
+            running = asyncio.ensure_future(self._sandbox.driver.exec(spec, self._hear))
+            left = asyncio.ensure_future(_readable(link))
+            try:
+                await asyncio.wait({running, left}, return_when=asyncio.FIRST_COMPLETED)
+                if not running.done():
+                    await self._sandbox.driver.kill(spec.id)
+                return await running
+            finally:
+                left.cancel()
+                running.cancel()
+                await asyncio.wait({running, left})
+        finally:
+            for fd in (feed, *pipes):
+                os.close(fd)
+            link.close()
+
+    def _spec(self, words: list[str], pipes: tuple[int, ...], program: Path, feed: int) -> Spec:
+        given = self._settings
+        places = [] if program.is_relative_to("/usr") else [Mount(program.parent, str(program.parent))]
+        start = (python(), "-I", "-S", "-c", _BEGIN, *map(str, pipes), str(program))
+        return Spec(
+            id=new_id("run"),
+            argv=(*start, *words, f"{_PROFILE}{_TMP}/profile"),
+            workspace=self.folder,
+            env={"HOME": _TMP, "USER": "sandbox"},
+            feed=feed,
+            mounts=(Mount(self.folder, str(self.folder), writable=True), *places),
+            limits=Limits(
+                wall_ms=_YEAR_MS,
+                cpu_ms=_YEAR_MS,
+                cpu_percent=200,
+                memory_bytes=given.memory_bytes,
+                pids=2_048,
+                descriptors=4_096,
+                file_bytes=given.download_bytes * 8 + 64 * _MB,
+                tmp_bytes=256 * _MB,
+                workspace_bytes=given.download_bytes * 8 + 64 * _MB,
+            ),
+            network=(*given.hosts, *given.private),
+            private=given.private,
+            heard=self._heard,
+            inherited=pipes,
+            rules="browser" if given.inner_sandbox else "program",
+        )
+
+    def _hear(self, _stream: Literal["stdout", "stderr"], data: bytes) -> None:
+        self._said.feed(data)
+
+    def _heard(self, connection: Connection) -> None:
+        if connection.why:
+            self.refusals[connection.host, connection.port] = connection
+            while len(self.refusals) > _REFUSALS:
+                self.refusals.popitem(last=False)
+
+    def _unstarted(self, error: BaseException) -> ProviderError:
+        said = self._said.data.decode(errors="replace")
+        if "No usable sandbox" in said or "SUID sandbox" in said:
+            why = "Chromium's own sandbox cannot start within Remit's: this system allows no user namespaces there"
+            return _unavailable(why, "Set browser.inner_sandbox = false to do without it; Remit's own sandbox stays.")
+        found = browser_error("The browser did not start", error)
+        last = said.strip().rpartition("\n")[2]
+        return ProviderError(f"{found}{f' ({last[:300]})' if last else ''}", cause=Code.SpawnFailed)
+
+
+def _unavailable(why: str, remedy: str) -> ProviderError:
+    return ProviderError(f"{why}. {remedy}", cause=None, code=Code.SANDBOX_UNAVAILABLE)
+
+
+def _bind(listening: socket.socket, place: Path) -> None:
+    """Bind a socket in a folder whose path may be longer than that of a socket."""
+    folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        listening.bind(f"/proc/self/fd/{folder}/socket")
+    finally:
+        os.close(folder)
+
+
+async def _readable(link: socket.socket) -> None:
+    """Return once something can be read, or the other end is gone."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(link, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(link)

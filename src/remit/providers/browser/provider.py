@@ -1,0 +1,102 @@
+"""The provider of the browser tools: level L2, and whatever they return is the page's word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.providers.browser.shapes import TAKES
+from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.provider import CallContext, ToolResult
+from remit.tools.shapes import arguments, struct_schema
+
+if TYPE_CHECKING:
+    from remit.capability import Opening
+    from remit.providers.browser.browsers import Browsers
+
+_PROVIDER: Final = "browser"
+_PREFIX: Final = "browser."
+_TIMEOUT_MS: Final = 90_000
+"""More than a start, a page and its downloads take together, which have limits of their own."""
+_READS: Final = frozenset({"snapshot", "wait_for", "extract", "screenshot"})
+_REPEATABLE: Final = frozenset({"navigate", "close"})
+
+
+def _meta(name: str) -> ToolMeta:
+    takes, gives, description = TAKES[name]
+    reads = name in _READS
+    return ToolMeta(
+        name=f"{_PREFIX}{name}",
+        provider_id=_PROVIDER,
+        description=description,
+        input_schema=struct_schema(takes),
+        output_schema=struct_schema(gives),
+        capability_level=Level.L2,
+        risk_level=Risk.READ_ONLY if reads else Risk.WRITE,
+        side_effects=not reads,
+        idempotent=reads or name in _REPEATABLE,
+        requires_confirm=not reads,
+        timeout_ms=_TIMEOUT_MS,
+        version="1",
+        isolation="sandbox",
+        output_trusted=False,
+    )
+
+
+class BrowserProvider:
+    """Lists the browser tools, and has them done by browsers that are started for the first call."""
+
+    def __init__(self, make: Callable[[], Browsers]) -> None:
+        self._make = make
+        self._browsers: Browsers | None = None
+        self._closed = False
+
+    @property
+    def provider_id(self) -> str:
+        """`browser`."""
+        return _PROVIDER
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        """All of them; without a browser or a sandbox they refuse in words."""
+        self._require_open()
+        return tuple(map(_meta, TAKES))
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        """Act on a page of this job or session. Raises ProviderError."""
+        self._require_open()
+        word = name.removeprefix(_PREFIX)
+        if word not in TAKES or not name.startswith(_PREFIX):
+            raise ProviderError(f"The browser has no tool {name!r}.", cause=Code.ToolNotFound)
+        asked = arguments(TAKES[word][0], args)
+        browsers = self._browsers = self._browsers or self._make()
+        return await browsers.act(word, asked, ctx)
+
+    async def close(self) -> None:
+        """End every browser."""
+        self._closed = True
+        if self._browsers is not None:
+            await self._browsers.end()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ProviderError("The browser provider is closed.", cause=Code.ProviderClosed)
+
+
+def open_browser(opening: Opening) -> tuple[BrowserProvider]:
+    """Return the provider; Playwright is loaded with the first call."""
+
+    def make() -> Browsers:
+        try:
+            from remit.providers.browser.browsers import Browsers  # noqa: PLC0415 - an extra, and slow to load
+        except ModuleNotFoundError as error:
+            why = f"{error.name} is not installed: pip install 'remit[browser]'"
+            raise ProviderError(why, cause=Code.SpawnFailed) from error
+        from remit.providers.browser.settings import BrowserSettings  # noqa: PLC0415 - likewise
+        from remit.sandbox.opening import open_sandbox  # noqa: PLC0415 - likewise
+
+        settings = opening.part if isinstance(opening.part, BrowserSettings) else BrowserSettings()
+        return Browsers(open_sandbox(opening.settings), settings, opening.clock)
+
+    return (BrowserProvider(make),)
