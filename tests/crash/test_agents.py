@@ -27,8 +27,8 @@ from tests.journal.storages import PostgresStorage
 __all__ = ["postgres", "schema", "storage"]
 
 WORKER = Path(__file__).with_name("agent_worker.py")
-KILLS = int(os.environ.get("REMIT_TEST_KILLS", "10"))
-TURNS = max(40, 2 * KILLS)
+KILLS = int(os.environ.get("REMIT_TEST_KILLS", "4"))
+TURNS = max(16, 2 * KILLS)
 CALLS = 3
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import multiprocessing
+import os
 import random
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from remit import Remit
 from remit.jobs.state import ENDED
 from tests.crash.worker import CHARGES, STEPS, fails_late, opened, rounds, run_until_killed, settle
 
-ROUNDS = 120
+ROUNDS = int(os.environ.get("REMIT_TEST_KILLS", "40"))
 
 
 async def kill_until_it_ends(remit: Remit, job: str, folder: Path) -> int:

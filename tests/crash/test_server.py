@@ -22,11 +22,14 @@ from tests.crash.test_tickets import create, settle
 from tests.crash.ticket_worker import opened
 from tests.journal.postgres.conftest import postgres, schema, storage
 from tests.journal.storages import PostgresStorage
+from tests.patience import PATIENCE_S
 
 __all__ = ["postgres", "schema", "storage"]
 
-TICKETS = int(os.environ.get("REMIT_TEST_TICKETS", "30"))
-KILLS = int(os.environ.get("REMIT_TEST_KILLS", "6"))
+TICKETS = int(os.environ.get("REMIT_TEST_TICKETS", "12"))
+KILLS = int(os.environ.get("REMIT_TEST_KILLS", "3"))
+LOOK_S = 0.05
+"""Between two looks whether a server answers: those that are made without a pause take the processor from it."""
 EVENT = {"type": "message", "thread_id": "t1", "content": "pay"}
 CHARGE = {"tool_name": "bank_charge", "args": {"number": 7}}
 STARTS: dict[str, Any] = {
@@ -42,7 +45,7 @@ PROCESSES.set_forkserver_preload(["tests.crash.server_worker", "remit.app", "rem
 
 def ask(port: int, path: str, body: Any, key: str) -> tuple[int, Any] | None:
     """The answer; None if the server died instead."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=50)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     try:
         headers = {"content-type": "application/json", "idempotency-key": key}
         connection.request("POST", path, json.dumps(body), headers)
@@ -54,12 +57,11 @@ def ask(port: int, path: str, body: Any, key: str) -> tuple[int, Any] | None:
         connection.close()
 
 
-async def answered(port: int, path: str, body: Any, key: str) -> tuple[int, Any]:
+async def answered(server: ForkServerProcess, port: int, path: str, body: Any, key: str) -> tuple[int, Any]:
     """The answer of a server that may still be starting."""
-    while True:
-        found = await asyncio.to_thread(ask, port, path, body, key)
-        if found is not None:
-            return found
+    while (found := await asyncio.to_thread(ask, port, path, body, key)) is None:
+        await asyncio.to_thread(server.join, LOOK_S)
+    return found
 
 
 async def a_retry_finds_the_first(url: str, folder: Path, moment: Moment) -> None:
@@ -68,7 +70,7 @@ async def a_retry_finds_the_first(url: str, folder: Path, moment: Moment) -> Non
         server = PROCESSES.Process(target=serve_until_killed, args=(url, str(folder), port, moment))
         server.start()
         while await asyncio.to_thread(ask, port, path, body, path) is None and server.is_alive():
-            pass  # it is starting
+            await asyncio.to_thread(server.join, LOOK_S)  # it is starting
         await asyncio.to_thread(server.join)
         assert server.exitcode == -9
     port = free_port()
@@ -76,7 +78,7 @@ async def a_retry_finds_the_first(url: str, folder: Path, moment: Moment) -> Non
     server.start()
     try:
         for path, body in STARTS.items():
-            first, second = [await answered(port, path, body, path) for _ in range(2)]
+            first, second = [await answered(server, port, path, body, path) for _ in range(2)]
             assert first == second
             assert first[0] == (200 if path == "/v1/tools/execute" else 201)
     finally:
@@ -112,8 +114,8 @@ async def an_agent_hears_it_once(url: str, folder: Path, moment: Moment) -> None
         server = PROCESSES.Process(target=serve_until_killed, args=(url, str(folder), port, moment))
         server.start()
         while await asyncio.to_thread(ask, port, path, body, path) is None and server.is_alive():
-            pass  # it is starting
-        await asyncio.to_thread(server.join, 30)
+            await asyncio.to_thread(server.join, LOOK_S)  # it is starting
+        await asyncio.to_thread(server.join, PATIENCE_S)
         died = server.exitcode
         server.kill()
         assert died == -9
@@ -122,7 +124,7 @@ async def an_agent_hears_it_once(url: str, folder: Path, moment: Moment) -> None
     server.start()
     try:
         for path, body in sends.items():
-            first, second = [await answered(port, path, body, path) for _ in range(2)]
+            first, second = [await answered(server, port, path, body, path) for _ in range(2)]
             assert (first[1]["job"], second) == (agent, first)
     finally:
         server.kill()

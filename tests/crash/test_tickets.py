@@ -21,7 +21,7 @@ from tests.journal.storages import PostgresStorage
 __all__ = ["postgres", "schema", "storage"]
 
 TICKETS = int(os.environ.get("REMIT_TEST_TICKETS", "12"))
-KILLS = int(os.environ.get("REMIT_TEST_KILLS", "8"))
+KILLS = int(os.environ.get("REMIT_TEST_KILLS", "4"))
 EVENT = {"type": "message", "thread_id": "t1", "content": "pay"}
 
 

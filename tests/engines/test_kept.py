@@ -22,7 +22,7 @@ def code(number: int) -> Any:
 
     @recipe("edited", version=str(number))
     async def edited(run: Run) -> int:
-        await run.sleep(0.3)
+        await run.wait_signal("go")
         return number
 
     return edited
@@ -56,6 +56,7 @@ async def test_a_worker_with_other_code_never_takes_it(remit_in: OpenRemit) -> N
         assert (await here.service.jobs.row(job)).state == "pending"
         here.engine.start(only={stream_of(job)}, keep=True)
         await until(here, job, lambda row: row.state == "waiting")
+        await here.job(job).signal("go")
         assert await here.job(job) == 2
         assert worker.engine.running == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -12,7 +13,7 @@ from remit.testing.clock import ManualClock
 from tests.opened import OpenRemit
 
 pytestmark = pytest.mark.slow
-MANY = 10_000
+MANY = int(os.environ.get("REMIT_TEST_JOBS", "2000"))
 WAITING = HeadQuery(kind="job", states=("pending", "running"), limit=1)
 OPEN = HeadQuery(kind="job", states=("pending", "running", "waiting"), limit=1)
 

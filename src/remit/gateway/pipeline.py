@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Coroutine
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -162,6 +163,7 @@ def _copied(request: Request, journal: Journal, writer: StreamWriter, progress: 
     return call
 
 
+@cache
 def name_of(stage: Callable[..., Stage]) -> str:
     """The name of a stage as refusals record it: `validate_arguments` for ValidateArguments."""
     return _WORD.sub(r"_\1", stage.__name__).lower()

@@ -33,8 +33,8 @@ pytestmark = [
 
 SERVERS: Final = 8
 CALLERS: Final = 16
-KILLS: Final = int(os.environ.get("REMIT_TEST_KILLS", "20"))
-CALLS: Final = int(os.environ.get("REMIT_TEST_CALLS", "2000"))
+KILLS: Final = int(os.environ.get("REMIT_TEST_KILLS", "8"))
+CALLS: Final = int(os.environ.get("REMIT_TEST_CALLS", "600"))
 
 
 async def test_every_call_has_an_outcome_and_nothing_is_left(
