@@ -76,6 +76,8 @@ class Capability(NamedTuple):
     """The reference of a function from an `Opening` to its providers."""
     provider_ids: tuple[str, ...] = ()
     """Ids of the providers that list the same tools in every process: a recorded catalog does not stand in for them."""
+    encloses: str = ""
+    """The reference of a function from settings to the `Enclosures` that servers and functions run in; of one part."""
     recipes: tuple[str, ...] = ()
     """References of recipes."""
     nouns: tuple[Noun, ...] = ()
@@ -109,7 +111,7 @@ class Capability(NamedTuple):
     @property
     def references(self) -> tuple[str, ...]:
         """Every reference of the part."""
-        single = (self.settings, self.providers, self.routes, self.works, self.pages, self.checks)
+        single = (self.settings, self.providers, self.encloses, self.routes, self.works, self.pages, self.checks)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))
         commands = (command.command for command in self.commands)
         every = (*single, *self.recipes, *nouns, *self.kinds.values(), *commands)

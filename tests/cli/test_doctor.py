@@ -22,7 +22,7 @@ def test_a_healthy_project_has_nothing_but_ok(project: Project) -> None:
     names = [line.split()[1] for line in done.out.splitlines()]
     expected = [
         "python", "sqlite", "extras", "settings", "policy", "trust", "module", "disk", "journal", "integrity", "wal",
-        "mode", "tools", "sandbox", "folder", "browser", "terminal",
+        "mode", "tools", "folder", "sandbox", "browser", "terminal",
     ]  # fmt: skip
     assert names == expected
 

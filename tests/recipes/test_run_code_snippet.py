@@ -8,7 +8,7 @@ import pytest
 
 from remit.app import JobEndedError
 from remit.codes import Code
-from remit.recipes.run_code_snippet import run_code_snippet
+from remit.sandbox.recipe import run_code_snippet
 from remit.sandbox.scratch import scratch
 from tests.opened import OpenRemit
 

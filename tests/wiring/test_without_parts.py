@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-GONE = {"agents": "remit.agents", "tickets": "remit.tickets", "notify": "remit.notify", "web": "remit.providers.web"}
+GONE = {
+    "agents": "remit.agents",
+    "sandbox": "remit.sandbox",
+    "tickets": "remit.tickets",
+    "notify": "remit.notify",
+    "web": "remit.providers.web",
+}
 PROGRAM = '''
 import asyncio, sys
 from importlib.abc import MetaPathFinder
@@ -55,7 +61,7 @@ async def work() -> None:
         assert (await remit.service.streams.verify()).ok
 
 asyncio.run(work())
-assert {{"tickets", "notify", "chat"}}.isdisjoint(COMMANDS)
+assert {{"tickets", "notify", "chat", "sandbox"}}.isdisjoint(COMMANDS)
 assert not [route for route in ROUTES if "ticket" in route.path]
 assert openapi(ROUTES)["paths"]["/v1/tools/execute"]
 assert not [page for page in PAGES if page.path.startswith("/tickets")]
@@ -65,7 +71,7 @@ assert run(["--journal", "journal.db", "parts"]) == run(["--help"]) == run(["con
 
 
 @pytest.mark.slow
-def test_without_four_parts_a_job_runs_and_every_face_stands(tmp_path: Path) -> None:
+def test_without_five_parts_a_job_runs_and_every_face_stands(tmp_path: Path) -> None:
     program = PROGRAM.format(gone=GONE)
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120

@@ -65,7 +65,6 @@ async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
         for part in (_journal(settings), _workers(state), _tools(state, live=live)):
             async for check in part:
                 yield check
-        yield await _sandbox(settings)
         for check in _isolation(settings):
             yield check
         async for check in _parts(state, settings, live=live):
@@ -208,12 +207,6 @@ async def _parts(state: State, settings: Settings, *, live: bool) -> AsyncIterat
         checks = await checks_of(FIRST_PARTY, look)
     for check in checks:
         yield check
-
-
-async def _sandbox(settings: Settings) -> Check:
-    from remit.cli.sandboxes import verdict
-
-    return Check("sandbox", *await verdict(settings))
 
 
 def _isolation(settings: Settings) -> Iterator[Check]:

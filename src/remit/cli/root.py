@@ -41,7 +41,6 @@ _CORE: Final[dict[str, Entry]] = {
     "policy": Entry("Decide", "Check and explain the rules: who may call which tool, and who must approve."),
     "mcp": Entry("Operate", "Use MCP servers, and serve tools to MCP clients."),
     "token": Entry("Operate", "Manage the tokens of clients that connect over HTTP."),
-    "sandbox": Entry("Operate", "Check the sandbox, and manage its workspaces."),
     "serve": Entry("Operate", "Serve the HTTP API, the console and MCP, and run jobs and TOOL tickets."),
     "worker": Entry("Operate", "Run due jobs until stopped."),
     "journal": Entry("Operate", "Move the journal to another place or back it up, erase values, or seal it."),

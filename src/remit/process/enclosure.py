@@ -115,3 +115,23 @@ class Enclosures(Protocol):
     async def close(self) -> None:
         """End every run."""
         ...
+
+
+class NoEnclosures:
+    """Runs nothing: this Remit has no sandbox, and nothing runs without one that should run in it."""
+
+    def sees(self, path: Path) -> bool:  # noqa: ARG002 - the port's
+        return True
+
+    async def run(self, program: Program, listener: Listener, *, stdin: bytes = b"") -> ProgramEnd:  # noqa: ARG002 - the port's
+        raise _none()
+
+    async def start(self, program: Program, protocol: asyncio.SubprocessProtocol) -> asyncio.SubprocessTransport:  # noqa: ARG002 - the port's
+        raise _none()
+
+    async def close(self) -> None:
+        pass
+
+
+def _none() -> SandboxUnavailableError:
+    return SandboxUnavailableError("this Remit is without its sandbox", "Install it with that part.")

@@ -28,9 +28,19 @@ FIRST_PARTY: Final = (
     Capability(
         name="sandbox",
         about="Run programs where they can do no harm.",
-        providers="remit.providers.sandbox.provider:open_sandbox_tools",
+        providers="remit.sandbox.provider:open_sandbox_tools",
         provider_ids=("sandbox",),
-        recipes=("remit.recipes.run_code_snippet:run_code_snippet",),
+        encloses="remit.sandbox.opening:open_enclosures",
+        recipes=("remit.sandbox.recipe:run_code_snippet",),
+        commands=(
+            Command(
+                word="sandbox",
+                section="Operate",
+                about="Check the sandbox, and manage its workspaces.",
+                command="remit.sandbox.cli:command",
+            ),
+        ),
+        checks="remit.sandbox.checks:check_sandbox",
     ),
     Capability(
         name="web",

@@ -8,6 +8,7 @@ from remit.capability import GROUP, Capability, resolve
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.journal.kinds import declare
+from remit.process.enclosure import NoEnclosures
 from remit.redact import mask
 from remit.settings.parts import settings_of
 from remit.settings.section import Section
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from remit.capability import Check, Look, Noun, Opening
     from remit.jobs.recipe import Recipe
+    from remit.process.enclosure import Enclosures
     from remit.settings import Settings
     from remit.tools.provider import ToolProvider
 
@@ -91,6 +93,15 @@ def providers_of(parts: Iterable[Capability], opening: Opening) -> Iterator[Tool
         if part.providers:
             own = part_settings(part, opening.settings)
             yield from _resolved(part.name, part.providers)(opening._replace(part=own))
+
+
+def enclosures_of(parts: Iterable[Capability], settings: Settings) -> Enclosures:
+    """What runs programs enclosed: the first part's that can. Raises UsageError or SettingsError."""
+    for part in parts:
+        if part.encloses:
+            found: Enclosures = _resolved(part.name, part.encloses)(settings)
+            return found
+    return NoEnclosures()
 
 
 def recipes_of(parts: Iterable[Capability]) -> tuple[Recipe[..., Any], ...]:

@@ -161,9 +161,9 @@ class Runtime:
     @cached_property
     def enclosures(self) -> Enclosures:
         """What runs the operator's own programs in the sandbox."""
-        from remit.sandbox.opening import open_enclosures
+        from remit.wiring.parts import enclosures_of
 
-        return open_enclosures(self.settings)
+        return enclosures_of(self.parts, self.settings)
 
     @cached_property
     def catalog(self) -> Catalog:

@@ -9,11 +9,11 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.sandbox import SandboxProvider
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.commands import Commands
 from remit.sandbox.isolation import Isolation
 from remit.sandbox.policy import SandboxPolicy
+from remit.sandbox.provider import SandboxProvider
 from remit.sandbox.sandbox import Sandbox
 from remit.sandbox.scratch import scratch
 from remit.sandbox.workspaces import Workspaces

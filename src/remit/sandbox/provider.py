@@ -16,7 +16,9 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.process.enclosure import CommandMissingError, LooserError, SandboxUnavailableError, Stream
 from remit.process.live import Live
-from remit.providers.sandbox.shapes import (
+from remit.sandbox.opening import open_sandbox
+from remit.sandbox.sandbox import Ran, RunRequest, Sandbox
+from remit.sandbox.shapes import (
     CollectArgs,
     CollectResult,
     ExecArgs,
@@ -27,8 +29,6 @@ from remit.providers.sandbox.shapes import (
     WriteResult,
     Written,
 )
-from remit.sandbox.opening import open_sandbox
-from remit.sandbox.sandbox import Ran, RunRequest, Sandbox
 from remit.sandbox.snapshots import SnapshotLostError
 from remit.sandbox.walking import TooManyError
 from remit.tools.meta import Level, Risk, ToolMeta

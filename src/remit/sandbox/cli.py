@@ -31,7 +31,7 @@ COMMANDS: Final[dict[str, Entry]] = {
 }
 
 
-@click.group("sandbox", cls=LazyGroup, package="remit.cli.commands.sandbox", entries=COMMANDS)
+@click.group("sandbox", cls=LazyGroup, package="remit.sandbox.cli", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
     """Check the sandbox, and manage its workspaces.
@@ -111,7 +111,7 @@ def probe_command(state: State) -> int:
     `sandbox.min_isolation`.
     """
     from remit.cli.running import run_to_end
-    from remit.cli.sandboxes import commands, demanded, probed
+    from remit.sandbox.checks import commands, demanded, probed
 
     settings = state.trusted()
     found = run_to_end(probed(settings))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
+from remit.capability import Check, Look
 from remit.process.enclosure import CommandMissingError, SandboxUnavailableError
 from remit.sandbox.isolation import Isolation, ProbeReport
 from remit.sandbox.opening import DRIVERS, finder_of, open_driver
@@ -42,8 +43,12 @@ def commands(settings: Settings) -> dict[str, tuple[str, str]]:
     return found
 
 
-async def verdict(settings: Settings) -> tuple[Literal["ok", "warn"], str, str]:
+async def check_sandbox(look: Look) -> list[Check]:
     """The row of `remit doctor`: a machine without a sandbox is in order, it only runs no code."""
+    return [Check("sandbox", *await _verdict(look.settings))]
+
+
+async def _verdict(settings: Settings) -> tuple[Literal["ok", "warn"], str, str]:
     [found] = await probed(settings, (settings.sandbox.driver,))
     if not found.usable:
         return "warn", f"no code can be run: {found.driver}: {'; '.join(found.reasons)}", found.remedy
