@@ -51,7 +51,7 @@ __all__ = ["Job", "JobEndedError", "Remit", "run_sync"]
 T = TypeVar("T")
 
 _LOOK_S = 0.5
-"""How often a job that another process runs is looked at, should no change be seen."""
+"""The interval at which a job that another process runs is looked at, should no change be seen."""
 
 
 class Job(JobHandle[T]):
@@ -62,7 +62,7 @@ class Job(JobHandle[T]):
         self._runtime = remit.runtime
 
     async def result(self) -> T:
-        """What the recipe returned, once it has. Raise JobEndedError if the job failed or was cancelled."""
+        """Return what the recipe returned, once it has. Raise JobEndedError if the job failed or was cancelled."""
         from remit.jobs.ended import Ended
 
         found = await _end(self._runtime, self.id)
@@ -180,7 +180,7 @@ class Remit:
 
     @property
     def engine(self) -> Engine:
-        """What works on jobs in this process."""
+        """Return what works on jobs in this process."""
         return self.runtime.engine
 
     @property

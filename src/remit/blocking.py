@@ -21,7 +21,7 @@ _LOST_PER_SLOT: Final = 4
 _BUSY_S: Final = 0.02
 """Between two looks at a lock that another process holds."""
 _GRACE_S: Final = 5.0
-"""What cancelled work may take to end; a disk that does not answer must not hold its caller forever."""
+"""The time that cancelled work may take to end; a disk that does not answer must not hold its caller forever."""
 
 
 class Stop(threading.Event):
@@ -53,7 +53,7 @@ class Threads:
         """Threads at work, those whose call has ended included; changed on the event loop alone."""
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What `work` returns or raises. Cancelled before the work begins, it never begins.
+        """Return what `work` returns or raises. Cancelled before the work begins, it never begins.
 
         Raises ProviderError (TOOL_UNAVAILABLE) if every thread is held by work that did not stop.
         """

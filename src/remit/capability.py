@@ -54,7 +54,7 @@ class Command(NamedTuple):
     """A command of the command line."""
 
     word: str
-    """What stands after `remit`."""
+    """The words after `remit`."""
     about: str
     """One line; the same as the first one of its own help."""
     command: str
@@ -119,7 +119,7 @@ class Capability(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """What providers are opened with. They start nothing before they are asked for something."""
+    """The means that providers are opened with. They start nothing before they are asked for something."""
 
     settings: Settings
     tools: tuple[FunctionTool[..., Any], ...]
@@ -140,13 +140,13 @@ class Opening(NamedTuple):
     private: tuple[Path, ...]
     """Keys, logins and what is trusted: no tool reads them."""
     decisive: tuple[Path, ...]
-    """What decides about agents: no tool writes it."""
+    """Files that decide about agents: no tool writes it."""
     part: Section | None = None
     """The part's own settings, if it has any."""
 
 
 class Look(NamedTuple):
-    """What a check of `remit doctor` looks at."""
+    """The subject of a check of `remit doctor`."""
 
     settings: Settings
     open: Callable[[], AbstractAsyncContextManager[Any]]
@@ -154,7 +154,7 @@ class Look(NamedTuple):
 
 
 class Check(NamedTuple):
-    """What one look of `remit doctor` found."""
+    """The finding of one look of `remit doctor`."""
 
     name: str
     verdict: Literal["ok", "warn", "fail"]

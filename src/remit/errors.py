@@ -1,4 +1,4 @@
-"""What Remit raises. A refusal of a call is a value (rule 5); an error is for who wrote the code or owns the machine.
+"""Errors that Remit raises. A refusal of a call is a value (rule 5); an error is for the programmer or the operator.
 
 RemitError
 ├── UsageError             input that a person or program gave is wrong

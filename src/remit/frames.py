@@ -32,7 +32,7 @@ def frames_of(error: BaseException) -> tuple[str, ...]:
 
 
 def exit_words(error: BaseException) -> str:
-    """How code asked that the process end; empty for a KeyboardInterrupt of Ctrl-C, and for any other error.
+    """Return how code asked that the process end; empty for a KeyboardInterrupt of Ctrl-C, and for any other error.
 
     Ctrl-C stands at no `raise` of the user's code.
     """

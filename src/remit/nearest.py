@@ -1,4 +1,4 @@
-"""What someone may have meant: the known names that are spelt like one that is not known."""
+"""Suggestions for a misspelt name: the known names that are spelt like one that is not known."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 _CLOSE: Final = 0.68
-"""How alike names of tools have to be: with less, `shop.credit` is taken for `fs.edit`."""
+"""The ratio to which names of tools have to be: with less, `shop.credit` is taken for `fs.edit`."""
 _MAX_LENGTH: Final = 128
 """Characters of a name that are compared: the time grows with their square."""
 

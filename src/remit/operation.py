@@ -57,7 +57,7 @@ class Source(Enum):
     KEY = auto()
     """The Idempotency-Key of the request: see FromKey."""
     PROOF = auto()
-    """How the request proves who makes it: `token`, or not at all."""
+    """The way in which the request proves who makes it: `token`, or not at all."""
     HERE = auto()
     """Nowhere: see Here."""
 
@@ -120,13 +120,13 @@ class Declaration(msgspec.Struct, frozen=True):
     address: str
     """The HTTP method and the path."""
     scope: Scope | None
-    """What a token needs; None: any token will do."""
+    """The scope that a token needs; None: any token will do."""
     summary: str
     codes: tuple[Code, ...] = ()
     """Codes it can be refused with, beside those of every route."""
     status: int = 200
     body: Body | None = None
-    """How the schema of its fields is called, if it takes any in a body."""
+    """The name by which the schema of its fields is called, if it takes any in a body."""
     answer: type[msgspec.Struct] | None = None
     """A struct of one field, in which requests get what the method returns; None: they get that itself."""
     example: Any = msgspec.UNSET
@@ -170,7 +170,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     here: Here | None = None
     flat: Flat | None = None
     struct: type[msgspec.Struct] | None = None
-    """What `flat` is the form of."""
+    """The struct that `flat` is the form of."""
     is_optional: bool = False
     """Whether the struct may be left out."""
     default: Any = inspect.Parameter.empty

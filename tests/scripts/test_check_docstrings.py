@@ -30,5 +30,26 @@ def test_a_property_stands_for_a_field() -> None:
     assert findings({"a.py": "class Port:\n    url: str", "b.py": adapter}) == []
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""What it does."""',
+        'size: int = 0\n"""How many."""',
+        'def size():\n    """How many."""',
+        "class A:\n    'Who asks.'",
+    ],
+)
+def test_a_docstring_that_asks_is_found(source: str) -> None:
+    [problem] = findings({"a.py": source})
+    assert "begin with a verb or a noun" in problem
+
+
+def test_the_docstring_of_a_struct_stands_in_its_schema_and_may_stay() -> None:
+    bases = "class Part(msgspec.Struct, frozen=True):\n    'Whatever.'\n\nclass Whole(Part):\n    'What there is.'"
+    assert findings({"a.py": bases}) == []
+    [problem] = findings({"a.py": bases + "\n    size: int = 0\n    'How many.'"})
+    assert problem == "a.py:7: begin with a verb or a noun, not with 'How'"
+
+
 def test_the_source_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(Path(__file__).parents[2]) == 0, capsys.readouterr().out

@@ -36,7 +36,7 @@ class Caller(Protocol):
 
     @property
     def service(self) -> Service:
-        """What it can do, by noun."""
+        """Return what it can do, by noun."""
         ...
 
     async def call(self, tool: str, args: dict[str, Any] | None = None, *, key: str = "") -> Outcome:
@@ -97,7 +97,7 @@ def key_of(identity: Sequence[str]) -> str:
 
 
 def told(outcome: Outcome) -> str:
-    """What the model reads."""
+    """Return what the model reads."""
     if outcome.ok:
         return text_of(outcome.value)
     return _WAITS if outcome.status == "pending" else words.failure(outcome)

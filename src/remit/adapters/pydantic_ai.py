@@ -28,7 +28,7 @@ _NOTHING: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 _ANY_ARGUMENTS: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 """Remit's gate checks arguments against the tool's own schema."""
 _RETRIES: Final = 2
-"""How often a model may correct the arguments of a call."""
+"""The number of times that a model may correct the arguments of a call."""
 
 
 class RemitToolset(AbstractToolset[Any]):

@@ -38,7 +38,7 @@ IMPORTED: Final = "conversation"
 CONVERSATIONS: Final = frozenset({AGENT, IMPORTED})
 """The recipes whose jobs can be continued with."""
 _OWN: Final = frozenset({"task", "earlier", "messages", "results"})
-"""What another task is not given again."""
+"""Options that another task is not given again."""
 _TITLE: Final = 60
 _MAX_TEXT: Final = 1_000_000
 
@@ -54,7 +54,7 @@ class Conversations:
     # --- queries
 
     async def messages(self, job: str) -> list[Message]:
-        """What was said in a job, oldest first: the newest prompt, the answer to it, and what is not answered yet.
+        """Give what was said in a job, oldest first: the newest prompt, the answer to it, and what is not answered yet.
 
         Raises NotFoundError.
         """
@@ -63,7 +63,7 @@ class Conversations:
         return [*said, *(user(text) for text in await found.unheard(self._journal))]
 
     async def of_step(self, job: str, step: str) -> list[Message]:
-        """What one step asked a model, and the answer if it has come. Raises NotFoundError (STEP_NOT_FOUND)."""
+        """Return what one step asked a model, and the answer if it has come. Raises NotFoundError (STEP_NOT_FOUND)."""
         found = await self._found(job)
         record = found.history.models.get(step)
         if record is None:
@@ -165,11 +165,11 @@ class _Found:
 
     @property
     def created(self) -> JobCreated | None:
-        """How the job was created."""
+        """Return how the job was created."""
         return self.history.created
 
     async def input(self, journal: Journal) -> dict[str, Any]:
-        """What the job was given. Raises StateError if it was erased."""
+        """Return what the job was given. Raises StateError if it was erased."""
         created = self.history.created
         given = await value_of(journal, created.input, created.input_blob) if created else None
         if given is ERASED or not isinstance(given, dict):
@@ -192,7 +192,7 @@ class _Found:
         return [*before, user(given["task"])] if given.get("task") else before
 
     async def unheard(self, journal: Journal) -> list[str]:
-        """What was said to the agent and asked of no model."""
+        """Return what was said to the agent and asked of no model."""
         heard: list[WaitCompleted] = []
         for event in self.events:
             payload = decode(event.kind, event.data) if event.kind in _HEARING else None
@@ -215,7 +215,7 @@ def _is_said(message: object) -> bool:
 
 
 def _within(created: JobCreated, options: Options, text: str) -> Options:
-    """How the job that goes on is filed: with every limit of the one before it (rule 8)."""
+    """Return how the job that goes on is filed: with every limit of the one before it (rule 8)."""
     rules = (*created.overlay.get("rules", ()), *options.policy)
     before, now = created.overlay.get("tools"), options.tools
     tools = before if now is None else now if before is None else _both(before, now)

@@ -1,4 +1,4 @@
-"""What an agent is to do, with which model and tools, and within which limits."""
+"""A goal: the task of an agent, with which model and tools, and within which limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """A task and its limits."""
 
     task: str
-    """What the agent is asked; the newest message of its conversation."""
+    """The question to the agent; the newest message of its conversation."""
     tools: tuple[str, ...] = ()
     """Full names of tools that it may call, or patterns of them."""
     recipes: tuple[str, ...] = ()

@@ -33,7 +33,7 @@ class Helpers:
         self._run = run
         self._recipes: dict[str, RecipeDefinition[Any]] = {}
         self.specs: list[ToolSpec] = []
-        """How they are offered."""
+        """The tools as they are offered."""
         for name in run.recipes.names() if patterns else ():
             if name != AGENT and any(fnmatchcase(name, pattern) for pattern in patterns):
                 self._offer(run.recipes.get(name))

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 _CUTS: Final = 2
-"""How often in a row an answer may run into its limit."""
+"""The number of answers in a row that may run into their limit."""
 _ROOM: Final = 0.7
-"""What may be left of a conversation that has to be shortened."""
+"""The size down to which a conversation is cut that has to be shortened."""
 _FULL: Final = frozenset({"context_full"})
 
 
@@ -264,9 +264,9 @@ def _is_full(error: ModelError) -> bool:
 
 
 ALLOWED: Final = 3
-"""How often the same call may give the same result before it is not made any more."""
+"""The number of times that the same call may give the same result before it is not made any more."""
 ENOUGH: Final = 3
-"""How often a model may insist on such a call before the agent stops."""
+"""The number of times that a model may insist on such a call before the agent stops."""
 
 
 class Repeats:
@@ -275,7 +275,7 @@ class Repeats:
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], tuple[str, int]] = {}
         self.insisted = 0
-        """How often a call that is not made any more was asked for in a row."""
+        """The number of times that a call that is not made any more was asked for in a row."""
 
     def stale(self, name: str, arguments: str) -> bool:
         """Whether this call has given the same result so often that it is not made any more."""

@@ -64,7 +64,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     sealed: int
     """Blocks that only their producer can read."""
     replaces: int
-    """How many of its earlier messages a model's summary stands for."""
+    """The number of its earlier messages a model's summary stands for."""
 
 
 class Agent(View, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class Agent(View, frozen=True, kw_only=True):
     said: tuple[Said, ...]
     messages: int
     speech: tuple[str, ...]
-    """What models of this process are saying, as far as it has come: the ends of long texts."""
+    """The words that models of this process are saying, as far as it has come: the ends of long texts."""
     usage: tuple[UsageRow, ...]
     """By model."""
     questions: tuple[ConfirmationView, ...]
@@ -126,7 +126,7 @@ async def agent(asked: PageRequest) -> Agent:
 
 
 async def moved(asked: PageRequest) -> object:
-    """What stays equal while nothing is said."""
+    """Return what stays equal while nothing is said."""
     job = await asked.service.jobs.find(asked.path["job"])
     pending = await asked.service.confirmations.pending()
     speech = asked.service.streams.speech(job)

@@ -33,7 +33,7 @@ def operations_of(parts: Iterable[Capability] = FIRST_PARTY) -> dict[str, Route]
 
 
 class Values(NamedTuple):
-    """What a request holds, decoded."""
+    """The values of a request, decoded."""
 
     path: tuple[str, ...]
     """In the order of the braces of the path."""

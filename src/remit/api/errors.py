@@ -1,4 +1,4 @@
-"""What the service raises, as problems over HTTP: the status comes from the one table of codes."""
+"""Errors of the service as problems over HTTP: the status comes from the one table of codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What requests that start a job have in common: how it is filed, what it may do, and that a repetition meets it."""
+"""The common part of requests that start a job: how it is filed, what it may do, and that a repetition meets it."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def held(asked: ApiRequest, news: Coroutine[Any, Any, T], seconds: float | None) -> T | None:
-    """What `news` returns; None if it does not within `seconds`, or if client or server are gone first."""
+    """Return what `news` returns; None if it does not within `seconds`, or if client or server are gone first."""
     coming = asyncio.ensure_future(news)
     waits: set[asyncio.Future[Any]] = {
         coming,

@@ -102,7 +102,7 @@ def key_of(route: Route, headers: Mapping[str, str]) -> str:
 
 
 def path_of(route: Route, segments: list[str]) -> dict[str, str]:
-    """What stands in the braces of the route's path."""
+    """Return what stands in the braces of the route's path."""
     given = zip(route.path.split("/")[1:], segments, strict=True)
     return {name[1:-1]: unquote(value) for name, value in given if name.startswith("{")}
 

@@ -35,7 +35,7 @@ class ApiRequest(NamedTuple):
 
     service: Service
     path: dict[str, str]
-    """What stands in the braces of the route's path."""
+    """The values in the braces of the route's path."""
     query: Any
     """Of the route's query type."""
     body: Any
@@ -103,7 +103,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """The operation's name: `jobs.view`."""
     scope: Scope | None
-    """What a token needs; None: any token will do."""
+    """The scope that a token needs; None: any token will do."""
     summary: str
     handler: Handler | None = None
     stream: Stream | None = None

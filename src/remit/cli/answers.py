@@ -128,7 +128,7 @@ async def _confirmed(state: State, questions: list[ConfirmationView], decision: 
 
 
 def _lost(digest: str) -> Answered:
-    """What is said of a digest that no open question has by now, or none that the other options fit."""
+    """Return what is said of a digest that no open question has by now, or none that the other options fit."""
     message = f"no open question that fits has the digest {digest}"
     return Answered(confirmation="", code=Code.CONFIRMATION_MISMATCH.name, message=message)
 
@@ -150,7 +150,7 @@ def _show(state: State, answers: list[Answered], decision: Decision) -> int:
 
 
 def _below(questions: list[ConfirmationView]) -> list[str]:
-    """What each is about: of several about one tool, the arguments that differ."""
+    """Return what each is about: of several about one tool, the arguments that differ."""
     groups: dict[str, list[ConfirmationView]] = {}
     for one in questions:
         groups.setdefault(one.tool, []).append(one)

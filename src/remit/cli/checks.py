@@ -1,4 +1,4 @@
-"""What `remit doctor` looks at: each check says how it is, and how to fix it."""
+"""The checks of `remit doctor`: each check says how it is, and how to fix it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shell offers for an argument: jobs, questions, recipes, tools. Whatever goes wrong offers nothing."""
+"""Completions that a shell offers for an argument: jobs, questions, recipes, tools. A failure offers nothing."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def steps(context: click.Context, _parameter: click.Parameter, incomplete: str) 
 
 
 def parameters(context: click.Context, incomplete: str) -> list[CompletionItem]:
-    """What the recipe that stands before takes, as options."""
+    """Return what the recipe that stands before takes, as options."""
     from remit.app import Remit
     from remit.cli.recorded import recorded
 

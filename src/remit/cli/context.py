@@ -1,4 +1,4 @@
-"""What every command shares: the global options, the settings they lead to, and a Remit opened with them."""
+"""The state that commands share: the global options, the settings they lead to, and a Remit opened with them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _NO_SERVERS: Final[dict[str, Any]] = {"servers": (), "servers_json": "", "server
 _NAMED: Final = frozenset({"command line", "REMIT_JOURNAL", "REMIT_JOURNAL_URL"})
 """Sources of journal.url by which a person says which journal is meant, and not where one is to be made."""
 Requirement = Literal["needed", "wanted", "recorded", "described", "unused"]
-"""What a command needs of the user's modules and servers: without `needed`, a module that cannot be imported does not
-stop it; `recorded` uses the catalog as it was last listed, and says if it never was; `described` uses it to describe
-calls, without a word and without rules. The last three import no module and start no server.
+"""The need that a command has of the user's modules and servers: without `needed`, a module that cannot be imported
+does not stop it; `recorded` uses the catalog as it was last listed, and says if it never was; `described` uses it to
+describe calls, without a word and without rules. The last three import no module and start no server.
 """
 
 
 class Opening(TypedDict, total=False):
-    """What `State.open` takes."""
+    """The arguments of `State.open`."""
 
     code: Requirement
     writes: bool
@@ -66,7 +66,7 @@ class State:
         self.reported = ""
         """The part of Remit whose failures the command itself reports."""
         self.logs = 0
-        """How much is logged without -v."""
+        """The level of logging without -v."""
         self.as_json = False
         self.output = Output(_color_of(os.environ))
 
@@ -172,7 +172,7 @@ class State:
         blank: bool = False,
         flags: dict[str, Any] | None = None,
     ) -> Opened:
-        """What the command works on: the server if one was named, else `remit(…)` with the same arguments.
+        """Return what the command works on: the server if one was named, else `remit(…)` with the same arguments.
 
         Raise UsageError (LOCAL_ONLY) for `flags` beside a server: they are settings of a journal here.
         """
@@ -191,7 +191,7 @@ class State:
         return RemoteRemit(self.server)
 
     def ask(self, work: Callable[[Opened], Awaitable[T]], **how: Unpack[Opening]) -> T:
-        """What `work` returns of what the command works on; `how` it is opened is as for `open`."""
+        """Return what `work` returns of what the command works on; `how` it is opened is as for `open`."""
         from remit.cli.running import run_to_end
 
         async def asked() -> T:
@@ -231,7 +231,7 @@ class State:
             self.output.err.line(text)
 
     def _recorded(self, settings: Settings, code: Requirement) -> Iterable[ToolProvider]:
-        """What stands in for the tools of modules and servers: the catalog as it was last listed."""
+        """Return what stands in for the tools of modules and servers: the catalog as it was last listed."""
         from remit.cli.recorded import exported, recorded
         from remit.wiring.providers import stand_ins_of
 
@@ -285,7 +285,7 @@ def _with(settings: Settings, section: str, **values: Any) -> Settings:
 
 
 def _color_of(env: os._Environ[str]) -> Color:
-    """What the environment alone says, for what is printed before the settings are known or where they are wrong."""
+    """Return the colour by the environment alone, for words before the settings are known or where they are wrong."""
     asked: dict[str, Color] = {"always": "always", "never": "never"}
     if env.get("REMIT_OUTPUT_COLOR") in asked:
         return asked[env["REMIT_OUTPUT_COLOR"]]

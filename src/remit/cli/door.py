@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Door:
-    """What a command that serves over HTTP opens."""
+    """The socket that a command that serves over HTTP opens."""
 
     def __init__(self, state: State, listening: Listening, settings: Settings, clock: Clock) -> None:
         """Nothing is open yet. Raise SettingsError if clients or certificate are not in order."""

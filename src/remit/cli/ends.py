@@ -1,4 +1,4 @@
-"""How jobs were left, for people and for programs: result, error, or what someone has to do."""
+"""The state in which jobs were left, for people and for programs: result, error, or what someone has to do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from remit.record.views import JobView, OpenWait
 
     End = JobStory | JobView
-    """How a job was left; the view holds all of it, which is what `--json` prints."""
+    """The state in which a job was left; the view holds all of it, which is what `--json` prints."""
 
 
 _PARTED: Final = frozenset({Code.NONDETERMINISTIC.name, Code.EXECUTION_VERSION_MISMATCH.name})
@@ -35,11 +35,11 @@ _STUCK: Final = {
     Code.EXECUTION_VERSION_MISMATCH.name: "Run the code that recorded it, or declare `migrates`, or set jobs.mismatch.",
     Code.JOB_ENDS_WORKERS.name: "Find out what ends them: its last step, memory, a crash in native code.",
 }
-"""What helps a stuck job, where its record does not say."""
+"""The remedy for a stuck job, where its record does not say."""
 
 
 async def end_of(remit: Opened, job: JobStory, *, whole: bool) -> End:
-    """How a job was left, with its result."""
+    """Return how a job was left, with its result."""
     if whole:
         return await remit.service.jobs.view(job.job)
     if job.row.state == "completed":

@@ -1,4 +1,4 @@
-"""How a command says what went wrong: the code, what happened, what to do. The one place that does."""
+"""Errors of a command in words: the code, what happened, what to do. The one place that does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from remit.errors import RemitError, UsageError
 from remit.redact import mask
 
 _NO_THREAD: Final = "can't start new thread"
-"""What Python says where the machine or the user has no thread left."""
+"""The message of Python where the machine or the user has no thread left."""
 _DEFECT: Final = "Run it with -v before the command to see where it happened."
 
 

@@ -1,4 +1,4 @@
-"""What the command's exit status says, in one table; docs/cli.md and `remit --help` show it."""
+"""The meaning of the command's exit status, in one table; docs/cli.md and `remit --help` show it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MEANINGS: Final[dict[int, str]] = {
 """Every status and what it means."""
 
 OF_STATE: Final[dict[str, int]] = {"completed": OK, "failed": FAILED, "cancelled": CANCELLED}
-"""What a job's final state exits with; any other state is WAITING."""
+"""The exit status of each final state of a job; any other state is WAITING."""
 
 
 def of_state(state: str) -> int:

@@ -56,7 +56,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What there is to do first, then how to say it."""
+        """Return what there is to do first, then how to say it."""
         self.format_commands(ctx, formatter)
         click.Command.format_options(self, ctx, formatter)
 

@@ -34,7 +34,7 @@ class Filter:
             raise UsageError(f"--jq: {first}", remedy="See https://jqlang.org/manual.") from error
 
     def lines(self, text: str) -> Iterable[str]:
-        """What the expression makes of a JSON text: a line for each result, strings without quotes.
+        """Give what the expression makes of a JSON text: a line for each result, strings without quotes.
 
         Raises UsageError if it does not fit the value.
         """

@@ -1,4 +1,4 @@
-"""What goes on beside a command that stays up: the engine, servers that must be there, and the work of parts.
+"""The services beside a command that stays up: the engine, servers that must be there, and the work of parts.
 
 Each part begins again when it fails, and says so in the log and in `/health`.
 """

@@ -20,7 +20,7 @@ _LOOK_S: Final = 0.5
 
 
 class News(Protocol):
-    """What a watch waits for."""
+    """The news that a watch waits for."""
 
     clock: Clock
     served: frozenset[str]

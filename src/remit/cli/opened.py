@@ -1,4 +1,4 @@
-"""What most commands need of a Remit, whether its journal is here or behind a server."""
+"""The part of a Remit that most commands need, whether its journal is here or behind a server."""
 
 from __future__ import annotations
 

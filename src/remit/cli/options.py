@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 pass_state: Final = click.make_pass_decorator(State)
 """Gives a command the process's State as its first argument."""
 LEVELS: Final = ("L0", "L1", "L2")
-"""What `--level` takes."""
+"""The values of `--level`."""
 
 
 def _json(context: click.Context, _parameter: click.Parameter, value: bool) -> None:

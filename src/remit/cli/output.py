@@ -27,7 +27,7 @@ _STYLES: Final = {
     "cyan": "36",
 }
 _STYLE: Final = re.compile(r"(\x1b\[(?:0|[1-2]|3[1-6])(?:;(?:[1-2]|3[1-6]))*m)")
-"""What `style` writes; none of it hides anything."""
+"""The control sequences that `style` writes; none of it hides anything."""
 _STYLED: Final = _STYLE.fullmatch
 _STATE_STYLES: Final = {
     "ok": "green",
@@ -120,7 +120,7 @@ class Output:
         self.out = Channel("stdout", color)
         self.err = Channel("stderr", color)
         self.filter: Filter | None = None
-        """What JSON is run through before it is written."""
+        """The filter that JSON is run through before it is written."""
 
     def set_color(self, color: Color) -> None:
         """Follow the settings, once they are known."""

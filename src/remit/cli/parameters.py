@@ -1,4 +1,4 @@
-"""What follows `remit run NAME`: options that are not ours but the recipe's parameters, or a plan's inputs."""
+"""The words after `remit run NAME`: options that are not ours but the recipe's parameters, or a plan's inputs."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 def recipe_input(recipe: RecipeView, words: Sequence[str]) -> dict[str, Any]:
-    """What options give a recipe, by parameter. Raises UsageError, which lists its parameters."""
+    """Return what options give a recipe, by parameter. Raises UsageError, which lists its parameters."""
     kinds = {one.name: Kind(text=one.text, flag=one.flag, many=one.many) for one in recipe.parameters}
     shown = ", ".join(one.shown for one in recipe.parameters)
     return _Reader(recipe.name, kinds, f"Its parameters are: {shown or 'none'}.").read(words)
 
 
 def plan_input(plan: Plan, words: Sequence[str]) -> dict[str, Any]:
-    """What options give a plan, by input. Raises UsageError, which lists its inputs."""
+    """Return what options give a plan, by input. Raises UsageError, which lists its inputs."""
     kinds = {
         name: Kind(text=one.type == "string", flag=one.type == "boolean", many=one.type == "array")
         for name, one in plan.inputs.items()

@@ -1,4 +1,4 @@
-"""What the commands about rules share: the rules as written, the catalog they refer to, and their tests."""
+"""The base of the commands about rules: the rules as written, the catalog they refer to, and their tests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def catalog(state: State, *, live: bool) -> tuple[Settings, list[ToolMeta]]:
 
 
 def test_results(settings: Settings, tools: Sequence[ToolMeta]) -> list[TestResult]:
-    """What the rules say to their tests. Raises PolicyError."""
+    """Return what the rules say to their tests. Raises PolicyError."""
     from remit.policy.cases import run_tests
 
     return run_tests(configured(settings), tools, settings.policy.tests)

@@ -36,11 +36,11 @@ _ANSWERS: Final = {
     "8": "everything", "everything": "everything",
 }  # fmt: skip
 _REMEMBERED_S: Final = 8 * 3_600
-"""How long an approval is remembered that is given with one key."""
+"""The time that an approval is remembered that is given with one key."""
 _OVER: Final = frozenset({Code.CONFIRMATION_CLOSED, Code.CONFIRMATION_EXPIRED})
 """Errors after which there is nothing left to answer."""
 _EDITORS: Final = ("sensible-editor", "vim", "nano", "vi")
-"""What click looks for where neither VISUAL nor EDITOR names one."""
+"""Editors that click looks for where neither VISUAL nor EDITOR names one."""
 
 
 class Prompt:
@@ -204,7 +204,7 @@ class Prompt:
 
 
 def scopes_of(question: ConfirmationView) -> dict[str, Scope]:
-    """What an approval of the question can be remembered for with one key, by the word that says so.
+    """Return what an approval of the question can be remembered for with one key, by the word that says so.
 
     Not an approval that needs several people, nor one whose arguments come from untrusted text: those are asked about
     each time.
@@ -217,7 +217,7 @@ def scopes_of(question: ConfirmationView) -> dict[str, Scope]:
 
 
 async def preview(remit: Opened, question: ConfirmationView) -> Preview | None:
-    """What the call would change; None if that is not known here."""
+    """Return what the call would change; None if that is not known here."""
     if not question.tool or question.state != "pending":
         return None
     try:
@@ -227,7 +227,7 @@ async def preview(remit: Opened, question: ConfirmationView) -> Preview | None:
 
 
 def _about(question: ConfirmationView) -> str:
-    """What is asked, once more beside the answer: the call above may be longer than the screen."""
+    """Return what is asked, once more beside the answer: the call above may be longer than the screen."""
     if not question.tool:
         return "approve, deny or later? "
     level = f" ({question.capability_level})" if question.capability_level else ""

@@ -71,7 +71,7 @@ def _room(channel: Channel) -> int | None:
 
 
 def _defaults(channel: Channel, question: ConfirmationView) -> None:
-    """What the tool puts in by itself, behind the same marks and dimmed, so that it is not taken for an argument."""
+    """Return the tool's defaults, behind the same marks and dimmed, so that none is taken for an argument."""
     if question.defaults is None:
         channel.line("  " + channel.style(UNKNOWN_DEFAULTS, "dim"))
     elif question.defaults:

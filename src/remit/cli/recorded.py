@@ -37,7 +37,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     recipes: tuple[tuple[str, str], ...] = ()
     """Names, and what each does in a line."""
     parameters: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """What each recipe takes, by its name."""
+    """The parameters of each recipe, by its name."""
 
 
 async def record(remit: Remit) -> None:
@@ -46,12 +46,12 @@ async def record(remit: Remit) -> None:
 
 
 async def export(remit: Remit) -> bytes:
-    """What it offers, for `--catalog`: the same tools make the same bytes, to be kept beside the rules."""
+    """Return what it offers, for `--catalog`: the same tools make the same bytes, to be kept beside the rules."""
     return msgspec.json.format(msgspec.json.encode(await _offered(remit), order="deterministic"), indent=2) + b"\n"
 
 
 def exported(file: Path) -> Recorded:
-    """What `export` made. Raises UsageError."""
+    """Return what `export` made. Raises UsageError."""
     remedy = "Make it with `remit tools --export FILE`."
     try:
         return msgspec.json.decode(file.read_bytes(), type=Recorded)
@@ -80,7 +80,7 @@ def _keep(found: Recorded, place: Path) -> None:
 
 
 def recorded(settings: Settings) -> Recorded | None:
-    """What was offered when it was last listed; None if it never was."""
+    """Return what was offered when it was last listed; None if it never was."""
     try:
         return msgspec.json.decode(_place(settings).read_bytes(), type=Recorded)
     except (OSError, msgspec.DecodeError):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def recipe_help(formatter: click.HelpFormatter, recipe: RecipeView) -> None:
-    """What a recipe takes."""
+    """Return what a recipe takes."""
     formatter.write_usage("remit run", f"{recipe.name} [--PARAMETER VALUE]... [OPTIONS]")
     if recipe.about:
         formatter.write_paragraph()
@@ -25,7 +25,7 @@ def recipe_help(formatter: click.HelpFormatter, recipe: RecipeView) -> None:
 
 
 def plan_help(formatter: click.HelpFormatter, file: str, plan: Any) -> None:
-    """What a plan takes."""
+    """Return what a plan takes."""
     from msgspec import UNSET
 
     formatter.write_usage("remit run", f"{file} [--INPUT VALUE]... [OPTIONS]")

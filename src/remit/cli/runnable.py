@@ -1,4 +1,4 @@
-"""What can be run: recipes by name, recipes in a Python file, plans in the folder."""
+"""Programs that can be run: recipes by name, recipes in a Python file, plans in the folder."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def show_recipes(state: State, recipes: list[RecipeView]) -> None:
 
 
 def _parameters(recipe: RecipeView) -> str:
-    """What a recipe takes, as options; what may be left out in brackets, and of that only the first few."""
+    """Return what a recipe takes, as options; what may be left out in brackets, and of that only the first few."""
     shown = [(f"--{one.name.replace('_', '-')}", one.default is None) for one in recipe.parameters]
     needed = [word for word, required in shown if required]
     others = [f"[{word}]" for word, required in shown if not required]

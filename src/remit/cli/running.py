@@ -27,13 +27,13 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stop:
-    """What signals have asked for."""
+    """The stop that signals have asked for."""
 
     def __init__(self, *, gentle: bool) -> None:
         """`gentle`: the first signal only asks."""
         self.requested = asyncio.Event()
         self.hurry: Callable[[], Coroutine[Any, Any, None]] | None = None
-        """What cuts unwinding short."""
+        """The call that cuts unwinding short."""
         self._hurried: asyncio.Task[None] | None = None
         self._steps: list[Callable[[], None]] = [self.requested.set] if gentle else []
         self._count = 0
@@ -77,7 +77,7 @@ class Stop:
 
 
 def run_async(work: Callable[[Stop], Coroutine[Any, Any, T]], *, gentle: bool = False) -> T:
-    """What `work` returns. Raises InterruptedByUserError where a signal cancelled it."""
+    """Return what `work` returns. Raises InterruptedByUserError where a signal cancelled it."""
     loop = asyncio.new_event_loop()
     stop = Stop(gentle=gentle)
     task = loop.create_task(work(stop))
@@ -94,7 +94,7 @@ def run_async(work: Callable[[Stop], Coroutine[Any, Any, T]], *, gentle: bool = 
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns, if only a signal ends it early. Raises InterruptedByUserError."""
+    """Return what `work` returns, if only a signal ends it early. Raises InterruptedByUserError."""
     return run_async(lambda _stop: work)
 
 

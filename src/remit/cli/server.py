@@ -82,7 +82,7 @@ def _load_mcp() -> None:
 
 @asynccontextmanager
 async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
-    """What answers MCP clients; closed at the end of the block."""
+    """Give what answers MCP clients; closed at the end of the block."""
     from remit.mcp_server.endpoint import Endpoint
     from remit.mcp_server.names import WireNames
     from remit.mcp_server.server import ToolServer
@@ -96,7 +96,7 @@ async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
 
 
 def _parts(remit: Remit, stop: Stop, *, work: bool) -> list[Coroutine[Any, Any, None]]:
-    """What goes on beside serving; without `work`, the engine only runs tickets' runs that a request waits for."""
+    """Give what goes on beside serving; without `work`, the engine only runs tickets' runs that a request waits for."""
     works = remit.beside(stop.requested, "serve") if work else []
     remit.engine.start(only=None if work else remit.awaited, role="serve")
     return [keep_engine(remit), keep_required(remit), *(work() for work in works)]

@@ -1,4 +1,4 @@
-"""What the commands about MCP servers share: which there are, the file to change, names for shells."""
+"""The base of the commands about MCP servers: which there are, the file to change, names for shells."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def settings_file(settings: Settings) -> Path:
 
 
 def base_of(file: Path) -> Base:
-    """What relative paths in that file count from."""
+    """Return what relative paths in that file count from."""
     from remit.settings.base import Base
 
     return Base(file.parent, Path(os.environ["HOME"]) if os.environ.get("HOME") else None)

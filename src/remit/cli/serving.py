@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Offer(NamedTuple):
-    """What is served."""
+    """The offer that is served."""
 
     names: Names
     flags: dict[str, Any]
@@ -103,7 +103,7 @@ async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tu
 
 
 async def _relay(state: State, remit: Remit, server: str) -> Any:
-    """What passes on the server's prompts and resources; None while it does not answer: its tools may come later."""
+    """Give the relay of the server's prompts and resources; None while it does not answer: its tools may come later."""
     from remit.mcp_server.relay import Relay
 
     try:

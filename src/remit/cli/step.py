@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _TITLES: Final = {"tool": ("arguments", "result"), "model": ("prompt", "answer")}
-"""How the input and the result of a kind of step are called; `input` and `result` for all others."""
+"""The titles of the input and the result of each kind of step; `input` and `result` for all others."""
 
 
 async def show_step(state: State, reference: str, step: str) -> int:

@@ -48,7 +48,7 @@ class Story:
         self._name = max((len(short(step.name)) for step in told.steps), default=0)
 
     def write(self) -> None:
-        """Who and when, the timeline, every step, and between them who took it over; the end."""
+        """Tell who and when, the timeline, every step, and between them who took it over; the end."""
         self.head()
         self._timeline()
         self._out.line()
@@ -171,13 +171,13 @@ class Story:
     # --- between the steps, and the end
 
     def recovery(self, one: Recovery) -> None:
-        """Who took the job over."""
+        """Tell who took the job over."""
         replayed = "" if one.replayed_steps is None else f", {counted(one.replayed_steps, 'step')} returned"
         after = f" after {worker_words(one.previous_owner)}" if one.previous_owner else ""
         self._out.line(f"  {self._time(one.at)}  taken over by {worker_words(one.owner)}{after}{replayed}")
 
     def drift(self, one: Drift) -> None:
-        """What was no longer as it was recorded."""
+        """Tell what was no longer as it was recorded."""
         changed = self._out.style("changed since", "warn")
         was, now = _digest(one.recorded) or "none", _digest(one.current) or "gone"
         self._out.line(f"  {self._time(one.at)}  {changed} {one_line(one.words)}: was {was}, is {now}")
@@ -188,7 +188,7 @@ class Story:
             self._out.line(f"  {self._time(one.since)}  {self._out.style(text, style)}")
 
     def end(self) -> None:
-        """How it ended, if it has."""
+        """Tell how it ended, if it has."""
         out, told = self._out, self._told
         if told.error is not None:
             out.line(f"  {out.style('failed', 'failed')}  {line(told.error.words)}")

@@ -41,7 +41,7 @@ def cut(text: str, width: int) -> str:
 
 
 def fitting(text: str, width: int) -> int:
-    """How many of its first characters fit into `width` columns, at least one."""
+    """Return how many of its first characters fit into `width` columns, at least one."""
     taken = 0
     for number, char in enumerate(text):
         taken += _cells(char)

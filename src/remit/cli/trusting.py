@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def register() -> Register:
-    """What this user trusts."""
+    """Return what this user trusts."""
     from remit.settings.places import data_folder
     from remit.trust.register import Register
 
@@ -31,7 +31,7 @@ def register() -> Register:
 
 
 def standing_of(settings: Settings, *, trusted: bool) -> Standing:
-    """How the folder of these settings stands; `trusted`: nothing is left to ask, as with REMIT_TRUST."""
+    """Return how the folder of these settings stands; `trusted`: nothing is left to ask, as with REMIT_TRUST."""
     from remit.settings.loader import TRUST
     from remit.trust.standing import standing
 
@@ -98,7 +98,7 @@ def show(output: Output, found: Standing) -> None:
 
 
 def lines(found: Standing) -> list[str]:
-    """What there is to trust, one thing a line."""
+    """Return what there is to trust, one thing a line."""
     said = [] if found.settings_trusted else [f"It would {claim.text}" for claim in found.claims]
     if found.journal is not None:
         place = _near(str(found.journal), found.settings.folder)

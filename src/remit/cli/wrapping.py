@@ -13,7 +13,7 @@ from remit.settings.places import data_folder
 
 _RUNNERS: Final = frozenset({"npx", "uvx", "node", "python", "python3", "uv", "run", "docker", "bunx", "pnpm", "dlx"})
 _ANYBODY: Final = frozenset({"index", "main", "server", "mcp", "cli", "app", "start"})
-"""What a program's file is called when its folder says whose it is."""
+"""Names of program files whose folder says whose they are."""
 _FOLDERS: Final = frozenset({"dist", "build", "src", "bin", "lib"})
 _LONGEST: Final = 40
 

@@ -29,7 +29,7 @@ from remit.redact import line
 from remit.version import __version__
 
 FAILURES: Final = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError, OSError)
-"""What a connection that fails raises."""
+"""Exceptions of a connection that fails."""
 MAX_ANSWER: Final = 256 * 1024 * 1024
 """Bytes of an answer that are read."""
 _PAUSES_S: Final = (0.1, 0.4, 1.6)

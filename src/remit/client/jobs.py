@@ -85,7 +85,7 @@ class RemoteJobs(Twin, Jobs):
         return view
 
     async def result(self, job: str) -> Any:
-        """What a completed job returned; None for any other."""
+        """Return what a completed job returned; None for any other."""
         return (await self.view(job)).result
 
     async def replay(self, job: str, *, anyway: bool = False) -> ReplayReport:

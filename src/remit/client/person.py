@@ -1,4 +1,4 @@
-"""Who asks a server: it knows people by their tokens, so that no request speaks for another person."""
+"""The person who asks a server: it knows people by their tokens, so that no request speaks for another person."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class RemotePolicy(Twin, PolicyRules):
         recipe: str = "",
         given: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """What policy says to a call; an empty `principal` is the token's."""
+        """Return what policy says to a call; an empty `principal` is the token's."""
         body = ExplainBody(tool=tool, args=args, principal=principal, kind=kind, recipe=recipe, given=dict(given or {}))
         explanation: Explanation = await self._connection.ask("policy.explain", body=body)
         return explanation

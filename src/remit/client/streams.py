@@ -1,4 +1,4 @@
-"""What a server has recorded of jobs and sessions."""
+"""A server's records of jobs and sessions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RemoteStreams(Twin, Streams):
         return follow(self._connection, stream, _identifier(stream), after)
 
     def said(self, identifier: str) -> AsyncIterator[Piece]:
-        """What models say to a job while they say it, if the server works on it; ends with the connection."""
+        """Return what models say to a job while they say it, if the server works on it; ends with the connection."""
         return listen(self._connection, identifier)
 
     async def verify(self, identifier: str | None = None) -> VerifyReport:
@@ -125,7 +125,7 @@ async def _once(connection: Connection, stream: str, identifier: str, after: int
 
 
 async def listen(connection: Connection, identifier: str) -> AsyncIterator[Piece]:
-    """What models say to a job while they say it; a connection that fails ends it, for nothing depends on it.
+    """Give what models say to a job while they say it; a connection that fails ends it, for nothing depends on it.
 
     Raise NotFoundError, or ServerError if the server refuses.
     """

@@ -1,1 +1,1 @@
-"""What places jobs on machines."""
+"""Engines place jobs on machines."""

@@ -41,7 +41,7 @@ class Claiming:
         """Chosen streams that were not asked for yet."""
         self._known = frozenset[str]()
         self._seen: dict[str, int] = {}
-        """How often each of the chosen streams was woken when it was last taken."""
+        """The number of times that each of the chosen streams was woken when it was last taken."""
         self._dead: list[tuple[str, str]] = []
         """Streams of processes that died, with those owners, to be taken over as there is room."""
 
@@ -70,7 +70,7 @@ class Claiming:
 
     @property
     def _routes(self) -> tuple[str, ...]:
-        """What this process takes, also where another one left it to this process alone."""
+        """Return what this process takes, also where another one left it to this process alone."""
         return (*self._work.routes, *(kept_for(route, self._holding.owner) for route in self._work.routes))
 
     async def _chosen(self, terms: Claim, only: AbstractSet[str]) -> list[Lease]:

@@ -25,7 +25,7 @@ _SPACING_S: Final = 0.005
 _NEWS_S: Final = 0.05
 """Running passes hear of messages this often at most; one that waits is woken at once."""
 _PRUNE_S: Final = 3_600
-"""How often blobs are erased whose time is over."""
+"""The interval at which blobs are erased whose time is over."""
 
 
 class Holding:

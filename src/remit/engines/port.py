@@ -1,4 +1,4 @@
-"""What an engine is: it places work on this process. Jobs are one kind of work; other kinds of streams may follow.
+"""The port of engines, which place work on this process. Jobs are one kind of work; other kinds of streams may follow.
 
 An engine has two halves. *Holding* (holding.py) keeps the leases that this process has, runs their passes and lets them
 end; *claiming* (claiming.py) finds streams that are due. An adapter to a distributed engine that places work itself
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Execution(Protocol):
-    """What this process does on a stream that it has leased, until it waits, ends or loses the lease."""
+    """The work of this process on a stream that it has leased, until it waits, ends or loses the lease."""
 
     @property
     def lease(self) -> HeldLease:
-        """What it holds the stream under."""
+        """Return what it holds the stream under."""
         ...
 
     async def run(self) -> Ended:

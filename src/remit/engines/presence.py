@@ -99,7 +99,7 @@ async def with_code(journal: Journal, recipe: str, version: str, but: str) -> st
 
 
 async def _said(journal: Journal, head: Head) -> Present | None:
-    """What a process says of itself; None if it works no more, or has not said it yet."""
+    """Return what a process says of itself; None if it works no more, or has not said it yet."""
     owner = Owner.parse(head.lease_owner or "")
     if owner is None or head.state != _WORKING or owner.dead() or (head.lease_until or 0) < journal.clock.now():
         return None

@@ -52,7 +52,7 @@ class Bytes(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What a walk met."""
+    """An entry that a walk met."""
 
     path: str
     """Below the root, with `/` between components."""
@@ -157,7 +157,7 @@ def translated(path: str) -> Iterator[None]:
 
 
 def kind_of(mode: int) -> Kind:
-    """What a file's mode bits say it is."""
+    """Return what a file's mode bits say it is."""
     if stat.S_ISREG(mode):
         return "file"
     if stat.S_ISDIR(mode):

@@ -91,7 +91,7 @@ def line_count(text: str) -> str:
 
 
 def _occurrences(text: str, what: str) -> int:
-    """How often `what` occurs, overlapping ones counted, up to two."""
+    """Return how often `what` occurs, overlapping ones counted, up to two."""
     first = text.find(what)
     if first < 0:
         return 0

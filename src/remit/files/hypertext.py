@@ -29,7 +29,7 @@ _CELLS: Final = frozenset({"td", "th"})
 
 
 class Page(NamedTuple):
-    """What a person reads in a page."""
+    """The page as a person reads it."""
 
     text: str
     """Paragraphs separated by an empty line."""
@@ -59,7 +59,7 @@ def _tidy(text: str) -> str:
 
 
 class _Reader:
-    """What the parser calls: with the start and the end of every element, whether or not the page has their tags."""
+    """The parser's target: it gets the start and the end of every element, whether or not the page has their tags."""
 
     def __init__(self) -> None:
         self.text: list[str] = []

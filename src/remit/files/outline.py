@@ -30,7 +30,7 @@ _HEADING: Final = re.compile(
 _UNDERLINES: Final = "#=-~^\"'`+*"
 _DOCSTRING: Final = re.compile(r"\A(?:[ \t]*+(?:#[^\n]*+)?\n)*+[rRuU]?(?:\"\"\"|''')\s*([^\n]+)")
 _LEADS: Final = ("@", "#", "//", "/*", "*")
-"""What decorators and comments begin with: right above a definition they belong to it."""
+"""The beginnings of decorators and comments: right above a definition they belong to it."""
 
 
 class Mark(NamedTuple):
@@ -61,7 +61,7 @@ def scopes(path: str, marks: list[Mark]) -> list[str]:
 
 
 def title_of(path: str, text: str) -> str:
-    """What a text is called: its first heading, or first line if it is prose; its docstring's; or the file's name."""
+    """Say the title of a text: its first heading, or first line if it is prose; its docstring's; or the file's name."""
     if is_prose(path):
         found = _HEADING.search(text, 0, _TITLE_WITHIN)
         title = (found["atx"] or found["under"]) if found else text.lstrip()[: _TITLE_LONGEST + 1].partition("\n")[0]

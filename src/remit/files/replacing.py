@@ -31,7 +31,7 @@ def lock_folder(fd: int, stop: Stop) -> None:
 
 
 def status_of(fd: int, name: str, path: str) -> os.stat_result | None:
-    """What is known of the file that is to be replaced, if there is one; it has to be a regular file."""
+    """Return what is known of the file that is to be replaced, if there is one; it has to be a regular file."""
     try:
         status = os.lstat(name, dir_fd=fd)
     except FileNotFoundError:

@@ -26,7 +26,7 @@ _PROSE: Final = _HYPERTEXT | {".adoc", ".markdown", ".md", ".mdx", ".org", ".rst
 
 
 class Readable(NamedTuple):
-    """What a person reads in a file; character positions in citations count in `text`."""
+    """The text that a person reads in a file; character positions in citations count in `text`."""
 
     text: str
     title: str
@@ -38,7 +38,7 @@ class Readable(NamedTuple):
 
 
 Reader = Callable[[str, bytes], Readable | None]
-"""What a person reads in a file of this name, as `readable`."""
+"""The text that a person reads in a file of this name, as `readable`."""
 
 
 def decode(data: bytes) -> str | None:
@@ -60,7 +60,7 @@ def decode(data: bytes) -> str | None:
 
 
 def readable(name: str, data: bytes) -> Readable | None:
-    """What a person reads in a file of this name: the text of an HTML page, anything else as it is.
+    """Return what a person reads in a file of this name: the text of an HTML page, anything else as it is.
 
     None for what is not text, and for a page that nests its elements deeper than pages do.
     """

@@ -74,7 +74,7 @@ def words(text: str) -> list[str]:
 
 
 def query_words(query: str) -> list[str]:
-    """What a question asks about: its words once each without those of the asking, or all if no other is left."""
+    """Give what a question asks about: its words once each without those of the asking, or all if no other is left."""
     found = list(dict.fromkeys(words(query)))
     return [word for word in found if word not in STOP and word not in _ASKING] or found
 

@@ -1,4 +1,4 @@
-"""What a principal may spend on models in a day, over all jobs and sessions of the journal.
+"""The sum that a principal may spend on models in a day, over all jobs and sessions of the journal.
 
 The sums are those of the journal (sums.py), so no resume resets them, and a question costs the same however many jobs
 the day has had. What this process has announced counts from then on, even where the journal's reader lags behind.

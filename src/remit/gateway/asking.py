@@ -49,7 +49,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     caller: CallerKind = "session"
     recipe: str = ""
     overlays: tuple[Overlay, ...] = ()
-    """What the caller adds to the policy."""
+    """Rules that the caller adds to the policy."""
     attempt: int = 1
     lost: int = 0
     """Attempts before this one that ended with their worker: they are announced, and did not fail."""
@@ -118,7 +118,7 @@ class Asking:
 
 
 class ModelProvider:
-    """What the gateway invokes for a model call (`remit.tools.provider.ToolProvider`): sends what is prepared, once."""
+    """The provider of a model call (`remit.tools.provider.ToolProvider`): sends what is prepared, once."""
 
     def __init__(self, asking: Asking, provider_id: str) -> None:
         self.provider_id = provider_id

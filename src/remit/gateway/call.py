@@ -46,7 +46,7 @@ class Earlier(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of the input schema that its tool had."""
     idempotency_key: str
     args: dict[str, Any]
-    """What was sent."""
+    """Arguments as sent."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     principal: str
     caller: CallerKind = "session"
     recipe: str = ""
-    """What the calling job runs."""
+    """The recipe that the calling job runs."""
     within: str = ""
     """The session's stream, if the call is recorded in another: approvals that hold for the session cover it."""
     timeout_s: float | None = None
@@ -79,13 +79,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     leaves: bool = False
     """Whether the result leaves the process before anything else is made durable."""
     overlays: tuple[Overlay, ...] = ()
-    """What is added to the policy for this call; it can only make it stricter."""
+    """Rules added to the policy for this call; it can only make it stricter."""
     budget: Budget | None = None
-    """What the call may use, if less than the tool's own budget."""
+    """The budget of the call, if less than the tool's own budget."""
     conversation: Conversation | None = None
-    """What the model knew that wants the call; None: no model wants it, but a program or a person."""
+    """The knowledge of the model that wants the call; None: no model wants it, but a program or a person."""
     provenance: Provenance | None = None
-    """What the stream says of its calls; grows with them."""
+    """The provenance that the stream records of its calls; grows with them."""
     job: JobFacts | None = None
     """The job that calls, as its tools may know it."""
     trace_id: str = ""

@@ -42,7 +42,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def approved_by(self) -> tuple[str, ...]:
-        """Who has approved so far, each once."""
+        """Return who has approved so far, each once."""
         return tuple(dict.fromkeys(d.by for d in self.decisions if d.decision == "approve"))
 
     @property
@@ -79,7 +79,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recalled(NamedTuple):
-    """What a call finds again that waited for a person."""
+    """The state that a call finds again after it waited for a person."""
 
     newest: Confirmation
     """The confirmation, or the one that replaced it last."""

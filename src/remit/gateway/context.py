@@ -1,4 +1,4 @@
-"""What a provider is told of the call it serves."""
+"""The context of a call, as told to the provider that serves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model knew that wants a call, and what the journal says of the outputs that it was given."""
+"""The knowledge of the model that wants a call, and what the journal says of the outputs that it was given."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     call: str
     """The call's identifier in the model's answer; empty if a recipe makes it for the model."""
     threads: tuple[Thread, ...]
-    """What the model was told: the conversation as it is now, after those that it was shortened from."""
+    """Messages that the model was told: the conversation as it is now, after those that it was shortened from."""
     answers: Mapping[str, str] = _NOTHING
     """Calls that no tool answered: the call whose result the answer repeats, or nothing for words of our own."""
     foreign: frozenset[str] = frozenset()
@@ -60,7 +60,7 @@ class Output(NamedTuple):
 
 
 class Provenance:
-    """What a stream's events say of its calls: which outputs are trusted, and which arguments people have approved."""
+    """The provenance of a stream's calls: which outputs are trusted, and which arguments people have approved."""
 
     def __init__(self) -> None:
         self.task_trusted = True

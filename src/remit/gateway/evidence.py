@@ -1,4 +1,4 @@
-"""What is kept of the evidence a call brings (contract: tickets, "Evidence"). Pure: candidates in, items and blobs out.
+"""The kept part of a call's evidence (contract: tickets, "Evidence"). Pure: candidates in, items and blobs out.
 
 Class A is kept whole or not at all, class B is cut at its head, class C is never kept. Bytes never enter an event or a
 report (rule 10): a small text stands inline, a larger one lies in a blob, and an item says by digest what it was.
@@ -38,7 +38,7 @@ class EvidenceLimits(msgspec.Struct, frozen=True, kw_only=True):
     items: int
     """Items per call; more are counted in the last one's metadata and dropped."""
     days: int
-    """How long blobs are kept; 0: forever."""
+    """The days that blobs are kept; 0: forever."""
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def problem(candidate: object) -> str:
-    """What is wrong with a candidate; empty: nothing."""
+    """Return what is wrong with a candidate; empty: nothing."""
     if not isinstance(candidate, EvidenceCandidate):
         return f"evidence must be a list of candidates, not {type(candidate).__name__}"
     data: object = candidate.data  # msgspec takes text for bytes in base64

@@ -1,4 +1,4 @@
-"""What rules ask for beside the call itself: the job's input, results of its earlier calls, and what was taken."""
+"""Facts that rules ask for beside the call: the job's input, results of its earlier calls, and what was taken."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class FactFinder:
         return query
 
     async def _seen(self, writer: StreamWriter, tools: frozenset[str]) -> Mapping[str, Any]:
-        """What each of these tools last returned in this stream."""
+        """Return what each of these tools last returned in this stream."""
         await self._journal.drained()
         results = self._results.setdefault(writer, _Results())
         while page := await self._journal.page(writer.stream, results.seq):

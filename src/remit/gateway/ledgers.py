@@ -25,7 +25,7 @@ class _Open(NamedTuple):
 
     ledger: Ledger
     arguments: dict[str, str]
-    """What the model gave to each of its calls."""
+    """Arguments that the model gave to each of its calls."""
 
 
 class Ledgers:

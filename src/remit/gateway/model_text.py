@@ -40,7 +40,7 @@ def text_of(value: Any) -> str:
 
 
 def failure(outcome: Outcome) -> str:
-    """What a model reads in the place of a result: the schema's problem for invalid arguments, else fixed words."""
+    """Say what a model reads in the place of a result: the schema's problem for invalid arguments, else fixed words."""
     if outcome.uncertain or outcome.code is Code.OUTCOME_UNKNOWN:
         return UNKNOWN
     if outcome.code is Code.INVALID_TOOL_ARGS:

@@ -50,7 +50,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     cause: str | None = None
     """The provider's own code behind a failure."""
     detail: Any = None
-    """What the provider attached to a failure, as JSON, for a face that speaks its language; not recorded."""
+    """Details that the provider attached to a failure, as JSON, for a face that speaks its language; not recorded."""
     frames: tuple[str, ...] = ()
     """Where the tool's exception came from, as `file:line in function`, the outermost first."""
     evidence: tuple[EvidenceItem, ...] = ()

@@ -68,7 +68,7 @@ STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     RecordOutcome,  # on the way back: result against the output schema, evidence, the outcome event
     Invoke,  # calls the provider, within the deadline
 )
-"""What a call passes, in this order."""
+"""The stages of a call, in this order."""
 MODEL_STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     RecordRefusal,  # journals what the stages below refuse
     ResolveModel,  # finds the model, and writes the request
@@ -81,7 +81,7 @@ MODEL_STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     RecordReply,  # on the way back: the answer, what it took and what it cost
     Invoke,  # sends the request, once
 )
-"""What a model call passes, in this order."""
+"""The stages of a model call, in this order."""
 
 
 _WORD: Final = re.compile(r"(?<=[a-z])([A-Z])")
@@ -215,7 +215,7 @@ class Meter:
         metrics.gauge("tool_calls_running", "Calls that are in the gateway now.", lambda: self.running)
 
         self._cells: dict[tuple[str, str, Code | None], _Cells] = {}
-        """What was counted in before; as many as there are tools and codes."""
+        """The counters used before; as many as there are tools and codes."""
 
     def end(self, call: Call, outcome: Outcome) -> None:
         """A call was answered."""
@@ -259,7 +259,7 @@ class Reconciler:
         self._results = Results(services.limits, services.journal.clock, services.schema_gate)
 
     async def ask(self, started: ToolInvocationStarted, writer: StreamWriter) -> Verdict:
-        """What the provider knows of the call; an outcome is recorded."""
+        """Return what the provider knows of the call; an outcome is recorded."""
         tool = await self._tool(started)
         if tool is None or not isinstance(tool.provider, Reconciles):
             return "unknown"

@@ -1,4 +1,4 @@
-"""What else there is to see of a call that is asked about: what it would change, and the defaults of its tool."""
+"""Previews of a call that is asked about: what it would change, and the defaults of its tool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE_S: Final = 2.0
 
 
 async def preview_of(catalog: Catalog, found: Confirmation) -> Preview | None:
-    """What the call would change; None where its provider, as it was asked about, has no preview here."""
+    """Return what the call would change; None where its provider, as it was asked about, has no preview here."""
     request = found.request
     tool = await catalog.find(request.tool_name) if request.tool_name else None
     if tool is None or tool.meta.provider_id != request.provider_id or not isinstance(tool.provider, Previews):

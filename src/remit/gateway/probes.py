@@ -17,7 +17,7 @@ JOBS: Final = "worker.jobs"
 READY: Final = DependencyState(ready=True)
 _UNKNOWN: Final = DependencyState(ready=False, code=Code.DEP_UNKNOWN.name, detail="not reached yet")
 _CODES: Final[Mapping[Code, Code]] = {Code.SpawnFailed: Code.DEP_INIT_FAILED, Code.Timeout: Code.DEP_TIMEOUT}
-"""What becomes of a provider's cause; any other is DEP_UNAVAILABLE."""
+"""The code for each provider's cause; any other is DEP_UNAVAILABLE."""
 
 
 def probes_of(providers: Sequence[object]) -> dict[str, Probe]:

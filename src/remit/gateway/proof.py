@@ -1,4 +1,4 @@
-"""What an approval has to prove before it counts, where the call runs.
+"""The proof that an approval has to bring before it counts, where the call runs.
 
 | mode | what counts |
 |---|---|
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 ProofMode = Literal["any", "terminal", "token", "signed"]
 ProofKind = Literal["", "terminal", "token"]
-"""How an answer was given, as the face that took it says."""
+"""The way in which an answer was given, as the face that took it says."""
 NAMESPACE: Final = "remit-approval"
-"""What signatures are for, so that none that was made for something else counts."""
+"""The namespace of signatures, so that none that was made for something else counts."""
 _ACCEPTED: Final[dict[ProofMode, frozenset[str]]] = {
     "terminal": frozenset({"terminal", "token"}),
     "token": frozenset({"token"}),
@@ -47,7 +47,7 @@ _ACCEPTED: Final[dict[ProofMode, frozenset[str]]] = {
 _log: Final = logging.getLogger("remit.gateway")
 _KEPT: Final = 1_000
 _FRESH: Final = 60 * SECOND
-"""How long a verdict on a key that is valid now is kept, since keys may end at a time."""
+"""The time that a verdict on a key that is valid now is kept, since keys may end at a time."""
 _LONGEST: Final = 16_384
 _PATIENCE_S: Final = 30.0
 _PROGRAM: Final = "ssh-keygen"
@@ -75,7 +75,7 @@ class Proofs:
 
     @property
     def words(self) -> str:
-        """How an approval has to be given, for people."""
+        """Return how an approval has to be given, for people."""
         return _WORDS.get(self.mode, "given")
 
     async def refusal(self, request: ConfirmationRequested, said: ConfirmationDecided, at: int | None = None) -> str:

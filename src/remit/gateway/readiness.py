@@ -119,7 +119,7 @@ class Readiness:
         return {key: state for key, state in states.items() if not state.ready}
 
     async def missing_for(self, name: str) -> dict[str, DependencyState]:
-        """What a tool that is not known lacks: it requires every required dependency, and the server in its name."""
+        """Return the needs of a tool that is not known: every required dependency, and the server in its name."""
         servers = [key for key in (dependency_of(name) or "", f"mcp.{name}") if key in self._probes]
         return await self.missing([*self._required, *servers])
 
@@ -144,5 +144,5 @@ class Readiness:
 
 
 def named(missing: Mapping[str, DependencyState]) -> str:
-    """What is missing, and why, for people."""
+    """Return what is missing, and why, for people."""
     return ", ".join(f"{key} ({state.detail or state.code})" for key, state in missing.items())

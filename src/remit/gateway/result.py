@@ -1,4 +1,4 @@
-"""What a provider gave, made fit to be recorded: whatever it is, this never raises (rule 5)."""
+"""The result of a provider, made fit to be recorded: whatever it is, this never raises (rule 5)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ StepOutcome = Literal[
     "compensatable_failure",
     "uncertain",
 ]
-"""What a call's step came to, of what the contract knows (contract: versioning, "Write order and recovery")."""
+"""The outcome of a call's step, of what the contract knows (contract: versioning, "Write order and recovery")."""
 
 _NOTHING: Final = Kept((), ())
 _REMEDY: Final = "Fix the tool; see docs/tools.md."
@@ -51,7 +51,7 @@ class Checked(msgspec.Struct, frozen=True):
     value: Any = None
     kept: Kept = _NOTHING
     misfit: Misfit | None = None
-    """What does not fit the output schema, and passed."""
+    """The part that does not fit the output schema, and passed."""
 
 
 class Results:
@@ -70,7 +70,7 @@ class Results:
         )
 
     def check(self, tool: Tool, result: object) -> Checked:
-        """What a provider gave, as a replay would give it."""
+        """Return what a provider gave, as a replay would give it."""
         if not isinstance(result, ToolResult):
             why = f"{tool.meta.name}: its provider answered with {type(result).__name__} instead of a result"
             return Checked(failed(Code.TOOL_EXEC_FAILED, why, _REMEDY, cause=Code.BadGateway))
@@ -102,7 +102,7 @@ class Results:
         return None
 
     def evidence_of(self, tool: Tool, result: ToolResult) -> Kept | Outcome:
-        """What is kept of the evidence a result brings, or why none of it can be."""
+        """Return what is kept of the evidence a result brings, or why none of it can be."""
         candidates: object = result.evidence
         wrong = "" if isinstance(candidates, list | tuple) else f"evidence is a list, not {type(candidates).__name__}"
         for candidate in () if wrong else result.evidence:
@@ -122,7 +122,7 @@ def events_of(
     tool: Tool,
     by: str = "",
 ) -> tuple[list[Payload], tuple[Blob, ...]]:
-    """What is recorded of an announced call's end: `tool_invocation_finished`, after warnings and evidence if any."""
+    """Return the events of an announced call's end: `tool_invocation_finished`, after warnings and evidence if any."""
     events: list[Payload] = []
     kept, blobs = checked.kept, checked.kept.blobs
     schema_hash = tool.output.hash if tool.output is not None else ""
@@ -164,7 +164,7 @@ def events_of(
 def warned(
     misfit: Misfit, boundary: Boundary, *, step: str, tool_name: str, schema_hash: str, invocation_id: str
 ) -> SchemaGateWarned:
-    """What is recorded of a value that did not fit and passed."""
+    """Return what is recorded of a value that did not fit and passed."""
     return SchemaGateWarned(
         step=step,
         tool_name=tool_name,
@@ -191,7 +191,7 @@ def _error(outcome: Outcome) -> ErrorInfo | None:
 
 
 def words(error: BaseException) -> str:
-    """What an exception says, whatever it does when asked."""
+    """Return what an exception says, whatever it does when asked."""
     name = type(error).__name__
     try:
         text = str(error)

@@ -32,7 +32,7 @@ _log: Final = logging.getLogger("remit.gateway")
 
 
 class Tally:
-    """How many problems the gate let pass."""
+    """The number of problems that the gate let pass."""
 
     __slots__ = ("count",)
 
@@ -63,9 +63,9 @@ class Boundary(NamedTuple):
     direction: Direction
     """`ingress`: the value comes from outside; `internal`: from a part of Remit or a tool."""
     kind: str
-    """What the value belongs to: `tool`, or the kind of a ticket."""
+    """The owner of the value: `tool`, or the kind of a ticket."""
     code: Code = Code.SCHEMA_VALIDATION_FAILED
-    """What a refusal is answered with."""
+    """The code of a refusal."""
 
 
 CALL_ARGS: Final = Boundary("call_args", "internal", "tool", Code.INVALID_TOOL_ARGS)
@@ -76,7 +76,7 @@ class Checks(Protocol):
     """A schema that can check values."""
 
     def problems(self, value: Any) -> Sequence[SchemaProblem]:
-        """What is wrong with a value; empty if it fits. Never raises."""
+        """Return what is wrong with a value; empty if it fits. Never raises."""
         ...
 
 
@@ -122,7 +122,7 @@ class SchemaGate:
         )
 
     def check(self, boundary: Boundary, schema: Checks, value: Any, of: str) -> Misfit | None:
-        """What is wrong with a value; None if it fits or the gate is off. `of` names the tool or ticket in the log."""
+        """Give the misfit of a value; None if it fits or the gate is off. `of` names the tool or ticket in the log."""
         if self._mode == "off":
             return None
         problems = schema.problems(value)

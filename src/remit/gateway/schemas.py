@@ -19,7 +19,7 @@ class KeptSchemas:
         self._with: dict[str, StreamWriter] = {}
 
     def missing(self, tool: Tool, writer: StreamWriter) -> tuple[Blob, ...]:
-        """What has to be recorded with the writer's next events: the schema's canonical form, under its own hash."""
+        """Return the blob for the writer's next events: the schema's canonical form, under its own hash."""
         given, output = self._with.get(tool.input.hash), tool.output
         if given is not None and given.failure is None and (output is None or not self._lacks(output.hash)):
             return ()  # as for every call but a tool's first

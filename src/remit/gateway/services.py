@@ -1,4 +1,4 @@
-"""What the stages work with."""
+"""The services that the stages work with."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     remembered: RememberedApprovals
     limits: Limits
     allowance: Allowance
-    """What principals may spend on models in a day."""
+    """The allowance of principals, to spend on models in a day."""
     takings: Takings
-    """What limits of rules have been taken."""
+    """The parts taken of limits of rules."""
     models: Models | None = None
     """None: this process has no models."""
     default_model: str = ""
     model_retry: Retry = Retry(attempts=12, first_delay_ms=500, max_delay_ms=60_000)
-    """How often a question to a model is asked, and how far apart."""
+    """The number of times that a question to a model is asked, and how far apart."""
     tails: Tails = msgspec.field(default_factory=Tails)
-    """What models are saying, for anyone who watches."""
+    """The words that models are saying, for anyone who watches."""
     migrations: Migrations = msgspec.field(default_factory=Migrations)
-    """How recorded arguments become those of today's tools."""
+    """The migrations of recorded arguments to those of today's tools."""
     mismatch: str = "warn"
-    """What other versions than recorded mean: `warn`, `fail` or `migrate`."""
+    """The meaning of other versions than recorded: `warn`, `fail` or `migrate`."""
     prices: Prices = msgspec.field(default_factory=Prices)
     metrics: Registry = msgspec.field(default_factory=Registry)
 

@@ -1,4 +1,4 @@
-"""What models took, summed over events: an answer that did not arrive counts as what was reserved for it."""
+"""The use of models, summed over events: an answer that did not arrive counts as what was reserved for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked, dec
 
 
 class Reserved(Protocol):
-    """What was reserved for an answer."""
+    """The part reserved for an answer."""
 
     @property
     def reserved_tokens(self) -> int:

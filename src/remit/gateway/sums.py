@@ -1,4 +1,4 @@
-"""What models took, kept as sums, so that no question and no page adds up the journal again.
+"""The use of models, kept as sums, so that no question and no page adds up the journal again.
 
 The sums are a fold over events of all streams, by day (UTC), stream, principal and model. They are an index (rule 14):
 made of chained events alone, made again from the first one where they are missing or do not belong to the journal, and
@@ -139,7 +139,7 @@ class ModelSums:
         return list(found.sums.values()) if found is not None else []
 
     def spent(self, day: int, principal: str) -> Spent:
-        """What a principal took on a day that was refreshed."""
+        """Return what a principal took on a day that was refreshed."""
         found = self._days.get(day)
         return found.principals.get(principal, _NOTHING) if found is not None else _NOTHING
 

@@ -1,4 +1,4 @@
-"""What limits of rules have been taken, in streams of their own: `limit/rules/<key>`, one for each thing counted.
+"""The parts taken of limits of rules, in streams of their own: `limit/rules/<key>`, one for each thing counted.
 
 A call takes its part durably just before it is announced, under its idempotency key. The stream's head decides between
 two workers that want the last one: only one append fits it. It is not the transaction of the announcement itself, since
@@ -36,7 +36,7 @@ _MOST: Final = 1_000
 
 
 class LimitUnprovenError(ChainBrokenError):
-    """What was taken of a limit cannot be proven, so what is left of it is unknown."""
+    """The part taken of a limit cannot be proven, so what is left of it is unknown."""
 
     @property
     def outcome(self) -> Outcome:
@@ -55,7 +55,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Count:
-    """What a stream says, as far as it was read and proven."""
+    """The count of a stream, as far as it was read and proven."""
 
     def __init__(self, events: Proven) -> None:
         self.events = events

@@ -1,4 +1,4 @@
-"""What would become of a recorded call today: schema, policy and readiness judge it as they would judge the real one.
+"""The outcome of a recorded call if it were made today: schema, policy and readiness judge it like the real one.
 
 Nothing is called, asked or recorded. Origins, budgets and provider failures are not part of it.
 """
@@ -35,7 +35,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
     effect: Effect
     code: str = ""
-    """What it would be refused or held with."""
+    """The code that it would be refused or held with."""
     reason: str = ""
 
 

@@ -1,4 +1,4 @@
-"""What a request may do: in whose name it comes, and its scopes."""
+"""The access of a request: in whose name it comes, and its scopes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ class Access(msgspec.Struct, frozen=True):
     """What the bearer of a token may do."""
 
     principal: str | None
-    """Who its calls are recorded and judged as; None if the server knows no tokens: the process's own principal."""
+    """The principal that its calls are recorded and judged as; None if the server knows no tokens: the process's own
+    principal.
+    """
     scopes: frozenset[Scope]
     tools: tuple[str, ...] = ()
     """Names or globs of the tools that it may see and call; empty: all that policy allows."""
@@ -42,6 +44,6 @@ class Access(msgspec.Struct, frozen=True):
 
 
 ANYBODY: Final = Access(None, SCOPES)
-"""What a request may do if the server knows no tokens, which it may only on loopback."""
+"""The access of requests if the server knows no tokens, which it may only on loopback."""
 OPERATOR: Final = Access(None, SCOPES, dialog=True)
-"""What a client on stdio may do: the operator put this command into it, and sits before it."""
+"""The access of a client on stdio: the operator put this command into it, and sits before it."""

@@ -1,4 +1,4 @@
-"""Who may connect: programs on this machine, or bearers of a token; and no web page of another origin."""
+"""Clients that may connect: programs on this machine, or bearers of a token; and no web page of another origin."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Guard:
         return cls([*(LOOPBACK if host in LOOPBACK else (host,)), *known_as], tokens, clock)
 
     def admit(self, headers: Mapping[str, str]) -> Access:
-        """What the request may do; `headers` have names in lower case. Raises Problem.
+        """Return what the request may do; `headers` have names in lower case. Raises Problem.
 
         A page in a browser can be made to reach us under a name of its own (DNS rebinding); it cannot hide that name.
         """

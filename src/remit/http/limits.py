@@ -1,4 +1,4 @@
-"""How many requests a principal may have under way at once, so that one client cannot lock the others out."""
+"""The number of requests that a principal may have under way at once, so that one client cannot lock the others out."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from remit.http.router import AUTHORITY
 HEAD_S: Final = 20.0
 """Seconds that the headers of a request may take to arrive."""
 HEAD_BYTES: Final = 64 * 1024
-"""How much of a request is taken before its headers end; a little more if it comes at once."""
+"""The bytes of a request that are taken before its headers end; a little more if it comes at once."""
 
 
 _MOST: Final = 4_096

@@ -46,7 +46,7 @@ _ONCE: Final = frozenset(
 
 
 class Request(NamedTuple):
-    """What the router knows of a request that it passes on."""
+    """A request that the router passes on, as far as it knows it."""
 
     headers: dict[str, str]
     """Names in lower case; of several with one name, the last."""
@@ -55,7 +55,7 @@ class Request(NamedTuple):
 
 
 class Part(Protocol):
-    """What answers at some paths: an ASGI application with a life of its own."""
+    """The port of what answers at some paths: an ASGI application with a life of its own."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Serve within the block; what is under way at its end is given up."""
@@ -77,7 +77,7 @@ class Mount(NamedTuple):
     """`/mcp`: that path and all below it."""
     part: Part
     scope: Scope | None
-    """What a token needs to reach it at all; None: the part looks for itself."""
+    """The scope that a token needs to reach it at all; None: the part looks for itself."""
     admit: Callable[[Mapping[str, str]], Access] | None = None
     """Says in whose name a request comes, by its headers, if not by a bearer token. May raise Refusal."""
 
@@ -177,7 +177,7 @@ class Exchange:
         await self._send(message)
 
     def answered(self) -> Answered:
-        """What there is to say of it, now that it is over."""
+        """Return what there is to say of it, now that it is over."""
         address = self._scope.get("client")
         return Answered(
             method=self._scope["method"],

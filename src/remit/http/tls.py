@@ -9,7 +9,7 @@ from remit.errors import SettingsError
 
 
 def server_context(cert: str, key: str = "") -> ssl.SSLContext:
-    """What encrypts the connections that are accepted, with TLS 1.2 or newer.
+    """Return what encrypts the connections that are accepted, with TLS 1.2 or newer.
 
     `cert` is a PEM file with the certificate, then those between it and its authority; `key` is one with its private
     key, which may stand in `cert` as well. Raises SettingsError if they cannot be used; nothing of a key is quoted.

@@ -31,7 +31,7 @@ _TRIES: Final = 3
 _EMPTY: Final = 3
 """Answers in a row that may be empty."""
 _PAUSES: Final = 8
-"""How often a provider may want an answer sent back to go on."""
+"""The number of times that a provider may want an answer sent back to go on."""
 _OTHERWISE: Final = "Change the prompt, or use another model."
 _VALUE: Final = "value"
 """The property that holds an answer whose form is not an object."""
@@ -79,7 +79,7 @@ class AgentAnswer(msgspec.Struct, frozen=True, kw_only=True):
     cost: float | None
     """US dollars, estimated; None: a price is not known."""
     shortened: int = 0
-    """How often older turns were left out or summarised."""
+    """The number of times that older turns were left out or summarised."""
 
 
 class Form(NamedTuple):

@@ -13,11 +13,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class RecipeDefinition(Protocol[T_co]):
-    """What a run has to know of a recipe to run it as a part of itself."""
+    """The facts that a run has to know of a recipe to run it as a part of itself."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Return what it is called."""
         ...
 
     @property
@@ -61,7 +61,7 @@ class RecipeCall(Generic[T_co]):
 
 
 def args_of(tool: str, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What stands behind a tool's name in `run.call`: one dict at most. Raises UsageError."""
+    """Return what stands behind a tool's name in `run.call`: one dict at most. Raises UsageError."""
     if len(given) > 1 or (given and not isinstance(given[0], dict | None)):
         remedy = f'Write run.call("{tool}", {{"name": value}}), or run.call(function, name=value).'
         raise UsageError(f"run.call takes the arguments of {tool} as one dict", code=Code.INVALID_INPUT, remedy=remedy)

@@ -63,7 +63,7 @@ class Branch:
 current: Final[ContextVar[Branch]] = ContextVar("remit_branch")
 """The branch that the running code belongs to."""
 asking: Final[ContextVar[Conversation | None]] = ContextVar("remit_asking", default=None)
-"""What the model knew for which the running code works; None: it works for no model."""
+"""The knowledge of the model for which the running code works; None: it works for no model."""
 
 
 async def ends(work: Awaitable[T]) -> T:

@@ -49,5 +49,5 @@ async def caller_of(history: History, job: str, labels: Mapping[str, str], recip
 
 
 def overlay_of(raw: dict[str, Any]) -> Overlay:
-    """What a job adds to the policy, as it is recorded: `rules` and `tools`. Raises PolicyError."""
+    """Return what a job adds to the policy, as it is recorded: `rules` and `tools`. Raises PolicyError."""
     return parse_overlay(_SOURCE, raw.get("rules", ()), raw.get("tools"))

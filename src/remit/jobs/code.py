@@ -102,13 +102,13 @@ def _parts(function: Callable[..., Any]) -> Iterator[str]:
 
 
 def _methods(member: Any) -> list[tuple[str, Any]]:
-    """What a member of a class uses."""
+    """Return what a member of a class uses."""
     member = getattr(member, "__func__", getattr(member, "fget", member))
     return _used(member) if isinstance(member, FunctionType) else []
 
 
 def _used(function: FunctionType) -> list[tuple[str, Any]]:
-    """What a function names outside of itself: globals, parts of the user's modules, and what its closure holds."""
+    """Say what a function names outside of itself: globals, parts of the user's modules, and what its closure holds."""
     names, scope = sorted(_names(function.__code__)), function.__globals__
     found = [(name, _global(function.__module__, name, scope[name])) for name in names if name in scope]
     modules = [scope[name] for name in names if isinstance(scope.get(name), ModuleType)]

@@ -1,4 +1,4 @@
-"""How a pass over a job ended."""
+"""The end of a pass over a job."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     how: Literal["completed", "failed", "cancelled", "parked", "stuck", "lost"]
     """`stuck`: the code of this process cannot continue the job; `lost`: another worker holds it."""
     encoded: bytes = b"null"
-    """What the recipe returned, as JSON."""
+    """The result of the recipe, as JSON."""
     error: ErrorInfo | None = None
 
 
 def encoded_result(result: object) -> bytes:
-    """What a recipe returned, as JSON. Raises RunError (RESULT_NOT_ENCODABLE)."""
+    """Return what a recipe returned, as JSON. Raises RunError (RESULT_NOT_ENCODABLE)."""
     try:
         return as_json(to_json(result))
     except NotCanonicalError as error:

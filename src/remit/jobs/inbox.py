@@ -28,7 +28,7 @@ Message = SignalSent | CancelRequested | StepDecided
 
 
 class Inbox:
-    """What was left for one job, as its worker has read it so far."""
+    """The messages left for one job, as its worker has read them so far."""
 
     def __init__(self, journal: Journal, job: str) -> None:
         self._journal = journal

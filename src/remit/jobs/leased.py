@@ -37,7 +37,7 @@ class LeasedJob(HeldLease):
         self.questions = Questions(journal, confirmations, self.writer)
         self.seen_wakes = head.wakes
         self.route = head.route
-        """Who can take the job next."""
+        """The route of those that can take the job next."""
         self._lease = lease
         self._recovered = False
 

@@ -1,4 +1,4 @@
-"""What a job runs: the recipe its record names, or the plan its record holds."""
+"""The program of a job: the recipe its record names, or the plan its record holds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 PLANNER_VERSION = f"remit-{__version__}"
-"""Who plans: graphs are written by people and carried out by this version."""
+"""The planner: graphs are written by people and carried out by this version."""
 _REMEDY: Final = "Resume the job where matching code runs, or cancel it."
 
 
@@ -32,7 +32,7 @@ class Program(msgspec.Struct, frozen=True):
     version: str
     start: Callable[[Run], Awaitable[Any]]
     recipes: Recipes
-    """What it may run as a part of itself, as far as this process knows."""
+    """The recipes that it may run as a part of itself, as far as this process knows."""
     runs: Callable[[str], bool]
     """Whether it is the code of a recorded execution version."""
     migrates: Callable[[str], bool]

@@ -1,4 +1,4 @@
-"""What is recorded of single effects: a call, a question to a model, a wait. Pure."""
+"""Records of single effects: a call, a question to a model, a wait. Pure."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ModelRecord(msgspec.Struct, eq=False):
 
 
 class WaitRecord:
-    """What is recorded of one wait."""
+    """The record of one wait."""
 
     __slots__ = ("completed", "waiting")
 

@@ -55,7 +55,7 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     divergence: Divergence | None = None
     drifts: tuple[Difference, ...] = ()
     today: Literal["same", "runs", "asks", "refused"] = "same"
-    """What schemas, policy and readiness of today would do with the recorded calls: the worst change among them."""
+    """The answer of today's schemas, policy and readiness to the recorded calls: the worst change among them."""
     calls: tuple[CallToday, ...] = ()
     """The calls that would end in another way than they did."""
 
@@ -169,7 +169,7 @@ def _compare_error(error: Exception, history: History) -> Divergence | None:
 
 
 def _recorded_error(history: History) -> ErrorInfo | None:
-    """What the recipe failed with; the job's end also says what was undone afterwards."""
+    """Return what the recipe failed with; the job's end also says what was undone afterwards."""
     compensation = history.compensations.get("")
     if compensation is not None:
         return compensation.error

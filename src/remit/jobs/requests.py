@@ -58,7 +58,7 @@ class Requests:
 
 
 class Requesting(Protocol):
-    """What has requests."""
+    """The noun that has requests."""
 
     @property
     def requests(self) -> Requests:

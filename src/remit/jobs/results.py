@@ -1,4 +1,4 @@
-"""What the methods of a run return and raise, beside plain values."""
+"""Results that the methods of a run return and raise, beside plain values."""
 
 from __future__ import annotations
 

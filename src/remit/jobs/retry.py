@@ -1,4 +1,4 @@
-"""What a new job takes over from one that failed or was cancelled: every step but those that are to run again. Pure."""
+"""The steps that a new job takes over from one that failed or was cancelled: all but those that run again. Pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def failing_step(history: History) -> str:
 
 
 def take_over(events: Sequence[Event], history: History, step: str) -> TakenOver:
-    """What a retry from `step` keeps of a job; an empty one keeps every step that has ended.
+    """Return what a retry from `step` keeps of a job; an empty one keeps every step that has ended.
 
     Steps that were undone run again, and those that only waited. With each step run again all that began after it,
     except in branches beside it: a recipe asks for the next step when it knows the one before.

@@ -65,7 +65,7 @@ def of_tool(name: str) -> str:
 
 
 async def of_tools(catalog: Catalog) -> set[str]:
-    """What this process has now."""
+    """Return what this process has now."""
     return {f"tool:{each}" for each in await catalog.offers()}
 
 

@@ -1,4 +1,4 @@
-"""What recipe code sees of its run. Everything that is not deterministic goes through here, and is recorded."""
+"""The run as recipe code sees it. Everything that is not deterministic goes through here, and is recorded."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ class Run:
         self.job_id = job_id
         self.principal = principal
         self.recipes = recipes
-        """What this process can run; a recipe that decides on it takes another way where others are known."""
+        """The recipes that this process can run; a recipe that decides on it takes another way where others are known.
+        """
         self.version = version
         """The declared version of the recipe that the job began under: decide on it what `migrates` leaves to you."""
         self.requests = Requests()

@@ -1,4 +1,4 @@
-"""What every execution of a process works with."""
+"""The services that every execution of a process works with."""
 
 from __future__ import annotations
 

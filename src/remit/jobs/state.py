@@ -1,4 +1,4 @@
-"""What a job's events say: the fold that resume, replay and every view share. Pure."""
+"""The state that a job's events say: the fold that resume, replay and every view share. Pure."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 KIND: Final = "job"
 """The kind of job streams."""
 OURS: Final = "remit."
-"""How labels begin that Remit itself sets."""
+"""The beginning of labels that Remit itself sets."""
 WAITING: Final = "remit.waiting"
 """Label of a parked job's head: what it waits for, in words."""
 TIMERS: Final = ("a timer", "the next attempt")
-"""What a job waits for that comes by itself, in the words of WAITING."""
+"""Waits of a job that end by themselves, in the words of WAITING."""
 CODE: Final = "remit.code"
 """Label of a failed or stuck job's head: why."""
 DOUBT: Final = "uncertain:"
-"""How the key of a wait begins in which a person resolves an attempt."""
+"""The beginning of the key of a wait in which a person resolves an attempt."""
 STUCK: Final = "stuck:"
-"""How the key of a wait begins in which the installed code could not continue the job."""
+"""The beginning of the key of a wait in which the installed code could not continue the job."""
 UNDO: Final = "undo:"
 UNDO_DECISION: Final = "undo"
 """The key under which the undoing of a step waits for a person; its attempt is 0."""
@@ -91,7 +91,7 @@ _PROGRESS: Final = (
     k.TimerFired,
     k.StepCompensated,
 )
-"""What a pass gets done, or leaves for later; to announce a call is not yet to get it done."""
+"""Events that a pass gets done, or leaves for later; to announce a call is not yet to get it done."""
 Value = k.TimeRecorded | k.RandomRecorded | k.UuidRecorded
 End = k.JobCompleted | k.JobFailed | k.JobCancelled
 
@@ -109,16 +109,16 @@ class History:
         self.waits: dict[tuple[str, str], WaitRecord] = {}
         self.children: dict[str, k.ChildStarted] = {}
         self.returned: dict[str, k.ChildEnded] = {}
-        """What came of child recipes, by place."""
+        """Results of child recipes, by place."""
         self.models: dict[str, ModelRecord] = {}
         self.known = Known(set(), set())
         """Prompts that the stream holds."""
         self.provenance = Provenance()
         """Which outputs are trusted, and what people approved."""
         self.spending = Spending()
-        """What models took."""
+        """The use of models."""
         self.places: dict[str, str] = {}
-        """What kind of effect stands at each place."""
+        """The kind of effect that stands at each place."""
         self.consumed: set[int] = set()
         """Events of the inbox that a wait has used."""
         self.began = ""
@@ -130,7 +130,7 @@ class History:
         self.drifts: set[tuple[str, str]] = set()
         """Version differences that are already recorded, as subject and current version."""
         self.undos: dict[str, k.UndoDeclared] = {}
-        """What undoes a step, by step."""
+        """The call that undoes a step, by step."""
         self.undone: dict[str, k.StepCompensated] = {}
         self.compensations: dict[str, k.CompensationStarted] = {}
         """By place; the empty one ends the job."""
@@ -143,7 +143,7 @@ class History:
         self.stuck: k.JobWaiting | None = None
         """Why code at hand could not continue it the last time; whether that still holds, the head says."""
         self.times_left = 0
-        """How often a worker could not continue it."""
+        """The number of times that a worker could not continue it."""
         self.end: End | None = None
         self.fold(events)
 

@@ -1,4 +1,4 @@
-"""What would become today of the calls that a job recorded, as the gateway judges them: nothing is called or asked."""
+"""Verdicts of today on the calls that a job recorded, as the gateway judges them: nothing is called or asked."""
 
 from __future__ import annotations
 

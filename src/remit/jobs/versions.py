@@ -50,7 +50,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     current: str
     """Empty if the tool is gone."""
     about: Subject = "execution"
-    """What of it differs; `request` and `response` are a tool's schemas."""
+    """The part of it that differs; `request` and `response` are a tool's schemas."""
     migrated: bool = False
     """Whether a registered migration covers it: the policy `migrate` goes on then."""
     drift: str = ""
@@ -202,7 +202,7 @@ class Versions:
             raise refusal(refused, f"Resume the job where that version runs, or {help_}.")
 
     def _news(self, history: History, found: list[Difference]) -> list[Difference]:
-        """What is not recorded yet, and that the recorded code goes on after other code was to."""
+        """Return what is not recorded yet, and that the recorded code goes on after other code was to."""
         news = [one for one in found if self._is_news(history, one)]
         created, back, was = history.created, history.execution, history.under
         if created is not None and was != back and not any(one.about in _OF_JOB for one in found):

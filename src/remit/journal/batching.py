@@ -42,13 +42,13 @@ _MOMENT_S: Final = 0.0005
 _STREAK: Final = 8
 """After this many commits in a row that one task waited for, no other is expected to share a group with it."""
 _ROUND_S: Final = 0.005
-"""How long such a task may go on before the event loop has to come round."""
+"""The time that such a task may go on before the event loop has to come round."""
 _LINGER_S: Final = 0.002
-"""How long commits that no one waits for are kept back, so that one that is waited for takes them along."""
+"""The time that commits that no one waits for are kept back, so that one that is waited for takes them along."""
 _LINGERING: Final = 64
 """So many of them are not kept back."""
 _LOOK_S: Final = 0.05
-"""How long a commit waits at most while the event loop does not come round."""
+"""The time that a commit waits at most while the event loop does not come round."""
 _LOOKS: Final = 20
 """So many looks in vain, and the thread sleeps until it is woken."""
 
@@ -321,12 +321,12 @@ def settle(settled: Iterable[tuple[Commit, JournalError | None]]) -> None:
 
 
 def journal_closed() -> JournalError:
-    """What anyone gets who comes after the journal was closed."""
+    """Return what anyone gets who comes after the journal was closed."""
     return JournalError("the journal was closed", code=Code.JOURNAL_CLOSED, remedy="Open it again.")
 
 
 def conflict(*streams: str) -> AppendConflictError:
-    """What a writer gets who is not where its stream is."""
+    """Return what a writer gets who is not where its stream is."""
     return AppendConflictError(
         f"{', '.join(streams)}: another writer has changed the stream and now holds it",
         remedy="Read the stream again; earlier events are unchanged.",

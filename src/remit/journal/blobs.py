@@ -21,7 +21,7 @@ class BlobRef(msgspec.Struct, frozen=True, omit_defaults=True):
     bytes: int
     preview: str
     key: str = ""
-    """How the bytes are hidden: `salt` if 32 random bytes come before them; empty: not at all."""
+    """The way in which the bytes are hidden: `salt` if 32 random bytes come before them; empty: not at all."""
 
 
 class Packed(msgspec.Struct, frozen=True):

@@ -77,7 +77,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
     stream: str
     kind: str
-    """What sort of stream it is, such as `job` or `confirmation`; queues are per kind."""
+    """The sort of stream it is, such as `job` or `confirmation`; queues are per kind."""
     state: str
     seq: int
     """Sequence number of the newest event."""
@@ -90,7 +90,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     """When the stream next wants a worker; None: not before something wakes it. While leased: when the lease lapses."""
     priority: int
     wakes: int
-    """How often something from outside asked the stream's worker to look again."""
+    """The number of times that something from outside asked the stream's worker to look again."""
     closed: bool
     """Nothing will ever happen to the stream again: it is never due, leased or woken."""
     route: str
@@ -220,13 +220,13 @@ class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tally(NamedTuple):
-    """How many streams were made in the same stretch of time, are in the same state, and took about as long."""
+    """The number of streams made in the same stretch of time, in the same state, which took about as long."""
 
     stretch: int
     """Which stretch, from 0."""
     state: str
     took: int | None
-    """How many of the bounds that were given the time from first to last event reached; None: it is not closed."""
+    """The number of given bounds that the time from first to last event reached; None: it is not closed."""
     number: int
 
 
@@ -237,7 +237,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """As it is now, with the new epoch and lease."""
     previous_state: str
     previous_owner: str | None
-    """Who held it before without giving it up."""
+    """The owner that held it before without giving it up."""
     previous_due: int | None = None
     """When it wanted a worker."""
 

@@ -159,7 +159,7 @@ Said = tuple[tuple[str, ...], bool, dict[str, str]]
 
 
 def contradiction(head: Head, events: Iterable[Event]) -> str:
-    """What in a head is not what its events say; empty: nothing.
+    """Return what in a head is not what its events say; empty: nothing.
 
     `events` are the whole stream, verified. A head without a state belongs to a stream that is in no list.
     """

@@ -231,11 +231,11 @@ class Journal:
         return await self._store.heads(query)
 
     async def counts(self, kind: str) -> dict[str, int]:
-        """How many streams of a kind there are in each state; a state without one is left out."""
+        """Return how many streams of a kind there are in each state; a state without one is left out."""
         return await self._store.counts(kind)
 
     async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
-        """How many streams of a kind were made from `since` on, by stretches of `width` and `bounds` of their time."""
+        """Count the streams of a kind made from `since` on, by stretches of `width` and `bounds` of their time."""
         return await self._store.tallies(kind, since, width, bounds)
 
     async def read(self, stream: str, after: int = 0) -> list[Event]:
@@ -382,7 +382,7 @@ class Journal:
         return await self._store.leases(kind)
 
     async def integrity(self) -> list[str]:
-        """What the storage itself finds wrong; empty: nothing."""
+        """Return what the storage itself finds wrong; empty: nothing."""
         return await self._store.integrity()
 
     async def close(self) -> None:

@@ -38,7 +38,7 @@ class LeaseTerms(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     owner: str
     seconds: float
-    """How long a lease lasts, and each renewal of it."""
+    """The time that a lease lasts, and each renewal of it."""
     states: tuple[str, ...] = ()
     """As in a claim, like `state`."""
     state: str | None = None
@@ -167,7 +167,7 @@ class LeaseProof(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """What is recorded of the token, so that a reader of the journal cannot use it."""
+        """Return what is recorded of the token, so that a reader of the journal cannot use it."""
         return sha256(self.token.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property

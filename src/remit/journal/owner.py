@@ -1,4 +1,4 @@
-"""Who holds a lease: one process of one machine, so that its death can be noticed before its lease lapses."""
+"""The holder of a lease: one process of one machine, so that its death can be noticed before its lease lapses."""
 
 from __future__ import annotations
 

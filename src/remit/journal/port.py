@@ -1,4 +1,4 @@
-"""What a storage backend guarantees. Journal (journal.py) is its only caller; testing/journal/ is its contract suite.
+"""The guarantees of a storage backend. Journal (journal.py) is its only caller; testing/journal/ is its contract suite.
 
 Promises of every backend, on every machine it runs on:
 
@@ -30,7 +30,7 @@ from remit.journal.event import Blob, Claim, Commit, Event, Fold, Head, HeadQuer
 
 
 class Writing(Protocol):
-    """What is written."""
+    """The writing side of a store."""
 
     def submit(self, commit: Commit) -> None:
         """Queue a commit; returns at once. Its callbacks are called on the event loop, `on_error` before `on_done`.
@@ -61,7 +61,7 @@ class Writing(Protocol):
 
 
 class Reading(Protocol):
-    """What was written."""
+    """The reading side of a store."""
 
     async def head(self, stream: str) -> Head | None:
         """The newest head, with everything this process submitted before taken into account."""
@@ -72,11 +72,11 @@ class Reading(Protocol):
         ...
 
     async def counts(self, kind: str) -> dict[str, int]:
-        """How many streams of a kind there are in each state; a state without one is left out."""
+        """Return how many streams of a kind there are in each state; a state without one is left out."""
         ...
 
     async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
-        """How many streams of a kind were made from `since` on, by stretches of `width` and by `bounds` of their time.
+        """Count the streams of a kind made from `since` on, by stretches of `width` and by `bounds` of their time.
 
         All in microseconds; the bounds are in order. Stretch, state and time without a stream are left out.
         """
@@ -109,7 +109,7 @@ class Reading(Protocol):
 
 
 class Leasing(Protocol):
-    """Who works on which stream."""
+    """The leases of a store."""
 
     async def claim(self, claim: Claim) -> list[Lease]:
         """Lease due streams without a holder, or whose lease lapsed; a caller cancelled meanwhile gives them back."""
@@ -127,7 +127,7 @@ class Leasing(Protocol):
         ...
 
     async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
-        """How often each of these streams was woken, in one look."""
+        """Return how often each of these streams was woken, in one look."""
         ...
 
     async def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
@@ -144,7 +144,7 @@ class Leasing(Protocol):
 
 
 class Watching(Protocol):
-    """What has changed."""
+    """The news of a store."""
 
     async def changed(self, since: int) -> int:
         """Wait until this journal was written to, by any process, after the mark `since`; return the new mark.
@@ -170,7 +170,7 @@ class Store(Writing, Reading, Leasing, Watching, Protocol):
         ...
 
     async def integrity(self) -> list[str]:
-        """What the backend itself finds wrong with its storage; empty: nothing."""
+        """Return what the backend itself finds wrong with its storage; empty: nothing."""
         ...
 
     async def close(self) -> None:

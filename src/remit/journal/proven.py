@@ -27,7 +27,7 @@ class Proven:
         self._hash = root(stream)
 
     async def more(self) -> list[Event]:
-        """What came since, proven. Events behind the head are not its history, and left out.
+        """Return what came since, proven. Events behind the head are not its history, and left out.
 
         Raises ChainBrokenError (CHAIN_BROKEN, HEAD_UNSEALED or HEAD_FORGED); what was read before stays proven.
         """

@@ -1,4 +1,4 @@
-"""What an event keeps beside itself: one walk over the type of its payload finds every value and every digest.
+"""Values that an event keeps beside itself: one walk over the type of its payload finds every value and every digest.
 
 A *value* is a field with a twin whose name ends in `_blob`: small, it stands in the field; large, the twin refers to
 it; some have the twin alone. Values stand in a payload, and in the structs in its fields and lists.
@@ -22,7 +22,7 @@ from remit.journal.kinds import BytesKept, Payload, decode
 
 TWIN: Final = "_blob"
 _MARKS: Final = (b"_blob", b"_hash", b"raw_pointer")
-"""What stands in the bytes of an event that keeps something beside itself."""
+"""The marks in the bytes of an event that keeps something beside itself."""
 
 
 class Shape(NamedTuple):
@@ -97,7 +97,7 @@ def values_in(struct: msgspec.Struct) -> Iterator[Value]:
 
 
 def digests_in(held: Any) -> Iterator[Digest]:
-    """What a struct, or a list of them, names by digest alone."""
+    """Give what a struct, or a list of them, names by digest alone."""
     if isinstance(held, list | tuple):
         for one in held:
             yield from digests_in(one)
@@ -111,7 +111,7 @@ def digests_in(held: Any) -> Iterator[Digest]:
 
 
 def digests_of(value: Value, data: bytes) -> list[Digest]:
-    """What a recorded value names by digest alone; `data` are its bytes."""
+    """Return what a recorded value names by digest alone; `data` are its bytes."""
     try:
         return [] if value.holds is None else list(digests_in(msgspec.json.decode(data, type=value.holds)))
     except msgspec.ValidationError:  # an older Remit recorded another form
@@ -150,7 +150,7 @@ def _structs(hint: Any) -> list[type[msgspec.Struct]]:
 
 
 def _marks(hint: Any, key: str) -> Any:
-    """What a field's type, or a member of it, says of it under a key."""
+    """Return what a field's type, or a member of it, says of it under a key."""
     for one in get_args(hint):
         if isinstance(one, msgspec.Meta) and one.extra and key in one.extra:
             return one.extra[key]

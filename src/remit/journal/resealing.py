@@ -25,7 +25,7 @@ class Resealed(msgspec.Struct, frozen=True, kw_only=True):
     unsealed: tuple[str, ...]
     """The streams of those whose head had no seal under a key that is here."""
     problems: tuple[str, ...]
-    """What is wrong with the streams whose heads were left as they are."""
+    """The problems of the streams whose heads were left as they are."""
 
 
 async def seal_all(journal: Journal) -> Resealed:

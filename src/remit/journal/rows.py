@@ -1,4 +1,4 @@
-"""How a head is stored in a table: the same columns, in the same order, on every backend that speaks SQL."""
+"""The columns of a head in a table: the same columns, in the same order, on every backend that speaks SQL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _decode: Final = msgspec.json.Decoder(dict[str, str]).decode
 
 
 def reached(bounds: Sequence[int]) -> str:
-    """How many of the bounds the time between a head's first and last event reached, as an expression in SQL."""
+    """Return how many of the bounds the time between a head's first and last event reached, as an expression in SQL."""
     steps = " ".join(f"WHEN updated_at - created_at < {bound:d} THEN {number}" for number, bound in enumerate(bounds))
     return f"CASE {steps} ELSE {len(bounds)} END" if bounds else "0"
 

@@ -1,4 +1,4 @@
-"""How the values of a stream with a subject are kept, so that they can be erased and the chain stays whole.
+"""Salts that hide the values of a stream with a subject, so that they can be erased and the chain stays whole.
 
 A subject is whom the values are about, such as a customer. No value stands in an event then, at whatever depth: each
 lies beside it behind 32 random bytes of its own, and the event holds the digest of both, without a preview. So the

@@ -62,7 +62,7 @@ class Covered(msgspec.Struct, frozen=True, array_like=True):
 
 
 def covered(head: Head) -> Covered:
-    """What the seal of a head covers beside its chain value."""
+    """Return what the seal of a head covers beside its chain value."""
     return Covered(head.kind, head.state, head.closed, head.subject, head.title, head.labels)
 
 
@@ -80,7 +80,7 @@ class Seals:
         return self._current.id
 
     def over(self, fields: Covered) -> Sealer:
-        """What seals heads with these fields."""
+        """Return what seals heads with these fields."""
         return self._current.over(fields)
 
     def seal(self, head: Head) -> bytes:
@@ -119,7 +119,7 @@ def keyless(head: Head) -> ChainBrokenError:
 
 
 def key_id(key: bytes) -> bytes:
-    """What a key is called; it says nothing of the key."""
+    """Return what a key is called; it says nothing of the key."""
     return sha256(_ID_DOMAIN + key).digest()[:ID_BYTES]
 
 

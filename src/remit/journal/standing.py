@@ -44,7 +44,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 def refusal(url: str, state: str, place: str) -> JournalError:
-    """What a write to a journal that runs no jobs is refused with."""
+    """Return what a write to a journal that runs no jobs is refused with."""
     login = " Add user and password to a server's URL: they are not recorded." if "://" in url + place else ""
     if state == MOVED:
         remedy = (
@@ -63,13 +63,13 @@ def refusal(url: str, state: str, place: str) -> JournalError:
 
 
 def busy(number: int, stream: str) -> JournalError:
-    """What ends a journal is refused with while workers hold streams of it."""
+    """Return what ends a journal is refused with while workers hold streams of it."""
     why = f"workers hold {number} streams, such as {stream}"
     return JournalError(why, code=Code.JOURNAL_LOCKED, remedy=STOP)
 
 
 async def standing_of(journal: Journal) -> Standing:
-    """What a journal is."""
+    """Return what a journal is."""
     head = await journal.head(STREAM)
     return Standing(LIVE) if head is None else Standing(head.state, head.title)
 

@@ -1,4 +1,4 @@
-"""Who waits for news of the journal, and how news of other processes reach them where the storage cannot tell.
+"""Readers that wait for news of the journal, and how news of other processes reach them where the storage cannot tell.
 
 A *mark* grows with every write that was noticed. A caller with the newest mark waits; one with an older mark missed
 something and returns at once. So a write between two looks is never missed, whether anyone waited then or not.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from remit.journal.port import Store
 
 _POLL_S: Final = 0.002
-"""How often it is asked whether another process wrote, while someone follows events."""
+"""The interval at which it is asked whether another process wrote, while someone follows events."""
 _HEADS_POLL_S: Final = 0.01
 """The same, while heads are all that is waited for."""
 

@@ -61,7 +61,7 @@ class StreamWriter:
         """
         self.stream = stream
         self.root = "/".join(stream.split("/", 2)[:2])
-        """What the names of streams that are written together have in common."""
+        """The root that names of streams that are written together have in common."""
         self.subject = head.subject if head else ""
         """Whom the stream's values are about; they are salted then."""
         self.kind = kind
@@ -81,7 +81,7 @@ class StreamWriter:
         self.doubt = seals.doubt(head) if seals is not None and head is not None else None
         seal = head.seal if head is not None and self.doubt is not None else b""
         self._kept: Sealer | None = (lambda _: seal) if seal else None
-        """What a head in doubt keeps: it is not made better by letting go of its lease."""
+        """The seal that a head in doubt keeps: it is not made better by letting go of its lease."""
         self._covered = covered(head) if head is not None else Covered(kind)
         self._sealer: Sealer | None = None
 
@@ -127,7 +127,7 @@ class StreamWriter:
         )
 
     def _take_in(self, draft: Draft, seals: Seals) -> None:
-        """What the next seals cover. Raises the doubt about the head."""
+        """Return what the next seals cover. Raises the doubt about the head."""
         if self.doubt is None:
             fields = self._covered.patched(draft.patch, created=self.seq == 0)
             self._sealer, self._covered = seals.over(fields), fields
@@ -153,7 +153,7 @@ class StreamWriter:
 
 
 def fail_all(writers: Sequence[StreamWriter]) -> Callable[[JournalError], None]:
-    """What fails each of these writers."""
+    """Return what fails each of these writers."""
 
     def fail(error: JournalError) -> None:
         for writer in writers:

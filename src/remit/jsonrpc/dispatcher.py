@@ -73,11 +73,11 @@ class Dispatcher:
         self._on: tuple[Answer, OnNotify, OnNotifyIntercept | None] | None = None
         self._end = asyncio.Event()
         self.why_closed = ""
-        """What ended the conversation; empty while it goes on."""
+        """The reason why the conversation ended; empty while it goes on."""
         self.may_ask = True
         """Whether the peer takes requests of ours while we serve its own."""
         self.invalid_messages = 0
-        """What came and was no message."""
+        """Input that was no message."""
 
     # --- the wire's side
 

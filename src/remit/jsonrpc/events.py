@@ -26,11 +26,11 @@ class Events:
         self.last_id = ""
         """The last event's identifier: where a stream that broke off goes on."""
         self.retry_ms: int | None = None
-        """How long the server wants to be left alone before that."""
+        """The time that the server wants to be left alone before that."""
         self.restart()
 
     def restart(self) -> None:
-        """What comes next is the beginning of another stream."""
+        """Begin again: what comes next is the beginning of another stream."""
         self._lines = Lines(self._max_bytes)
         self._kind = ""
         self._id = self.last_id

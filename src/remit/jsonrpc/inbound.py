@@ -28,7 +28,7 @@ _TOLD: Final = TransportContext(kind="json-rpc", can_send_request=False)
 
 
 class Asking(Protocol):
-    """Who sends requests of ours to the peer."""
+    """The sender of requests of ours to the peer."""
 
     @property
     def may_ask(self) -> bool:
@@ -43,7 +43,7 @@ class Asking(Protocol):
 
 
 class Inbound:
-    """What a handler may do with the request it serves (`mcp.shared.dispatcher.DispatchContext`)."""
+    """The context of a handler: what it may do with the request it serves (`mcp.shared.dispatcher.DispatchContext`)."""
 
     __slots__ = ("_asking", "_open", "_token", "cancel_requested", "message_metadata", "request_id", "task", "wire")
 
@@ -56,7 +56,7 @@ class Inbound:
         asking: Asking | None,
         caller: object = None,
     ) -> None:
-        """What is said about it goes over `wire`; `asking` asks the peer back, where that can be done.
+        """Send what is said about it over `wire`; `asking` asks the peer back, where that can be done.
 
         `caller` is who made it, as far as the transport knows.
         """

@@ -38,7 +38,7 @@ class Lines:
         return lines
 
     def too_long(self) -> LineTooLongError:
-        """What there is to say about a message beyond the cap."""
+        """Return what there is to say about a message beyond the cap."""
         return LineTooLongError(f"a message is longer than {self._max_bytes} bytes")
 
     def _hold(self, piece: bytes) -> None:

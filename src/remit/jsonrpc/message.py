@@ -32,7 +32,7 @@ class Message(NamedTuple):
     request_id: RequestId | None = None
     """Of the request that it is, that it answers, or that it cancels."""
     headers: Mapping[str, str] = _NOTHING
-    """What HTTP is to say beside it."""
+    """Headers of HTTP beside it."""
     error_code: int | None = None
     """Of an answer that is an error."""
 
@@ -71,7 +71,7 @@ def _written(head: dict[str, Any], params: Mapping[str, Any] | None) -> bytes:
 
 
 def key_of(request_id: RequestId) -> RequestId:
-    """What an id is compared by: a number that comes back as text is the same id."""
+    """Return what an id is compared by: a number that comes back as text is the same id."""
     if isinstance(request_id, str) and len(request_id) <= _DIGITS and request_id.isascii() and request_id.isdigit():
         return int(request_id)
     return request_id

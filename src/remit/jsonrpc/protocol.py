@@ -1,4 +1,4 @@
-"""What MCP calls things on the wire: codes of errors, versions, headers and keys of `_meta`."""
+"""The names of MCP on the wire: codes of errors, versions, headers and keys of `_meta`."""
 
 from __future__ import annotations
 

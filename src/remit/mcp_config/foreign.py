@@ -22,7 +22,7 @@ class Foreign(NamedTuple):
     client: Client
     file: Path
     inputs: Mapping[str, Mapping[str, Any]] = {}
-    """What VS Code asks its user for, by id."""
+    """The inputs that VS Code asks its user for, by id."""
     project: Path | None = None
     """The folder of the project whose server it is: its relative paths count from there."""
     disabled: bool = False
@@ -30,11 +30,11 @@ class Foreign(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a file holds."""
+    """The content of a file."""
 
     servers: list[Foreign]
     notes: list[str]
-    """What was left aside, one sentence each."""
+    """The notes on parts left aside, one sentence each."""
     off: frozenset[str] = frozenset()
     """Servers of the project's `.mcp.json` that its person disabled in Claude Code's own file."""
 

@@ -1,4 +1,4 @@
-"""What an import would do: every server that was found, what it becomes here, and what its user has to do."""
+"""The plan of an import: every server that was found, what it becomes here, and what its user has to do."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from remit.settings.mcp import McpServer
 from remit.settings.mcp_table import read_server
 
 _WHERE: Final = ("command", "cwd", "url", "env", "headers")
-"""What makes two servers the same one."""
+"""Fields that make two servers the same one."""
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """One server that was found."""
 
     name: str
-    """What it is called here."""
+    """Its name here."""
     original: str
-    """What its file calls it."""
+    """Its name in its file."""
     client: str
     file: str
     status: Literal["new", "known", "skipped"]
@@ -40,7 +40,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
     """Environment variables to set, with what they stand for."""
     table: dict[str, Any] = {}
-    """What to write; not to be shown."""
+    """The table to write; not to be shown."""
 
     def __repr__(self) -> str:
         """Without what may be secret."""
@@ -114,7 +114,7 @@ _HTTP: Final = frozenset({"http", "streamable-http", "streamablehttp", "streamab
 
 
 class Carried(NamedTuple):
-    """What happened to an entry."""
+    """The fate of an entry."""
 
     table: dict[str, Any]
     """Keys of a `[[mcp.servers]]` table without its name, secrets still in it; empty where it was skipped."""
@@ -222,7 +222,7 @@ class Translation:
 
     def __init__(self, foreign: Foreign) -> None:
         self.notes: dict[str, None] = {}
-        """What its user should know, in order, each once."""
+        """The notes for its user, in order, each once."""
         self.variables: dict[str, str] = {}
         """Variables to set, and what they stand for."""
         self._foreign = foreign
@@ -261,7 +261,7 @@ class Translation:
 
 
 def _fixed(foreign: Foreign) -> dict[str, str]:
-    """What the editors' own variables stand for here."""
+    """Return what the editors' own variables stand for here."""
     if foreign.client not in {"cursor", "vscode"}:
         return {}
     fixed: dict[str, str] = {"userHome": "${HOME}", "pathSeparator": "/", "/": "/"}

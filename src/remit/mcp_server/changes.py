@@ -39,7 +39,7 @@ class _Given(NamedTuple):
 
 
 class Changes:
-    """Who was given what, and who is told that it changed."""
+    """The lists that clients were given, and the clients that are told of a change."""
 
     def __init__(self, views: Views) -> None:
         """Compare with what `views` shows."""

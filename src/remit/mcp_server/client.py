@@ -15,10 +15,10 @@ MAX_REQUEST_BYTES: Final = 16 * 1024 * 1024
 
 
 class Caller(NamedTuple):
-    """Who made a request over HTTP."""
+    """The caller of a request over HTTP."""
 
     access: Access
-    """What its token allows."""
+    """The rights of its token."""
     session: str | None
     """The session it names (before 2026-07-28)."""
 

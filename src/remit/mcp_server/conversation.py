@@ -1,4 +1,4 @@
-"""How the SDK's server answers: in a conversation that began with a handshake, or a request that stands for itself."""
+"""Answers of the SDK's server: in a conversation that began with a handshake, or to a request by itself."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Conversation:
 
 
 class Envelope(NamedTuple):
-    """What a request says about itself (2026-07-28 and later)."""
+    """The envelope of a request (2026-07-28 and later)."""
 
     version: str
     client: Any

@@ -164,7 +164,7 @@ class Endpoint:
     def _envelope(
         self, scope: Scope, headers: Mapping[str, str], message: Mapping[str, Any], request_id: RequestId
     ) -> Envelope:
-        """What the request says about itself; its headers have to say the same."""
+        """Return what the request says about itself; its headers have to say the same."""
         twice = find_duplicated_routing_header((name.decode("latin-1"), "") for name, _ in scope["headers"])
         if twice is not None:
             _check(InboundLadderRejection(HEADER_MISMATCH, f"{twice} header appears more than once"), request_id)

@@ -1,4 +1,4 @@
-"""How messages get to a client over HTTP: an answer as JSON, or an event stream where there is more to say."""
+"""The way of messages to a client over HTTP: an answer as JSON, or an event stream where there is more to say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tools are called towards clients."""
+"""The names of tools towards clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Names(Protocol):
         ...
 
     def full(self, name: str) -> str:
-        """What a name stands for that is not shown, or not yet: never a tool that is not offered here."""
+        """Return what a name stands for that is not shown, or not yet: never a tool that is not offered here."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What is to be said to a client over HTTP, until the request or stream that it belongs to carries it there."""
+"""Messages to a client over HTTP, until the request or stream that it belongs to carries it there."""
 
 from __future__ import annotations
 

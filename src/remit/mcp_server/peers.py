@@ -26,7 +26,7 @@ _CAPABILITIES: Final = {
     SAMPLE: "sampling",
     ROOTS: "roots",
 }
-"""What a client has to have declared to be asked."""
+"""The capability that a client has to have declared to be asked."""
 _log: Final = logging.getLogger("remit.mcp")
 _PASSED: Final = (CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY)
 

@@ -40,7 +40,7 @@ _DENIAL: Final[dict[str, Any]] = {
 
 
 class Said(NamedTuple):
-    """What a person said."""
+    """The answer of a person."""
 
     decision: Literal["approve", "deny"]
     reason: str
@@ -93,7 +93,7 @@ def _pretty(found: ConfirmationView) -> str:
 
 
 def said(answer: object) -> Said | None:
-    """What an elicitation's answer decides; None where the person put the question off."""
+    """Return what an elicitation's answer decides; None where the person put the question off."""
     if not isinstance(answer, dict):
         return None
     if answer.get("action") == "decline":

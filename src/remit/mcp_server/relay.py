@@ -1,4 +1,4 @@
-"""What one governed server offers beside its tools, passed on as it is: prompts, resources, completion, log levels.
+"""The offer of one governed server beside its tools, passed on as it is: prompts, resources, completion, log levels.
 
 These are read and not called: no policy decides on them. Each request leaves a record in the client's session.
 """
@@ -54,7 +54,7 @@ class Relay:
         self._remote.subscribe(listener)
 
     async def answer(self, client: Client, request: ClientRequest, peer: Peer) -> dict[str, Any]:
-        """What the server answers. Raises MCPError."""
+        """Return what the server answers. Raises MCPError."""
         method = request.method
         asked = {key: value for key, value in request.params.items() if key not in _OURS}
         try:

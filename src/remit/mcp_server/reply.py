@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from remit.service.visible import OfferedTool
 
 _RECIPE: Final = "recipe."
-"""How names of tools begin that run a recipe as a job."""
+"""The beginning of the names of tools that run a recipe as a job."""
 _TEXT: Final = msgspec.json.Encoder().encode
 
 
@@ -86,7 +86,7 @@ async def _content_beside(outcome: OutcomeView, streams: Streams) -> list[dict[s
 
 
 async def _attached(outcome: OutcomeView, streams: Streams) -> dict[str, Any]:
-    """What the server attached to its result, if it was kept."""
+    """Return what the server attached to its result, if it was kept."""
     item = next((item for item in outcome.evidence if item.kind == META), None)
     encoded = await _bytes_of(item, streams) if item is not None else None
     return msgspec.json.decode(encoded, type=dict[str, Any]) if encoded is not None else {}

@@ -19,7 +19,7 @@ _ASKED: Final = ("elicitation", "roots", "sampling")
 
 
 class Program(NamedTuple):
-    """What a client says of itself."""
+    """A client as it describes itself."""
 
     name: str = ""
     version: str = ""
@@ -33,11 +33,11 @@ class ClientRequest(NamedTuple):
     version: str
     """Of the protocol."""
     caller: Caller
-    """Who made it, as far as its transport knows."""
+    """The caller that made it, as far as its transport knows."""
     program: Program | None
     """None before the handshake."""
     capabilities: frozenset[str]
-    """What the client declared that it can be asked, such as `sampling`."""
+    """The capabilities that the client declared that it can be asked, such as `sampling`."""
     channel: DispatchContext[Any]
     """Takes what belongs to this request: raw messages, which the SDK's models would change."""
     connection: Connection
@@ -45,7 +45,7 @@ class ClientRequest(NamedTuple):
 
     @classmethod
     def of(cls, ctx: ServerRequestContext[Any, Any]) -> Self:
-        """What the SDK's context holds; of its session, more than the SDK shows."""
+        """Return what the SDK's context holds; of its session, more than the SDK shows."""
         session, params = ctx.session, ctx.params
         info = session.client_params.client_info if session.client_params else None
         declared = session.client_capabilities

@@ -120,7 +120,7 @@ class ToolServer:
         return answering(self.server)
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
-        """What a tool takes, where that is known by now."""
+        """Return what a tool takes, where that is known by now."""
         return self._views.schema(name)
 
     async def close(self) -> None:

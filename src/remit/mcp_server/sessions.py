@@ -32,7 +32,7 @@ class Session:
         self.id = os.urandom(_NAME_BYTES).hex()  # it must not be guessable, as one of remit.ids might be
         self.principal = principal
         self.outbox = Outbox()
-        """What belongs to no request."""
+        """Messages that belong to no request."""
         self.dispatcher = Dispatcher(self.outbox)
         self.ended = asyncio.Event()
         self._expire = expire

@@ -140,7 +140,7 @@ async def _standard_streams() -> AsyncIterator[_Wire]:
 
 
 class _Outwards(asyncio.BaseProtocol):
-    """What the writing half tells the wire."""
+    """The words that the writing half tells the wire."""
 
     def __init__(self, wire: _Wire) -> None:
         self._wire = wire

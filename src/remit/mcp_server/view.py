@@ -1,4 +1,4 @@
-"""What one client is offered: the tools that policy may let it use, worded as their owners worded them."""
+"""The offer to one client: the tools that policy may let it use, worded as their owners worded them."""
 
 from __future__ import annotations
 

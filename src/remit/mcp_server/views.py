@@ -1,4 +1,4 @@
-"""What each client is offered now, remembered until the catalog changes."""
+"""The offer to each client now, remembered until the catalog changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Views:
         self._generation = 0
 
     async def of(self, viewer: Viewer, patience_s: float) -> View:
-        """What a client is offered; of servers that are still connecting, only what is known so far."""
+        """Return what a client is offered; of servers that are still connecting, only what is known so far."""
         view = self._kept.get(viewer)
         if view is None:
             generation = self._generation

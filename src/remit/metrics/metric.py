@@ -25,7 +25,7 @@ class Sample(NamedTuple):
     """One number."""
 
     suffix: str
-    """What follows the metric's name: empty, or `_bucket`, `_sum`, `_count` of a histogram."""
+    """The ending after the metric's name: empty, or `_bucket`, `_sum`, `_count` of a histogram."""
     labels: tuple[tuple[str, str], ...]
     """Names and values; a bucket's upper bound comes last, as `le`."""
     value: float
@@ -56,7 +56,7 @@ class Counter:
         return found
 
     def value(self, *labels: str) -> float:
-        """What was counted with these labels."""
+        """Return what was counted with these labels."""
         return self._cells.get(labels, [0])[0]
 
     def samples(self) -> Iterator[Sample]:
@@ -81,7 +81,7 @@ class Gauge:
 
 
 class Histogram:
-    """How many of the values it was given lie below each bound, and their sum."""
+    """The number of given values that lie below each bound, and their sum."""
 
     kind = "histogram"
 
@@ -97,7 +97,7 @@ class Histogram:
         self.taker(*labels)(value)
 
     def taker(self, *labels: str) -> Callable[[float], None]:
-        """What takes values with these labels: what observes often keeps it."""
+        """Return what takes values with these labels: what observes often keeps it."""
         series = self._series.get(labels)
         if series is None:
             labels = _bounded(labels, self.labels, self._series)
@@ -111,7 +111,7 @@ class Histogram:
         return take
 
     def count(self, *labels: str) -> float:
-        """How many values it was given with these labels."""
+        """Return how many values it was given with these labels."""
         return sum(self._series.get(labels, [0.0])[:-1])
 
     def samples(self) -> Iterator[Sample]:

@@ -11,7 +11,7 @@ _BLANKS: Final = " \t\r\n"
 
 
 class InvalidArgumentsError(Exception):
-    """What the model wrote is not a JSON object."""
+    """The model's text is not a JSON object."""
 
 
 def sent(text: str) -> str:

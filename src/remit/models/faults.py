@@ -157,7 +157,7 @@ _SERVER_FAILS: Final = 500
 
 
 def by_status(status: int) -> type[ModelFault]:
-    """What an HTTP status means if the body says nothing more."""
+    """Return what an HTTP status means if the body says nothing more."""
     return _BY_STATUS.get(status) or (Server if status >= _SERVER_FAILS else Rejected)
 
 

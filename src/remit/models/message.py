@@ -72,7 +72,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     producer: str = ""
     """`provider/model` of an assistant's message: opaque blocks and seals go back to that model only."""
     replaces: int = 0
-    """How many assistant messages this one summarises."""
+    """The number of assistant messages this one summarises."""
 
     @property
     def text(self) -> str:
@@ -94,7 +94,7 @@ def system(text: str) -> Message:
 
 
 def user(text: str) -> Message:
-    """What a person, or a program in their place, says."""
+    """Return what a person, or a program in their place, says."""
     return Message("user", (Text(text),))
 
 

@@ -1,4 +1,4 @@
-"""How a model is named: `provider:model`, with the address in place of a provider for servers of your own."""
+"""The name of a model: `provider:model`, with the address in place of a provider for servers of your own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def producer(self) -> str:
-        """Who wrote a message, as messages name it."""
+        """Return who wrote a message, as messages name it."""
         return f"{self.provider}/{self.model}"
 
 

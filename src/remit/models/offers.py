@@ -176,7 +176,7 @@ def _exclusive(schema: Schema) -> None:
 
 
 class _Parts(NamedTuple):
-    """What a schema and its branches say of an object."""
+    """The parts that a schema and its branches say of an object."""
 
     properties: dict[str, list[Any]]
     required: list[str]

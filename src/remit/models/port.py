@@ -39,7 +39,7 @@ class Model(Protocol):
         ...
 
     def prepare(self, ask: Ask) -> Sending:
-        """What would be sent: pure, and the same bytes for the same prompt. Raises ModelFault for what cannot be."""
+        """Give the request: pure, and the same bytes for the same prompt. Raises ModelFault for what cannot be sent."""
         ...
 
     async def send(self, sending: Sending, watch: Watch) -> Reply:

@@ -1,4 +1,4 @@
-"""What an answer costs, estimated: from prices of your own, else from the data of the package genai-prices.
+"""The cost of an answer, estimated: from prices of your own, else from the data of the package genai-prices.
 
 Nothing is fetched: the data is that of the installed package, named in the record by its version and digest.
 """
@@ -55,7 +55,7 @@ class Prices:
         self._own = dict(own or {})
 
     def cost(self, name: ModelName, model: str, usage: Usage, at: int) -> Cost | None:
-        """What an answer of `model` cost at the time `at`; None if no price is known.
+        """Return what an answer of `model` cost at the time `at`; None if no price is known.
 
         `name` is the model that was asked, `model` the one that answered, `at` in microseconds since the Unix epoch.
         """

@@ -1,4 +1,4 @@
-"""What a model is asked: a prompt made of references, and the values behind them."""
+"""The question to a model: a prompt made of references, and the values behind them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     temperature: float | None = None
     effort: Effort | None = None
-    """How much the model should reason."""
+    """The effort with which the model should reason."""
     max_output_tokens: int | None = None
     parallel: bool | None = None
     """Whether one answer may hold several calls."""
@@ -124,5 +124,5 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def turn(self) -> int:
-        """How many times a model has answered in this conversation."""
+        """Return how many times a model has answered in this conversation."""
         return sum(message.replaces + (message.role == "assistant") for message in self.messages)

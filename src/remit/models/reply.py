@@ -1,4 +1,4 @@
-"""What a model answered. A reply exists only once the wire said that it is complete."""
+"""The reply of a model. A reply exists only once the wire said that it is complete."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class ScriptedModel:
                 self._faults.append([])
         self._used = 0
         self._given: dict[int, int] = {}
-        """How many faults of each step were given."""
+        """The number of faults of each step that were given."""
 
     @property
     def name(self) -> ModelName:

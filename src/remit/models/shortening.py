@@ -63,7 +63,7 @@ def _cut(result: ToolResult) -> ToolResult:
 
 
 def to_summarise(thread: Thread) -> tuple[Thread, list[Message]] | None:
-    """What to ask for a summary, and the messages that stay after it; None if there is nothing older."""
+    """Return what to ask for a summary, and the messages that stay after it; None if there is nothing older."""
     starts = turns_of(thread)
     if len(starts) <= KEPT_TURNS:
         return None

@@ -45,7 +45,7 @@ LIMITS: Final[dict[str, Callable[[Schema], bool]]] = {
     "a union of schemas": lambda one: isinstance(one.get("anyOf", []), list),
     "objects in a union that begin differently": lambda one: _distinct(one.get("anyOf") or []),
 }
-"""What every schema within a strict one has to keep, by name; counts and levels are limited besides."""
+"""The limits that every schema within a strict one has to keep, by name; counts and levels are limited besides."""
 
 
 class _InexpressibleError(Exception):
@@ -53,7 +53,7 @@ class _InexpressibleError(Exception):
 
 
 class _Counts:
-    """What is left of the limits that hold for a schema as a whole."""
+    """The rest of the limits that hold for a schema as a whole."""
 
     def __init__(self) -> None:
         self._left = {"properties": _PROPERTIES, "values": _VALUES, "characters": _CHARACTERS}

@@ -53,7 +53,7 @@ class _Tail:
 
 
 class Tails:
-    """What models of this process are saying, by the stream that asks them."""
+    """The words that models of this process are saying, by the stream that asks them."""
 
     def __init__(self) -> None:
         self._tails: dict[str, _Tail] = {}
@@ -83,7 +83,7 @@ class Tails:
             self._forget(stream, tail)
 
     def speech(self, stream: str) -> dict[str, str]:
-        """What is being said in a stream right now, by step, as far as it is kept."""
+        """Return what is being said in a stream right now, by step, as far as it is kept."""
         tail = self._tails.get(stream)
         if tail is None:
             return {}

@@ -70,7 +70,7 @@ class Thread:
         return [node.message for node in self.since(lambda _: False) if node.message is not None]
 
     def since(self, known: Callable[[str], bool]) -> list[Thread]:
-        """What was added after the newest tip that is known, oldest first."""
+        """Return what was added after the newest tip that is known, oldest first."""
         nodes: list[Thread] = []
         node: Thread = self
         while node.before is not None and not known(node.tip):

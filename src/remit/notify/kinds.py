@@ -34,7 +34,7 @@ class NotificationSent(Payload, frozen=True, kw_only=True):
     KIND: ClassVar[str] = "notification_sent"
     attempt: int
     answer: str = ""
-    """What came back, in words."""
+    """The answer, in words."""
 
 
 class NotificationFailed(Payload, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MOST: Final = 8 * 1024
 """Bytes of labels that are sent."""
 _SLACK: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-"""What Slack would take for markup, as https://docs.slack.dev/messaging/formatting-message-text says."""
+"""Characters that Slack would take for markup, as https://docs.slack.dev/messaging/formatting-message-text says."""
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,7 +30,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: str
     """When it happened, as RFC 3339 in UTC."""
     title: str
-    """What happened, in one line."""
+    """The event, in one line."""
     url: str = ""
     """The page of the console about it."""
     command: str = ""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LISTED: Final = 1_000
 """Notifications of a target that are counted."""
 _STATES: Final = {"pending": "waiting", "running": "waiting"}
-"""What people see of a recorded state."""
+"""The words for a recorded state."""
 
 
 class NotificationRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class NotificationRow(msgspec.Struct, frozen=True, kw_only=True):
     queued_at: int
     """Microseconds since the Unix epoch, as all times here."""
     attempts: int
-    """How many were made."""
+    """The number that were made."""
     said: str
     """The answer to the newest attempt, or why there was none."""
     due_at: int | None
@@ -67,7 +67,7 @@ class TargetView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fails(self) -> str:
-        """What goes wrong with the newest attempt; empty: nothing."""
+        """Return what goes wrong with the newest attempt; empty: nothing."""
         tried = next((row for row in self.last if row.attempts), None)
         return tried.said if tried is not None and tried.state in {"waiting", "failed"} else ""
 

@@ -97,7 +97,7 @@ def notification_of(target: str, identity: str) -> str:
 
 
 async def read_occasion(journal: Journal, stream: str, seq: int) -> Occasion | None:
-    """What the journal says now about an event at a place; None if no one is told of it."""
+    """Return what the journal says now about an event at a place; None if no one is told of it."""
     events = await journal.read(stream)
     event = events[seq - 1] if seq <= len(events) else None
     name = event_of(event) if event is not None else None

@@ -50,7 +50,7 @@ class Notifier(msgspec.Struct, frozen=True):
 
 
 def open_notifier(runtime: Runtime) -> Notifier | None:
-    """What delivers notifications in this process; None without `[[notify]]`. Raises SettingsError."""
+    """Return what delivers notifications in this process; None without `[[notify]]`. Raises SettingsError."""
     targets = read_targets(runtime.settings)
     if not targets:
         return None

@@ -43,12 +43,12 @@ SILENCE_S: Final = 10.0
 
 
 class Answer(NamedTuple):
-    """How an attempt ended."""
+    """The end of an attempt."""
 
     ok: bool
     """Whether the target took the message."""
     words: str
-    """What came back, in words for people, without secrets."""
+    """The answer, in words for people, without secrets."""
     pause_s: float = 0.0
     """Seconds that the target asks us to wait before the next attempt."""
 
@@ -92,7 +92,7 @@ class Sender:
 
 
 def _secrets(target: Target, environ: Mapping[str, str]) -> list[str]:
-    """What may be secret of a target, longest first: a server can send back what it was sent."""
+    """Return what may be secret of a target, longest first: a server can send back what it was sent."""
     texts = [target.url, target.secret, target.password, *target.headers.values(), *target.env.values()]
     found = set[str]()
     for text in texts:

@@ -51,13 +51,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     levels: tuple[Literal["L0", "L1", "L2"], ...] = ()
     """Levels of that tool."""
     after: str = ""
-    """How long to wait before telling, such as `30m`: not told if it is settled by then."""
+    """The time to wait before telling, such as `30m`: not told if it is settled by then."""
     details: bool = True
     """Whether the message shows arguments, the question's text and reasons; otherwise it only says what to look at."""
     url: str = ""
     """Where to POST the message; `${NAME}` takes it, or a part of it, from the environment."""
     format: Literal["json", "slack"] = "json"
-    """What is posted: the whole message, or a text for Slack and what understands its webhooks."""
+    """The form of the post: the whole message, or a text for Slack and what understands its webhooks."""
     secret: str = ""
     """The key of the signature; `${NAME}` as in `url`. Empty: the message is not signed."""
     headers: dict[str, str] = {}
@@ -91,12 +91,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def delay(self) -> int:
-        """How long to wait before telling, in microseconds."""
+        """Return how long to wait before telling, in microseconds."""
         return (parse_duration(self.after) or 0) * 1_000
 
     @property
     def where(self) -> str:
-        """Who is told, in words without secrets."""
+        """Return who is told, in words without secrets."""
         if self.url:
             return address(self.url)
         return f"mail to {', '.join(self.email)}" if self.email else f"command {program(self.command[0])}"

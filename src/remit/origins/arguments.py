@@ -111,7 +111,7 @@ class _Walk:
         yield from self._rest(value, path)
 
     def _looks(self, value: str, role: Role | None, path: str) -> Iterator[Argument]:
-        """What a text that no schema tells of is, or holds."""
+        """Give what a text that no schema tells of is, or holds."""
         shape = role_of_shape(value)
         if shape is not None:
             yield Argument(path, shape, value)
@@ -140,7 +140,7 @@ class _Walk:
         return self._said(schemas) or next(filter(None, formats), None) or named
 
     def _said(self, schemas: list[JsonSchema]) -> Role | None:
-        """What the keyword says; of several the one that is authority."""
+        """Return what the keyword says; of several the one that is authority."""
         said = [schema.get(KEYWORD) for schema in schemas]
         known: list[Role] = [role for role in ROLES if role in said]
         if self._foreign and "content" in known:
@@ -169,7 +169,7 @@ class _Walk:
         return found
 
     def _target(self, reference: str) -> Any:
-        """What a reference within the schema means; None if it leads elsewhere."""
+        """Return what a reference within the schema means; None if it leads elsewhere."""
         target: Any = self._root
         if not reference.startswith("#"):
             return None

@@ -80,7 +80,7 @@ class Ledger:
         return bool(pieces) and all(map(self._holds, pieces))
 
     def judge(self, argument: Argument, family: str = "") -> UntrustedArgument | None:
-        """What there is to say against an argument; None: a trusted text holds it, or there is nothing to distrust.
+        """Say what there is to say against an argument; None: a trusted text holds it, or there is nothing to distrust.
 
         An identifier may also stand in a listing of the `family` of the tool that it is for, if no other text from
         outside holds it.
@@ -203,7 +203,7 @@ def whole(argument: Argument) -> list[Needle]:
 
 
 def parts(argument: Argument) -> list[Needle]:
-    """What a value is made of; empty if it is one piece, or if its parts would not say what it is."""
+    """Return what a value is made of; empty if it is one piece, or if its parts would not say what it is."""
     value = strict(argument.value).strip()
     match argument.role:
         case "url":

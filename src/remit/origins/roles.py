@@ -1,4 +1,4 @@
-"""What an argument is for: it says where something goes, or it is what goes there.
+"""The role of an argument: it says where something goes, or it is what goes there.
 
 An argument of *authority* chooses what a call reaches: an address, a path, an account, a command, an identifier. An
 argument of *content* is free text. The schema says which (`x-remit-role`), else its `format` does, else its name; what

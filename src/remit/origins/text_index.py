@@ -21,13 +21,13 @@ _WORD: Final = re.compile(r"[0-9a-z]+|[^\x00-\x7f]")
 _ASIAN: Final = "\u2e80"
 """The first of the scripts that are written without spaces."""
 _GLUE: Final = frozenset("-.+~%@/\\")
-"""What joins two words into one name, between them."""
+"""Characters that join two words into one name, between them."""
 _SHORT: Final = 4
 """A text shorter than this must stand freer."""
 
 
 class Needle(NamedTuple):
-    """What is looked for, and how it must stand."""
+    """The text that is looked for, and how it must stand."""
 
     text: str
     any_case: bool = False

@@ -1,4 +1,4 @@
-"""What a reader may do with a job: each is a form, and the service judges it like any other request."""
+"""The actions of a reader on a job: each is a form, and the service judges it like any other request."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     decision: Literal["done", "retry", "fail"]
     attempt: int
     value: str = ""
-    """What the call returned, as JSON, if it is `done`."""
+    """The result of the call, as JSON, if it is `done`."""
     reason: str = ""
 
 
@@ -146,7 +146,7 @@ async def kept_of_step(asked: PageRequest) -> File:
 
 
 def wanted(questions: list[ConfirmationView], step: str) -> Any:
-    """What a step that asks would be given: its job has not recorded that yet. None for any other step."""
+    """Return what a step that asks would be given: its job has not recorded that yet. None for any other step."""
     return next((one.args for one in questions if one.step == step and one.tool), None)
 
 

@@ -36,7 +36,7 @@ class Form(Filter, frozen=True, kw_only=True):
     seen: tuple[str, ...] = ()
     """Each question that was shown, and its digest, with a blank between them."""
     number: str = ""
-    """How many there are, typed."""
+    """Their number, typed."""
     reason: str = ""
 
 
@@ -47,7 +47,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     args: str
     """The arguments, exactly."""
     defaults: str
-    """What the tool puts in for what they leave out, by place."""
+    """The defaults that the tool puts in for what they leave out, by place."""
 
 
 class Review(View, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class Review(View, frozen=True, kw_only=True):
     filter: Filter
     calls: tuple[Call, ...]
     lost: int
-    """How many were selected and cannot be answered by now."""
+    """The number that were selected and cannot be answered by now."""
     more: bool
     """Whether there are more than one round takes."""
     typed: bool

@@ -46,7 +46,7 @@ class Form(Filter, frozen=True, kw_only=True):
     seen: str
     """The digest of the jobs that were shown."""
     number: str = ""
-    """How many there are, typed."""
+    """Their number, typed."""
     reason: str = ""
 
 
@@ -92,7 +92,7 @@ class Done(View, frozen=True, kw_only=True):
 
 
 async def preview(asked: PageRequest) -> Preview:
-    """What a filter finds that this can be done to."""
+    """Return what a filter finds that this can be done to."""
     return await _preview(asked, asked.query.action, asked.query)
 
 

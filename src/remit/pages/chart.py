@@ -35,7 +35,7 @@ _WORDS: Final = (
     "longer",
 )
 SORTS: Final = ("failed", "cancelled", "open", "completed")
-"""How jobs stand, in the order in which they are stacked from below, so that failures can be compared."""
+"""The states of jobs, in the order in which they are stacked from below, so that failures can be compared."""
 WIDTH, HEIGHT = 1_000.0, 100.0
 """The units of a chart."""
 _GAP: Final = 0.15
@@ -59,7 +59,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     since: int
     """When it begins, in microseconds since the Unix epoch; 0: it stands for lengths."""
     words: str
-    """What it stands for; empty for a time."""
+    """The meaning of it; empty for a time."""
     number: int
     pieces: tuple[Piece, ...]
 
@@ -80,7 +80,7 @@ def first_hour(now: int) -> int:
 
 
 def by_hour(tallies: Iterable[Tally], since: int) -> Chart:
-    """How many jobs began in each hour, and how they stand."""
+    """Return how many jobs began in each hour, and how they stand."""
     counted: list[dict[str, int]] = [{} for _ in range(HOURS)]
     for one in tallies:
         if one.stretch < HOURS:
@@ -90,7 +90,7 @@ def by_hour(tallies: Iterable[Tally], since: int) -> Chart:
 
 
 def by_length(tallies: Iterable[Tally]) -> Chart:
-    """How long the jobs took that have ended."""
+    """Return how long the jobs took that have ended."""
     counted: list[dict[str, int]] = [{} for _ in _WORDS]
     for one in tallies:
         if one.took is not None and one.state in SORTS:

@@ -1,4 +1,4 @@
-"""Who is at a page: sessions of people who logged in with a token, and what guards their forms.
+"""The visitors of pages: sessions of people who logged in with a token, and what guards their forms.
 
 A browser sends its cookie along with whatever any page asks of us. So a form counts only with a token that belongs to
 the cookie, and only from our own origin, with its port. Sessions live in memory: they end with the process, with their
@@ -36,7 +36,7 @@ SESSIONS: Final = 1_000
 SESSIONS_OF_ONE: Final = 50
 """Sessions of one principal, in the same way: so that no one ends those of others."""
 NOBODY: Final = Access("", frozenset())
-"""Who has not logged in."""
+"""The visitor that has not logged in."""
 _BYTES: Final = 32
 _COOKIE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -52,13 +52,13 @@ class Session(msgspec.Struct):
 
 
 class Visitor(NamedTuple):
-    """Who asks for a page."""
+    """The visitor who asks for a page."""
 
     access: Access
     cookie: str
     """The cookie's value; empty if none came that counts."""
     csrf: str
-    """What a form of theirs must bring; empty without a cookie."""
+    """The token that a form of theirs must bring; empty without a cookie."""
     until: int | None
     """When their session ends at the latest; None: it has no end."""
 
@@ -89,7 +89,7 @@ class Entry:
         return self.visitor(headers).access
 
     def visitor(self, headers: Mapping[str, str]) -> Visitor:
-        """Who sends a request."""
+        """Return who sends a request."""
         cookie = _cookie(headers)
         if self._guard.open:
             return Visitor(ANYBODY, cookie, self._csrf(cookie), None)
@@ -161,7 +161,7 @@ class Entry:
         return base64.urlsafe_b64encode(self._random(_BYTES)).decode().rstrip("=")
 
     def _csrf(self, cookie: str) -> str:
-        """Who has the cookie alone cannot make it: it takes the key of this process."""
+        """Return the token of a form. Who has the cookie alone cannot make it: it takes the key of this process."""
         return hmac.new(self._key, cookie.encode(), hashlib.sha256).hexdigest() if cookie else ""
 
 

@@ -115,7 +115,7 @@ class Live:
     def _maker(
         self, page: Page, names: dict[str, str], values: Any, request: Request, visitor: Visitor, here: str
     ) -> Make:
-        """What makes the page again; the same bytes while its mark stays the same."""
+        """Return what makes the page again; the same bytes while its mark stays the same."""
         zone, marked, made = zone_of(request.headers), object(), b""
 
         async def make() -> bytes:

@@ -28,10 +28,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: FieldKind
     text: str
-    """What stands in it."""
+    """The text in it."""
     choices: tuple[str, ...] = ()
     about: str = ""
-    """What the schema says of it."""
+    """The description in the schema."""
     required: bool = False
 
 

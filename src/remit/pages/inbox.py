@@ -84,7 +84,7 @@ class Inbox(View, frozen=True, kw_only=True):
     mine: tuple[Group, ...]
     """Those that the reader can answer."""
     waiting: int
-    """How many would be, without the filter."""
+    """The number that would be, without the filter."""
     others: tuple[Entry, ...]
     answered: tuple[ConfirmationView, ...]
     done: ConfirmationView | None
@@ -155,7 +155,7 @@ def hindrance(question: ConfirmationView, access: Access) -> str:
 
 
 async def answerable(service: Service, access: Access) -> int:
-    """How many questions someone can answer."""
+    """Return how many questions someone can answer."""
     pending = await service.confirmations.pending()
     return sum(not hindrance(one, access) for one in pending)
 

@@ -72,7 +72,7 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     """Place and name of the child recipe that it is a step of; both empty: of the job itself."""
     args: Shown | None
     messages: tuple[Spoken, ...]
-    """What a model was asked, message by message; the newest if they are many."""
+    """The prompt of a model, message by message; the newest if they are many."""
     value: Shown | None
     answer: Shown | None
     """The text of a model's answer."""
@@ -81,7 +81,7 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     """The same call from Python."""
     command: str
-    """What shows the step at a terminal."""
+    """The command that shows the step at a terminal."""
 
 
 class Job(View, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ class Job(View, frozen=True, kw_only=True):
     input: Shown
     """Without the nulls among its parts."""
     nulls: int
-    """How many those are."""
+    """The number of those."""
     result: Shown | None
 
 
@@ -222,7 +222,7 @@ def _earlier(given: Any) -> str:
 
 
 async def moved(asked: PageRequest) -> object:
-    """What stays equal while nothing happens to the job."""
+    """Return what stays equal while nothing happens to the job."""
     row = await asked.service.jobs.row(await asked.service.jobs.find(asked.path["job"]))
     return row, await answerable(asked.service, asked.access)
 

@@ -30,7 +30,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     name: str
     title: str
-    """What it was given, or what someone called it."""
+    """The input, or what someone called it."""
     standing: Standing
     created_at: int
     took: int
@@ -46,11 +46,11 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     """`KEY=VALUE`."""
     principal: str = ""
-    """Who asked for it."""
+    """The principal that asked for it."""
     text: str = ""
     """Stands in what a JobSearch looks at."""
     within: Literal["", "1h", "1d", "7d"] = ""
-    """How long ago it was started, at most."""
+    """The age of the job, at most."""
     before: str = ""
     """Continue after this job of an earlier page."""
 

@@ -76,7 +76,7 @@ def regions_of(page: bytes) -> Made:
 
 
 def changes(old: Made | None, new: Made) -> dict[str, str | Rows]:
-    """What a reader with the `old` regions needs for the new ones; without old ones they get all, whole."""
+    """Return what a reader with the `old` regions needs for the new ones; without old ones they get all, whole."""
     if old is None:
         return {name: html.decode() for name, html in new.regions.items()}
     found: dict[str, str | Rows] = {}
@@ -146,7 +146,7 @@ class Channel:
             await news.wait()
 
     def _changes(self, old: Made | None, new: Made) -> msgspec.Raw:
-        """What changed, written once for all who had the same."""
+        """Return what changed, written once for all who had the same."""
         known = self._written
         if known is None or known[0] is not old or known[1] is not new:
             known = self._written = old, new, msgspec.Raw(msgspec.json.encode(changes(old, new)))

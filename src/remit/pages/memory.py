@@ -1,4 +1,4 @@
-"""What pages were made from: stories of jobs, so that the next page reads only what came since, and counts of a day."""
+"""The sources of pages: stories of jobs, so that the next page reads only what came since, and counts of a day."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OLD: Final = 10 * FRESH
 
 
 class Day:
-    """How many jobs were created in each of the last hours."""
+    """The number of jobs that were created in each of the last hours."""
 
     def __init__(self, jobs: Jobs) -> None:
         """Count the jobs of `jobs`."""

@@ -1,4 +1,4 @@
-"""What pages wait for: news of the journal, of the tools, and what models say before it is recorded."""
+"""News that pages wait for: news of the journal, of the tools, and what models say before it is recorded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def news_of(service: Service, page: Page, names: dict[str, str]) -> AbstractContextManager[Changed]:
-    """What waits for the news of a page at this path, within the block."""
+    """Return what waits for the news of a page at this path, within the block."""
     match page.live:
         case "words":
             return nullcontext(_Words(service, names["job"]).changed)

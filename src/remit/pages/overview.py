@@ -31,19 +31,19 @@ class Overview(View, frozen=True, kw_only=True):
     template: ClassVar[str] = "overview.html"
     questions: tuple[ConfirmationView, ...]
     asked: int
-    """How many questions there are in all."""
+    """The number of questions in all."""
     asking: tuple[Line, ...]
     """Jobs that need someone for another reason than a question."""
     trouble: tuple[Line, ...]
     troubled: int
     looked_at: int
-    """How many of the newest open jobs were looked at for trouble, if there are more; 0: all of them."""
+    """The number of newest open jobs that were looked at for trouble, if there are more; 0: all of them."""
     counts: tuple[Count, ...]
     newest: tuple[Line, ...]
     hours: Chart
-    """How many jobs began in each hour of the last day."""
+    """The number of jobs that began in each hour of the last day."""
     lengths: Chart
-    """How long they took."""
+    """The time that they took."""
     outdated: tuple[str, ...]
     """Processes that began before their remit.toml was changed."""
 

@@ -52,7 +52,7 @@ class PageRequest(NamedTuple):
 
     service: Service
     path: dict[str, str]
-    """What stands in the braces of the page's path."""
+    """The values in the braces of the page's path."""
     query: Any
     """Of the page's query type."""
     form: Any
@@ -99,7 +99,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """Such as `/jobs/{job}`."""
     scope: Scope
-    """What a token needs."""
+    """The scope that a token needs."""
     handler: Handler
     name: str = ""
     """Its entry in the navigation; empty: it has none, or remit.pages.navigation has it."""
@@ -112,8 +112,9 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a form that is posted here; None: the page is only looked at."""
 
     live: Literal["", "heads", "tools", "events", "words"] = ""
-    """What the page is made again for while someone looks: streams that begin, wake or end; these, and tools that
-    change; every event; or every event, and whatever a model says to the path's `job`."""
+    """The news that the page is made again for while someone looks: streams that begin, wake or end; these, and tools
+    that change; every event; or every event, and whatever a model says to the path's `job`.
+    """
     mark: Callable[[PageRequest], Awaitable[object]] | None = None
     """Gives a value that stays equal while the page would; None: it is made again for all news."""
 

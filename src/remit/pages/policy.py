@@ -22,7 +22,7 @@ from remit.policy.rule import Rule
 from remit.record.hits import STREAMS, Hits, Ruling
 
 _TONES: Final[dict[Effect, str]] = {"allow": "quiet", "ask": "asks", "deny": "bad"}
-"""How an effect looks."""
+"""The tone of each effect."""
 _CALLS: Final = 200
 """Calls of a page, the newest."""
 
@@ -37,7 +37,7 @@ class RuleLine(msgspec.Struct, frozen=True, kw_only=True):
     """Which calls: tools, providers, levels, callers."""
     when: tuple[str, ...]
     taint: str
-    """What it does with arguments from untrusted text; empty if it does not say."""
+    """Its treatment of arguments from untrusted text; empty if it does not say."""
     terms: str
     """Of an ask rule: who, how many, how long."""
     reason: str

@@ -19,7 +19,7 @@ from remit.record.views import ConfirmationView, ToolView
 from remit.tools.provider import Preview
 
 _LOST: Final = {Code.CONFIRMATION_CLOSED, Code.CONFIRMATION_EXPIRED, Code.CONFIRMATION_MISMATCH}
-"""What an answer is refused with because someone or something was faster."""
+"""The codes with which an answer is refused because someone or something was faster."""
 _DIFF: Final = 4_000
 """Lines of arguments up to which an edit is shown as a difference."""
 _LEVELS: Final = {
@@ -97,9 +97,11 @@ class QuestionView(View, frozen=True, kw_only=True):
     """The arguments, exactly and whole."""
     lines: int
     defaults: str
-    """What the tool puts in for what they leave out, by place; empty where nothing is left out, or that is unknown."""
+    """The defaults that the tool puts in for what they leave out, by place; empty where nothing is left out, or that is
+    unknown.
+    """
     preview: Preview | None
-    """What the call would change now; None where its tool cannot say."""
+    """The change that the call would make now; None where its tool cannot say."""
     diff: tuple[Change, ...]
     """That change line by line, whole; empty where there is nothing to compare."""
     effect: tuple[str, ...]
@@ -109,10 +111,10 @@ class QuestionView(View, frozen=True, kw_only=True):
     changed: bool
     """Whether the tool is another one than the question was asked about."""
     changes: tuple[Change, ...]
-    """What someone edited."""
+    """The edits."""
     fields: tuple[Field, ...]
     trials: tuple[Trial, ...]
-    """What a remembered approval would do to this very call."""
+    """The effect of a remembered approval on this very call."""
     hindrance: str
     open: bool
     revocable: bool

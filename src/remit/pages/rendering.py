@@ -30,7 +30,7 @@ class Item(msgspec.Struct, frozen=True):
     path: str
     current: bool
     count: int = 0
-    """How many things there wait for this reader."""
+    """The number of things that wait there for this reader."""
     key: str = ""
     """The key that leads there after `g`."""
 
@@ -40,9 +40,9 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
 
     items: tuple[Item, ...]
     who: str
-    """Who has logged in; empty if no login is needed."""
+    """The person who has logged in; empty if no login is needed."""
     csrf: str
-    """What every form brings back."""
+    """The token that every form brings back."""
     can: frozenset[str]
     """The viewer's scopes; pages leave out what they could not do."""
     now: int

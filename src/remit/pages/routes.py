@@ -36,7 +36,7 @@ def page_query(page: Page, raw: bytes) -> Any:
 
 
 def _given(shape: list[str], segments: list[str]) -> dict[str, str] | None:
-    """What stands in the braces; None for another path. A slash inside a name comes as %2F."""
+    """Return what stands in the braces; None for another path. A slash inside a name comes as %2F."""
     if len(shape) != len(segments):
         return None
     given = {}

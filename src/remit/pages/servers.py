@@ -43,11 +43,13 @@ class Server(View, frozen=True, kw_only=True):
     server: ServerRow
     tone: str
     answers: RemoteStatus | None
-    """What it says of itself."""
+    """Its own description."""
     silent: str
     """Why it does not say anything."""
     diff: ServerDiff | None
-    """How its tools differ from their pin; None: that is not known, not for this reader, or it was never pinned."""
+    """The differences of its tools from their pin; None: that is not known, not for this reader, or it was never
+    pinned.
+    """
     lines: tuple[Line, ...]
     pins: tuple[Pinned, ...]
 
@@ -87,7 +89,7 @@ async def server(asked: PageRequest) -> Server:
 
 
 async def moved(asked: PageRequest) -> object:
-    """What stays equal while the server, its tools and its pin do: it is not asked again for other news."""
+    """Return what stays equal while the server, its tools and its pin do: it is not asked again for other news."""
     name, service = asked.path["server"], asked.service
     rows = [one for one in await service.servers.rows(PATIENCE_S) if one.name == name]
     tools = [tool for tool in await seen(asked) if tool.provider_id == f"mcp_{name}"]
@@ -112,7 +114,7 @@ async def pin(asked: PageRequest) -> See:
 
 
 async def _asked(asked: PageRequest, row: ServerRow) -> tuple[RemoteStatus | None, ServerDiff | None, str]:
-    """What the server says of itself, and how its tools differ; or why it says nothing."""
+    """Return what the server says of itself, and how its tools differ; or why it says nothing."""
     servers = asked.service.servers
     try:
         async with asyncio.timeout(_ANSWER_S):

@@ -1,4 +1,4 @@
-"""What stands around a page for one reader."""
+"""The frame of a page for one reader."""
 
 from __future__ import annotations
 

@@ -45,13 +45,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     step: str
     """The step's place; the first one's, for several."""
     number: int = 1
-    """How many steps it stands for."""
+    """The number of steps that it stands for."""
     name: str
     state: str
     mark: str
     tone: str
     depth: int
-    """How many branches it is inside."""
+    """The number of branches that it is inside."""
     note: str
     """Why it is as it is, or what it was given."""
     rule: str

@@ -1,4 +1,4 @@
-"""What pages show of values that someone else wrote: nothing hides in it, and nothing in it turns a line around."""
+"""The form of foreign values in pages: nothing hides in it, and nothing in it turns a line around."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ async def tool(asked: PageRequest) -> Tool:
 
 
 async def moved(asked: PageRequest) -> object:
-    """What stays equal while the tool does; its form would get another key each time."""
+    """Return what stays equal while the tool does; its form would get another key each time."""
     found = await seen_tool(asked, asked.path["tool"])
     return found, await asked.service.servers.rows(PATIENCE_S) if server_of(found.provider_id) else None
 

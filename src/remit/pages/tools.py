@@ -19,7 +19,7 @@ OUTLOOKS: Final = {
     "denied": ("denied", "bad"),
     "depends": ("depends on arguments", "asks"),
 }
-"""What becomes of a tool's calls, in words and how it looks."""
+"""The outlook of a tool's calls, in words and how it looks."""
 _ABOUT: Final = 200
 
 
@@ -99,7 +99,7 @@ def server_of(provider_id: str) -> str:
 
 
 def standing_of(tool: ToolView) -> tuple[str, str]:
-    """What becomes of its calls, in a word, and how that looks."""
+    """Return what becomes of its calls, in a word, and how that looks."""
     return ("withheld", "bad") if tool.quarantined else OUTLOOKS[tool.policy]
 
 

@@ -21,7 +21,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
     by: By = "day"
     days: Literal["1", "7", "30", "90", "all"] = "7"
-    """How far back."""
+    """The days to look back."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,12 +44,12 @@ class Usage(View, frozen=True, kw_only=True):
     template: ClassVar[str] = "usage.html"
     query: Query
     measure: Literal["cost", "tokens"]
-    """What the bars show: tokens if no price is known."""
+    """The measure of the bars: tokens if no price is known."""
     calls: int
     tokens: int
     cost: str
     most: float
-    """What the longest bar stands for."""
+    """The value that the longest bar stands for."""
     lines: tuple[Line, ...]
     found: int
 

@@ -14,7 +14,7 @@ class Workers(View, frozen=True, kw_only=True):
     template: ClassVar[str] = "workers.html"
     workers: tuple[WorkerView, ...]
     versions: dict[str, int]
-    """How many versions of a recipe they run, by its name."""
+    """The number of versions of a recipe they run, by its name."""
 
 
 async def workers(asked: PageRequest) -> Workers:

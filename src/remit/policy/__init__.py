@@ -1,1 +1,1 @@
-"""Who may call what: rules over tools, callers and arguments, decided by pure functions (deny > ask > allow)."""
+"""Policy: rules over tools, callers and arguments, decided by pure functions (deny > ask > allow)."""

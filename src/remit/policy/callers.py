@@ -1,4 +1,4 @@
-"""Who a rule is about: patterns over callers.
+"""The callers that a rule is about: patterns over callers.
 
 | pattern | covers |
 |---|---|
@@ -45,7 +45,7 @@ def _matcher(pattern: str) -> Callable[[Caller], bool]:
 
 
 def parse_callers(table: Table) -> tuple[str, ...]:
-    """What stands under `callers`. Raises PolicyError."""
+    """Return what stands under `callers`. Raises PolicyError."""
     callers = table.texts("callers")
     kinds = (*CALLER_KINDS, _PRINCIPAL)
     for pattern in callers:

@@ -39,7 +39,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     now: int = 0
     """Microseconds since the Unix epoch; 0: no time is known."""
     given: Given = Given()
-    """What else is known."""
+    """Further facts."""
 
 
 class TestResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class TestResult(msgspec.Struct, frozen=True, kw_only=True):
     case: Case
     decision: Decision
     problem: str
-    """What is not as expected; empty where the test passed."""
+    """The difference from what is expected; empty where the test passed."""
 
     @property
     def passed(self) -> bool:

@@ -19,7 +19,7 @@ Condition = Callable[[Query], Verdict]
 
 
 class Conditioned(Protocol):
-    """What a rule asks for, as far as it takes more than the tool to know it."""
+    """The demands of a rule, as far as it takes more than the tool to know it."""
 
     @property
     def id(self) -> str: ...

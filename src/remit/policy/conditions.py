@@ -69,7 +69,7 @@ def _limit(rule: Rule, query: Query) -> tuple[Verdict, str]:
 
 
 def _values(part: Node, query: Query) -> str:
-    """What a condition looked at."""
+    """Return what a condition looked at."""
     found = [(path, compiled(path)(query)) for path in dict.fromkeys(paths_of(part))]
     return "".join(f", {path} is {_shown(path, value)}" for path, value in found[:4])
 

@@ -1,4 +1,4 @@
-"""What a rule asks of the arguments: operators on one place in them.
+"""Constraints of a rule on the arguments: operators on one place in them.
 
 A constraint *holds*, does *not hold*, or is *unknown* (True, False, None): the argument is missing, has another
 type than the operator expects, or is text that may be read in several ways. An allow rule needs every constraint to

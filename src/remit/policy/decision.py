@@ -1,4 +1,4 @@
-"""What a decision is made from, and what it says."""
+"""The facts that a decision is made from, and what it says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CallerKind = Literal["job", "plan", "session", "ticket", "http", "mcp"]
 
 EFFECTS: Final[tuple[Effect, ...]] = ("allow", "ask", "deny")
 Taint = Literal["allow", "ask", "strict", "deny"]
-"""What becomes of a call with arguments from untrusted text; `strict` asks, and looks at every argument."""
+"""The treatment of calls with arguments from untrusted text; `strict` asks, and looks at every argument."""
 TAINTS: Final[tuple[Taint, ...]] = ("allow", "ask", "strict", "deny")
 """From the weakest to the strictest."""
 CALLER_KINDS: Final[tuple[CallerKind, ...]] = ("job", "plan", "session", "ticket", "http", "mcp")
@@ -46,9 +46,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a call beside itself, as far as a rule about its tool asks for it."""
 
     input: Any = UNKNOWN
-    """What the job that calls was started with."""
+    """The input of the job that calls."""
     seen: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """What each tool last returned to the same job, by its full name."""
+    """The last result of each tool to the same job, by its full name."""
     taken: Mapping[str, tuple[int, Decimal]] | None = None
     """Calls and their sum, by the key of a limit; a key that is missing stands for nothing. None: unknown."""
 
@@ -63,9 +63,9 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     args: dict[str, Any]
     caller: Caller
     contract_hash: str = ""
-    """What the tool's contract hashes to today; a remembered approval bound to another one does not count."""
+    """The hash of the tool's contract today; a remembered approval bound to another one does not count."""
     prompt_hash: str = ""
-    """What the text that a model reads of the tool hashes to today."""
+    """The hash of the text that a model reads of the tool today."""
     now: int = 0
     """Microseconds since the Unix epoch; 0 is unknown, and then no remembered approval counts."""
     facts: Facts | None = None

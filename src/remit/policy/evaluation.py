@@ -1,4 +1,4 @@
-"""What a condition comes to: true, false, or unknown. A tree of `expression` becomes a function of a call.
+"""The value of a condition: true, false, or unknown. A tree of `expression` becomes a function of a call.
 
 Unknown is what is missing, has another type than an operator takes, or differs only as two texts may that a reader
 takes for the same. `and`, `or` and `not` continue it as Kleene's logic does: `false and unknown` is false.

@@ -51,7 +51,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     decision: Decision
     default: Decision
-    """What would be decided if there were no rules."""
+    """The decision if there were no rules."""
     level: str
     """The level the tool is treated as; empty where it is unknown."""
     considered: tuple[Considered, ...]
@@ -61,7 +61,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     authority: tuple[Authority, ...] = ()
     """The arguments that decide what the call reaches; none of a tool that only reads."""
     tainted: Decision | None = None
-    """What would be decided if an agent had them from untrusted text."""
+    """The decision if an agent had them from untrusted text."""
     problems: tuple[str, ...] = ()
     """Why no such call can be made: the tool is unknown, or could not take these arguments. Some may be left out."""
 

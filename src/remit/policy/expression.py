@@ -31,10 +31,10 @@ MAX_DEPTH: Final = 24
 _DIGITS: Final = 15
 
 ROOTS: Final = ("args", "input", "kind", "principal", "recipe", "tool")
-"""What a condition can look at, beside earlier results."""
+"""The names that a condition can look at, beside earlier results."""
 SEEN: Final = "seen"
 FUNCTIONS: Final = {"age": 1, "all_in": 2, "has": 1, "len": 1, "lower": 1, "sum": 1}
-"""How many operands each takes."""
+"""The number of operands that each takes."""
 COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=", "in", "not in")
 _BINDING: Final = {"or": 1, "and": 2, **dict.fromkeys(COMPARISONS, 4), "+": 5, "-": 5, "*": 6}
 _NOT: Final = 3
@@ -197,7 +197,7 @@ class _Parser:
         return self._made(Literal(_number(lexeme) if kind == "number" else self._string(lexeme)))
 
     def _signed(self, sign: str, depth: int) -> Node:
-        """What begins with a sign: a negative number, a list, or what stands in parentheses."""
+        """Return what begins with a sign: a negative number, a list, or what stands in parentheses."""
         if sign == "-" and self._kind == "number":
             number = _number(self._lexeme)
             self._next()

@@ -1,4 +1,4 @@
-"""What a test or an explanation takes as given beside the call: the job's input, earlier results, what was taken."""
+"""Facts that a test or an explanation takes as given: the job's input, earlier results, what was taken."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def given_of(table: Table) -> Given:
-    """What stands under `input`, `seen` and `taken`. Raises PolicyError."""
+    """Return what stands under `input`, `seen` and `taken`. Raises PolicyError."""
     seen, taken = _tables(table, "seen"), _tables(table, "taken")
     spent: dict[str, tuple[int, Decimal]] = {}
     for rule, raw in taken.items():

@@ -64,7 +64,7 @@ def _path(pattern: str, *, wide: bool) -> str:
 
 
 def path_problem(pattern: str) -> tuple[str, str] | None:
-    """What is wrong with a path glob, and the remedy; None where it can be used."""
+    """Return what is wrong with a path glob, and the remedy; None where it can be used."""
     if pattern.startswith("!"):
         return "cannot be negated", "Write a rule of its own with the opposite effect."
     if _UNSUPPORTED.search(pattern):
@@ -77,7 +77,7 @@ def path_problem(pattern: str) -> tuple[str, str] | None:
 
 
 def plain_problem(text: str) -> tuple[str, str] | None:
-    """What keeps a path prefix or glob from ever meeting a normalised path, and the remedy; None where nothing does."""
+    """Return the reason why a path prefix or glob never meets a normalised path, and the remedy; None if it may."""
     parts = text.replace("://", ":", 1).split("/")
     if ".." in parts:
         return 'climbs with ".."', "Name the folder itself."

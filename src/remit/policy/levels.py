@@ -1,4 +1,4 @@
-"""What happens to a call that no rule speaks about: reading runs, everything else asks, the unknown is refused.
+"""The decision on a call that no rule speaks about: reading runs, everything else asks, the unknown is refused.
 
 What a provider does not say counts as the worst case (rule 8): a tool whose risk is unknown is treated as level L2,
 and one that claims to be read-only while it admits side effects as L1.

@@ -1,4 +1,4 @@
-"""How often, and up to which sum, a rule's calls may be made: per job or day, and for each principal or tool.
+"""Limits: how often, and up to which sum, a rule's calls may be made: per job or day, and for each principal or tool.
 
 A limit counts calls that were announced and that its rule would match without the limit. An allow
 rule matches within the limit; a deny or ask rule matches beyond it. What has been taken is read from the journal and
@@ -36,15 +36,15 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     per: Per
     """`day` ends at midnight UTC; `job` is a session outside jobs."""
     by: tuple[By, ...] = ()
-    """Who or what each has a limit of its own; empty: all that the rule is about share it."""
+    """Fields of which each value has a limit of its own; empty: all that the rule is about share it."""
     calls: int | None = None
     sum: str = ""
     """The argument that is added up."""
     max: float | None = None
-    """What the sum may be at most."""
+    """The bound that the sum may be at most."""
 
     def key(self, rule_id: str, query: Query) -> str:
-        """What is counted together; empty if unknown."""
+        """Return what is counted together; empty if unknown."""
         own = ":" in rule_id  # a rule that a job brings along counts that job alone
         job = "/".join(query.caller.stream.split("/", 2)[:2]) if own or self.per == "job" else ""
         day = str(query.now // DAY) if self.per == "day" and query.now > 0 else ""
@@ -56,7 +56,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
         return key
 
     def amount(self, query: Query) -> Decimal | None:
-        """What a call takes of the sum: 0 without one, None if it is unknown, as for a negative amount."""
+        """Return what a call takes of the sum: 0 without one, None if it is unknown, as for a negative amount."""
         if not self.sum:
             return _NOTHING
         value = query.args.get(self.sum)
@@ -97,7 +97,7 @@ def _exact(number: float) -> Decimal:
 
 
 def parse_limit(table: Table) -> Limit | None:
-    """What stands under `limit`. Raises PolicyError."""
+    """Return what stands under `limit`. Raises PolicyError."""
     raw = table.raw("limit")
     if raw is None:
         return None

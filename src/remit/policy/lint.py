@@ -1,4 +1,4 @@
-"""What is wrong or useless in a policy, found without a call: `remit policy lint`.
+"""Findings of what is wrong or useless in a policy, found without a call: `remit policy lint`.
 
 It knows the rules and the tools of a catalog, and says only what holds for every call: a rule it is silent about may
 still never match in practice.
@@ -62,7 +62,7 @@ KINDS: Final[dict[Kind, str]] = {
     "open-taint": "The rule lets untrusted text choose any argument of a tool that writes or executes.",
     "idle-taint": "The rule has `taint`, but its tools only read, or one that writes has no argument with a role.",
 }
-"""What lint looks for."""
+"""The findings that lint looks for."""
 
 ERRORS: Final = frozenset({"invalid", "contradiction", "nobody-approves", "unknown-argument", "unknown-result"})
 """Kinds that are an error, not a warning."""
@@ -187,7 +187,7 @@ def _arguments(rule: Rule, scope: _Scope) -> Iterator[Finding]:
 
 
 def _conditions(rule: Rule, scope: _Scope) -> Iterator[Finding]:
-    """What `where` and `limit` say that can never come to anything."""
+    """Give what `where` and `limit` say that can never come to anything."""
     tools = scope.of(rule)
     if rule.where is not None:
         known = {name: tool for name, (tool, _) in scope.tools.items()}
@@ -296,7 +296,7 @@ def _overruled(rule: Rule, scope: _Scope) -> Iterator[Finding]:
 
 
 def _more(rule: Rule) -> tuple[object, ...]:
-    """What a rule asks for beside caller and arguments."""
+    """Return what a rule asks for beside caller and arguments."""
     return rule.unless, rule.during, rule.outside, rule.limit, rule.where
 
 

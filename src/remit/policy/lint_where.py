@@ -1,4 +1,4 @@
-"""What lint finds in `where`: names that no argument or result has, and comparisons that never come to anything."""
+"""Findings of lint in `where`: names that no argument or result has, and comparisons that never come to anything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ORDERED: Final = frozenset({"<", "<=", ">", ">="})
 
 
 def problems(where: Node, about: Sequence[ToolMeta], known: Mapping[str, ToolMeta]) -> Iterator[Problem]:
-    """What is wrong with a condition of a rule about these tools."""
+    """Give what is wrong with a condition of a rule about these tools."""
     for path in dict.fromkeys(paths_of(where)):
         if path.tool:
             yield from _result(path, known)
@@ -62,7 +62,7 @@ def _comparisons(node: Node, about: Sequence[ToolMeta], known: Mapping[str, Tool
 
 
 def _kind(node: Node, about: Sequence[ToolMeta], known: Mapping[str, ToolMeta]) -> str:
-    """What sort of value a node gives; empty: it is not known, or null."""
+    """Return what sort of value a node gives; empty: it is not known, or null."""
     if isinstance(node, Literal):
         return _OF_VALUES.get(type(node.value), "")
     if isinstance(node, Items):

@@ -21,7 +21,7 @@ class Overlay(msgspec.Struct, frozen=True, kw_only=True):
     """Restrictions for some calls."""
 
     source: str
-    """Who adds them, such as `job`; the ids of its rules begin with it."""
+    """The source that adds them, such as `job`; the ids of its rules begin with it."""
     rules: tuple[Rule, ...] = ()
     tools: tuple[str, ...] | None = None
     """The only tools that may be called, by full name, glob or exact key; None: it does not say."""

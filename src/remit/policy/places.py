@@ -18,13 +18,13 @@ from remit.tools.meta import JsonSchema
 BELOW: Final = "x-remit-below"
 """The keyword of a schema that names the argument with the folder."""
 PATH: Final = "path"
-"""What a rule calls every argument that is a path."""
+"""The name in rules for every argument that is a path."""
 
 _MOST: Final = 10_000
 
 
 class Places(NamedTuple):
-    """What a schema says of paths."""
+    """The paths of a schema."""
 
     below: Mapping[str, str]
     """Arguments that are paths below another argument."""
@@ -36,7 +36,7 @@ class Places(NamedTuple):
         return path in self.below or (wide and path == PATH and bool(self.named))
 
     def values(self, args: Mapping[str, Any], path: str, *, wide: bool) -> tuple[list[Any], bool]:
-        """What a rule about an argument looks at, and whether any of it is unknown."""
+        """Return what a rule about an argument looks at, and whether any of it is unknown."""
         values: list[Any] = []
         missing = path not in args
         if path in args:
@@ -59,7 +59,7 @@ _known: dict[int, tuple[JsonSchema, Places]] = {}
 
 
 def places_of(schema: JsonSchema | None) -> Places:
-    """What the input schema of a tool says of paths."""
+    """Return what the input schema of a tool says of paths."""
     if schema is None:
         return _NOWHERE
     found = _known.get(id(schema))

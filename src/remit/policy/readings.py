@@ -1,4 +1,4 @@
-r"""How a text argument may be read, so that a constraint on a path is not talked around.
+r"""Readings of a text argument, so that a constraint on a path is not talked around.
 
 A tool resolves a path its own way, and policy does not know how. So there are two readings, for two needs:
 
@@ -111,7 +111,7 @@ def _url(text: str) -> tuple[str, ...]:
 
 
 def _hidden(plain: str, decoded: str) -> tuple[str, ...]:
-    """What a text means to who drops or stops at its control characters, or opens a file as Windows names it."""
+    """Return what a text means to who drops or stops at its control characters, or opens a file as Windows names it."""
     found: list[str] = []
     for text in (plain, decoded):
         if _CONTROLS.search(text):

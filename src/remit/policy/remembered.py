@@ -71,7 +71,7 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def decision(self) -> Decision:
-        """What it decides where it answers."""
+        """Return what it decides where it answers."""
         where = "everything" if self.scope == "everything" else f"this {self.scope}"
         people = ", ".join(self.made_by)
         return Decision(
@@ -119,7 +119,7 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return ""
 
     def _changed(self, query: Query) -> str:
-        """What of the tool is not as it was when it was approved, beside its contract."""
+        """Return what of the tool is not as it was when it was approved, beside its contract."""
         tool = query.tool
         if tool is not None and self.tool_version not in {None, tool.version}:
             return "the tool's version has changed since"

@@ -79,7 +79,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     approvers: tuple[str, ...] = ()
     expires_s: int | None = None
     taint: Taint | None = None
-    """What becomes of a call with an argument from untrusted text; None: the rule does not say."""
+    """The treatment of a call with an argument from untrusted text; None: the rule does not say."""
     reason: str = ""
 
     @property
@@ -139,7 +139,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return self.condition()(query) is not False
 
     def canonical(self) -> dict[str, Any]:
-        """What the rule says, as JSON, without its place in the file: what the policy hash is made of."""
+        """Return what the rule says, as JSON, without its place in the file: what the policy hash is made of."""
         said: dict[str, Any] = {"id": self.id, "effect": self.effect}
         for name in ("tools", "providers", "callers", "approvers"):
             if getattr(self, name):
@@ -156,7 +156,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return said | {"reason": self.reason}
 
     def _more(self) -> dict[str, Any]:
-        """What older rules do not say, which leaves their hash as it is."""
+        """Return what older rules do not say, which leaves their hash as it is."""
         said: dict[str, Any] = {}
         if self.only is not None:
             said["only"] = sorted(self.only)
@@ -235,7 +235,7 @@ def _where(raw: object, number: int) -> str:
 
 
 def tools_of(table: Table) -> tuple[str, ...]:
-    """What stands under `tools`. Raises PolicyError."""
+    """Return what stands under `tools`. Raises PolicyError."""
     tools = table.texts("tools")
     for pattern in tools:
         if not _TOOL.fullmatch(pattern):
@@ -280,7 +280,7 @@ def _question(table: Table, effect: Effect) -> dict[str, Any]:
 
 
 def _only(table: Table, effect: Effect) -> tuple[str, ...] | None:
-    """What stands under `only`: names of arguments, maybe none."""
+    """Return what stands under `only`: names of arguments, maybe none."""
     if "only" not in table:
         return None
     if effect != "allow":
@@ -312,7 +312,7 @@ def _default(table: Table, effect: Effect) -> bool:
 
 
 def _taint(table: Table, effect: Effect) -> Taint | None:
-    """What stands under `taint`, which may only be stricter than the effect itself where that is to ask."""
+    """Return what stands under `taint`, which may only be stricter than the effect itself where that is to ask."""
     if "taint" not in table:
         return None
     taint = table.choice("taint", TAINTS)

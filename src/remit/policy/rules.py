@@ -40,15 +40,15 @@ _MAX_NARROWED: Final = 1_000
 
 
 Outlook = Literal["runs", "asks", "denied", "depends"]
-"""What becomes of a tool's calls; `depends`: on their arguments."""
+"""The outlook of a tool's calls; `depends`: on their arguments."""
 _OUTLOOKS: Final[dict[Effect, Outlook]] = {"allow": "runs", "ask": "asks", "deny": "denied"}
 
 
 class Needs(NamedTuple):
-    """What rules about a tool ask for beside the call itself."""
+    """The facts that rules about a tool ask for beside the call itself."""
 
     input: bool = False
-    """What the job was started with."""
+    """The input of the job."""
     seen: frozenset[str] = frozenset()
     """Tools whose last results count."""
     limits: tuple[Limited, ...] = ()
@@ -75,11 +75,11 @@ class _Ready(NamedTuple):
     """None: it matches every call of a tool that it concerns."""
     decision: Decision
     doubtful: Decision
-    """What is decided if a deny rule cannot tell."""
+    """The decision if a deny rule cannot tell."""
 
 
 class _Indexed(NamedTuple):
-    """What the rules say about one tool, before caller and arguments are known."""
+    """The rules about one tool, before caller and arguments are known."""
 
     tool: ToolMeta
     key: str
@@ -154,7 +154,7 @@ class Policy:
         return decision
 
     def tainted(self, query: Query, decision: Decision, paths: Collection[str]) -> Decision:
-        """What becomes of a decision on a call whose arguments at these paths come from untrusted text; never raises.
+        """Return the decision on a call whose arguments at these paths come from untrusted text; never raises.
 
         It only gets stricter. Of all allow and ask rules that match, the strictest `taint` counts. If none has one, an
         allow rule that itself limits these arguments decides them; else `policy.taint` does.
@@ -199,7 +199,7 @@ class Policy:
         return False
 
     def outlook(self, tool: ToolMeta, key: str, caller: Caller) -> Outlook:
-        """What becomes of calls of a tool by this caller: the same whatever the arguments, or it depends on them."""
+        """Give the outlook of a tool's calls by this caller: the same whatever the arguments, or it depends on them."""
         if self.forbids(tool, key, caller):
             return "denied"
         about = [each.rule for each in self._ready if each.rule.concerns(tool, key)]
@@ -223,7 +223,7 @@ class Policy:
         return "depends" if open_to - {certain} else certain
 
     def needs(self, tool: ToolMeta, key: str) -> Needs:
-        """What the rules about a tool ask for beside a call itself."""
+        """Return what the rules about a tool ask for beside a call itself."""
         return self._indexed(tool, key).needs if self.needs_facts else NO_NEEDS
 
     def _decide(self, query: Query) -> Decision:
@@ -250,7 +250,7 @@ class Policy:
         return indexed.default if allowed is None else allowed.decision
 
     def _by_default(self, indexed: _Indexed, query: Query, asking: Sequence[_Ready]) -> Decision:
-        """What is decided if no rule speaks but those that are a default; never less than the tool's level asks.
+        """Return what is decided if no rule speaks but those that are a default; never less than the tool's level asks.
 
         `asking` are doubts, and rules that a job brings along: they may make it stricter, and do not stand for a rule
         that speaks.
@@ -265,7 +265,7 @@ class Policy:
         return _question(found, query.caller.principal) if found else indexed.default
 
     def _tainted(self, query: Query, paths: Collection[str]) -> Decision | None:
-        """What untrusted arguments lead to by themselves; None: nothing."""
+        """Return what untrusted arguments lead to by themselves; None: nothing."""
         about = self._about(query)
         said = [rule for rule in about if rule.taint is not None]
         if said:
@@ -344,7 +344,7 @@ def _unlisted(overlay: Overlay, tool: ToolMeta) -> _Ready:
 
 
 def _question(asking: Sequence[_Ready], requester: str) -> Decision:
-    """What all ask rules that match demand together; the strictest of them gives the id and the reason."""
+    """Return what all ask rules that match demand together; the strictest of them gives the id and the reason."""
     first = min(asking, key=_strictness)
     approvals = first.rule.approvals
     doubt = any(ready.decision.doubt for ready in asking)

@@ -32,7 +32,7 @@ class Table:
         return key in self._raw
 
     def raw(self, key: str) -> Any:
-        """What stands under a key, unread; None where nothing does."""
+        """Return what stands under a key, unread; None where nothing does."""
         return self._raw.get(key)
 
     def text(self, key: str, default: str = "") -> str:

@@ -71,7 +71,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_window(table: Table, key: str) -> Window | None:
-    """What stands under `during` or `outside`. Raises PolicyError."""
+    """Return what stands under `during` or `outside`. Raises PolicyError."""
     raw = table.raw(key)
     if raw is None:
         return None

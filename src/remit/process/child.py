@@ -99,7 +99,7 @@ class Child(asyncio.SubprocessProtocol):
 
     @property
     def why_ended(self) -> str:
-        """How it ended, in words for people."""
+        """Return how it ended, in words for people."""
         return reason_of(self.exit_status)
 
     def shown(self, output: Tail) -> str:
@@ -227,7 +227,7 @@ class Child(asyncio.SubprocessProtocol):
 
 
 def reason_of(status: int | None) -> str:
-    """How a process ended: `status` is its return code, negative for a signal, None if it is not known."""
+    """Return how a process ended: `status` is its return code, negative for a signal, None if it is not known."""
     if status is None:
         return "its process has ended"
     if status < 0:

@@ -1,4 +1,4 @@
-"""What a child process sees of our environment, and which of it is never shown."""
+"""The environment of a child process: the part of ours that it sees, and the part that is never shown."""
 
 from __future__ import annotations
 

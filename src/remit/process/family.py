@@ -1,4 +1,4 @@
-"""What a child started and left running in a session of its own, where a signal to its process group does not reach it.
+"""Processes that a child left running in sessions of their own, where a signal to its group does not reach them.
 
 Its processes are known by a mark in the environment that they inherited. A program that clears its environment escapes
 on purpose: that takes a sandbox.
@@ -17,7 +17,7 @@ from remit.randomness import salt
 _MARK: Final = "REMIT_FAMILY"
 _PROC: Final = Path("/proc")
 _ROUNDS: Final = 3
-"""What is killed may have started another process a moment before."""
+"""Rounds of killing: a process that is killed may have started another process a moment before."""
 
 
 class Family:
@@ -28,7 +28,7 @@ class Family:
 
     @property
     def env(self) -> dict[str, str]:
-        """What to add to the child's environment."""
+        """Return what to add to the child's environment."""
         return {_MARK: self._mark}
 
     def end(self) -> int:

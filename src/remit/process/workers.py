@@ -16,7 +16,7 @@ from remit.process.worker import LENGTH
 A = TypeVar("A")
 
 _PASSED: Final = ("PATH", "PYTHONPATH", "LANG", "LC_ALL")
-"""What a worker is given of the environment: what it parses comes from strangers."""
+"""The variables that a worker is given: what it parses comes from strangers."""
 _JOBS: Final = 200
 """Jobs after which a worker is started again: its memory does not shrink."""
 

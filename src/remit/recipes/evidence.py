@@ -21,7 +21,7 @@ from remit.recipes.sentences import Sentence, sentences
 _K1: Final = 1.2
 _B: Final = 0.6
 _CONTEXT: Final = 0.4
-"""What a word of the question is worth where only path, title or heading have it."""
+"""The worth of a word of the question where only path, title or heading have it."""
 _RANK_FADE: Final = 0.04
 _OPENING: Final = 1.25
 """A paragraph's first sentence says what it is about."""
@@ -38,7 +38,7 @@ _WEAKEST: Final = 0.4
 
 
 Kind = Literal["file", "page", "document"]
-"""What a source is: a text file in a folder, a page of the web, or a document that was named."""
+"""The kind of a source: a text file in a folder, a page of the web, or a document that was named."""
 
 
 class Piece(NamedTuple):
@@ -75,7 +75,7 @@ class Claim(NamedTuple):
     heading: str
     """The section or definition it stands in; may be empty."""
     prose: str = ""
-    """What a model says that it shows; empty: it speaks for itself."""
+    """The model's words for what it shows; empty: it speaks for itself."""
     section: str = ""
     """The part of the report that the model puts it in."""
 
@@ -88,7 +88,7 @@ class _Candidate(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """What is asked, and what each word of it is worth among the sentences that were read."""
+    """The question, and what each word of it is worth among the sentences that were read."""
 
     weights: dict[str, float]
     contexts: Sequence[AbstractSet[str]]
@@ -191,7 +191,7 @@ def _candidates(names: Sequence[str], pieces: Sequence[Piece]) -> list[_Candidat
 def _weights(
     asked: Sequence[str], candidates: Sequence[_Candidate], contexts: Sequence[AbstractSet[str]]
 ) -> dict[str, float]:
-    """How much each asked word tells one sentence, with what stands around it, from another.
+    """Return how much each asked word tells one sentence, with what stands around it, from another.
 
     A word that all of them have tells next to nothing, and so does one that none has.
     """

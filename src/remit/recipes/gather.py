@@ -27,7 +27,7 @@ _STUB: Final = "stub"
 
 
 class Gathered(NamedTuple):
-    """What was read."""
+    """The sources that were read."""
 
     pieces: list[Piece]
     files: int = 0
@@ -40,7 +40,7 @@ class Gathered(NamedTuple):
     cut: frozenset[str] = frozenset()
     """Pages whose end is missing."""
     note: str = ""
-    """What a person should know, such as that nothing was searched."""
+    """The note for a person, such as that nothing was searched."""
     folder: str = ""
     """The real path of the folder."""
 

@@ -1,4 +1,4 @@
-"""What a model adds to a report: queries, and sentences of which each shows the words of a source that it is from.
+"""The part of a model in a report: queries, and sentences of which each shows the words of a source that it is from.
 
 The model is given passages and no tools. Its sentences are checked by quotation.py: what a source does not hold word
 for word is dropped.
@@ -57,7 +57,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Written(NamedTuple):
-    """What of an answer holds."""
+    """The part of an answer that holds."""
 
     claims: list[Claim]
     dropped: int

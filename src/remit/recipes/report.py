@@ -31,7 +31,7 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
     files: int = 0
     passages: int = 0
     queries: list[str] = []
-    """What the web was searched for."""
+    """The queries to the web."""
     results: int = 0
     """Addresses that searches of the web gave."""
     pages: int = 0
@@ -67,7 +67,7 @@ class Citation(msgspec.Struct, frozen=True, kw_only=True):
     section: str = ""
     """The heading that the sentence stands under; of a quotation alone the part of its source."""
     before: str = ""
-    """What its source says before and after it."""
+    """The text of its source before and after it."""
     after: str = ""
 
 
@@ -102,7 +102,7 @@ class Report(Facts, frozen=True, kw_only=True):
     """An answer of which every part is quoted."""
 
     evidence: list[Citation]
-    """What the report quotes, each with its span and its source (contract: tools, "Web")."""
+    """The quotations of the report, each with its span and its source (contract: tools, "Web")."""
     sources: list[Source]
     evidence_count: int
     report: str = ""
@@ -181,13 +181,13 @@ def _lines(report: Report) -> list[str]:
 
 
 def summary(report: Report) -> str:
-    """How much is quoted, of what."""
+    """Return how much is quoted, of what."""
     counts = [_many(count, kind) for kind in _KINDS if (count := sum(source.kind == kind for source in report.sources))]
     return f"{_many(len(report.evidence), 'quotation')} from {_joined(counts)}, out of {where(report.searched)}."
 
 
 def where(searched: Searched) -> str:
-    """What was searched, in words."""
+    """Return what was searched, in words."""
     said = []
     if searched.folder or not (searched.queries or searched.documents):
         said.append(
@@ -201,7 +201,7 @@ def where(searched: Searched) -> str:
 
 
 def method(report: Report) -> str:
-    """What a reader may rely on."""
+    """Return what a reader may rely on."""
     if not report.model:
         return "Every one is verbatim."
     dropped = f" {_many(report.dropped, 'sentence')} without such words {_was(report.dropped)} left out."
@@ -256,7 +256,7 @@ def _source_list(report: Report) -> list[str]:
 
 
 def _left(report: Report) -> list[str]:
-    """What was found and could not be used."""
+    """Return what was found and could not be used."""
     if not report.unread:
         return []
     return ["## Not used", "", *(f"- {name(each.path)}: {each.why}" for each in report.unread), ""]

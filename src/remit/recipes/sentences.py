@@ -59,7 +59,7 @@ class Sentence(NamedTuple):
     plain: str
     """The same on one line, without the marks that comment lines begin with."""
     prose: float
-    """How far it reads like natural language rather than code, from 0 to 1."""
+    """The degree to which it reads like natural language rather than code, from 0 to 1."""
     first: bool
     """Whether it opens its paragraph."""
 
@@ -112,14 +112,14 @@ def _mean(values: list[float]) -> float:
 
 
 def _segment_likeness(text: str) -> float:
-    """How far a stretch of several lines reads like natural language, its comments and empty lines aside."""
+    """Return how far a stretch of several lines reads like natural language, its comments and empty lines aside."""
     lines = [line for line in text.split("\n") if line.strip() and not _COMMENT.match(line)]
     code = sum(1 for line in lines if _CODE_LINE.match(line))
     return _likeness("\n".join(lines)) * (1 - code / len(lines)) if lines else 0.0
 
 
 def _likeness(text: str) -> float:
-    """How far a text reads like natural language: it has function words, and few signs of code."""
+    """Return how far a text reads like natural language: it has function words, and few signs of code."""
     found = words(text)
     if not found:
         return 0.0

@@ -10,7 +10,7 @@ from remit.journal.kinds import JobFailed
 from remit.record.step import StepState
 
 _BUSY: Final[tuple[StepState, ...]] = ("unknown", "waiting", "running")
-"""What a child is in as long as one of its steps is; the first counts most."""
+"""The states that a child has as long as one of its steps has; the first counts most."""
 
 
 class Child(NamedTuple):

@@ -48,10 +48,10 @@ class Recalled(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """What one job holds of it."""
+    """The part of it that one job holds."""
 
     tip: str
-    """How it left the conversation."""
+    """The conversation as the job left it."""
     events: list[Event]
 
 

@@ -1,4 +1,4 @@
-"""What each rule decided, call by call and counted, over the newest streams of a journal."""
+"""Decisions of each rule, call by call and counted, over the newest streams of a journal."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def hits_of(journal: Journal, since: int) -> dict[str, Hits]:
-    """What each rule decided at or after `since`, by its id, as far as the newest streams tell."""
+    """Return what each rule decided at or after `since`, by its id, as far as the newest streams tell."""
     found: dict[str, Hits] = {}
     async for ruling in _rulings(journal, since):
         before = found.get(ruling.rule_id) or Hits(rule_id=ruling.rule_id)

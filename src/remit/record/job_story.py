@@ -46,11 +46,11 @@ class JobStory:
         self.result: Any = None
         self._seq = 0
         self._asked: dict[str, int] = {}
-        """How far each question was read."""
+        """The position up to which each question was read."""
 
     @property
     def history(self) -> History:
-        """What is recorded of it so far."""
+        """Return what is recorded of it so far."""
         return self.story.history
 
     @property
@@ -60,7 +60,7 @@ class JobStory:
 
     @property
     def waits(self) -> tuple[OpenWait, ...]:
-        """What it waits for."""
+        """Return what it waits for."""
         return open_waits(self.history, self.decided)
 
     @property

@@ -24,7 +24,7 @@ class OutcomeView(msgspec.Struct, frozen=True, kw_only=True):
     retryable: bool = False
     """Whether the same call may succeed later."""
     detail: Any = None
-    """What the provider attached to a failure, as JSON; not recorded."""
+    """Details that the provider attached to a failure, as JSON; not recorded."""
     evidence: tuple[EvidenceItem, ...] = ()
     invocation_id: str = ""
     """Empty: the call was not announced."""

@@ -13,7 +13,7 @@ from remit.models.prompt import ToolSpec
 LONG_RESULT: Final = 16_000
 """Characters of a tool's result that a model gets at once."""
 RUN: Final = "run__"
-"""How the names of recipes begin that are tools of an agent, as models see them."""
+"""The beginning of names of recipes that are tools of an agent, as models see them."""
 READ_MORE: Final = "agent__read_result"
 """The tool by which a model reads on; it is answered from what is recorded."""
 SPEC: Final = ToolSpec(
@@ -32,7 +32,7 @@ NO_RESULTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Results:
-    """What every call gave, in full."""
+    """Results of every call, in full."""
 
     def __init__(self, limit: int, earlier: Mapping[str, str] = NO_RESULTS) -> None:
         """Give at most `limit` characters at once; `earlier` results can be read on in too."""

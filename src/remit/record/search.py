@@ -39,7 +39,7 @@ class JobSearch(msgspec.Struct, frozen=True, kw_only=True):
     Values of more than 8 KiB and events between the first and the last 1,000 of a job are not looked at.
     """
     principal: str = ""
-    """Who asked for it."""
+    """The principal that asked for it."""
     before: str = ""
     """Continue after this job of an earlier page."""
     limit: int = 20
@@ -108,7 +108,7 @@ def _tells(event: Event, text: str) -> bool:
 
 
 async def principal_of(journal: Journal, job: str) -> str:
-    """Who asked for a job, or opened a session; empty if that is not recorded."""
+    """Return who asked for a job, or opened a session; empty if that is not recorded."""
     return _principal(await journal.page(stream_named(job)))
 
 

@@ -64,7 +64,7 @@ class Timeline:
             self._ended = True
 
     def segments(self, *, stopped: bool = False) -> tuple[Segment, ...]:
-        """What was found, with the last stretch; nothing has worked on one that is `stopped` since its last event."""
+        """Say the segments, with the last stretch; nothing has worked on one that is `stopped` since its last event."""
         if stopped and self.kind == "working" and self._since is not None and not self._ended:
             left = Segment(kind="interrupted", since=self._last, until=None)
             return (*self._found, *_stretch("working", self._since, self._last), left)

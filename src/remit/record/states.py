@@ -34,7 +34,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     """A sentence; empty if the word says it all."""
     todo: str = ""
-    """What to do; empty: nothing."""
+    """The advice; empty: nothing."""
 
 
 def standing(row: JobRow, now: int) -> Standing:
@@ -140,7 +140,7 @@ def is_held(row: JobRow) -> bool:
 
 
 def holder(row: JobRow) -> str:
-    """Who works on it, in words."""
+    """Return who works on it, in words."""
     return worker_words(row.worker)
 
 
@@ -151,7 +151,7 @@ def worker_words(recorded: str) -> str:
 
 
 def about(row: JobRow) -> str:
-    """What there is to say of a job in a list."""
+    """Return what there is to say of a job in a list."""
     if row.state == "waiting" and not row.stuck:
         return row.waiting_for
     title = row.title.removeprefix(f"{row.name} ")

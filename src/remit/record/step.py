@@ -1,4 +1,4 @@
-"""What the story says of one step: its attempts, versions, waits, questions and what it left behind."""
+"""The story of one step: its attempts, versions, waits, questions and what it left behind."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class LlmInvocation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """What it took: tokens, estimated cost, and why the answer ended."""
+        """Return what it took: tokens, estimated cost, and why the answer ended."""
         cost = f"${self.cost:.6f}".rstrip("0").rstrip(".") if self.cost is not None else ""
         cached = f" ({self.cached_tokens:,} cached)" if self.cached_tokens else ""
         took = f"{self.input_tokens:,} tokens in{cached}, {self.output_tokens:,} out"
@@ -92,7 +92,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cause: str = ""
     """The provider's own code."""
     decided_by: str = ""
-    """Who resolved it, where it was not recorded."""
+    """The person who resolved it, where it was not recorded."""
     again_ms: int | None = None
     """Milliseconds until a model was asked again; null: this was the last attempt, or it is a tool's."""
 
@@ -104,7 +104,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str
     at: int
     digest: str = ""
-    """What they had in front of them."""
+    """The digest that they had in front of them."""
     reason: str = ""
     replaced_by: str = ""
 
@@ -118,11 +118,11 @@ class Untrusted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""
     """The people, or the rule."""
     kept: BlobRef | None = None
-    """What is left of arguments that were too long for their event and cannot be read: place and preview."""
+    """The remains of arguments that were too long for their event and cannot be read: place and preview."""
 
     @property
     def verdict(self) -> str:
-        """What was decided, in words; empty if nothing was."""
+        """Return what was decided, in words; empty if nothing was."""
         return _VERDICTS[self.decided].format(by=self.by or "nobody") if self.decided else ""
 
 
@@ -138,7 +138,7 @@ class QuestionRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     expires_at: int | None = None
     edited_from: str = ""
     untrusted: Untrusted | None = None
-    """What the question shows of untrusted arguments."""
+    """The part of the question about untrusted arguments."""
     decisions: tuple[Decided, ...] = ()
     used_at: int | None = None
     """When the approval was spent on its call."""
@@ -156,9 +156,9 @@ class Waited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""
     timed_out: bool = False
     answer: str = ""
-    """What came, on one line."""
+    """The answer, on one line."""
     decision: str = ""
-    """What a person decided about an attempt whose outcome was unknown: `done`, `retry` or `fail`."""
+    """The decision of a person about an attempt whose outcome was unknown: `done`, `retry` or `fail`."""
     because: str = ""
     """The reason that they gave."""
 
@@ -212,13 +212,14 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     current: str
     at: int
     about: str = ""
-    """What of a tool changed: `version`, `provider`, `arguments` or `result` (their schema); empty for others."""
+    """The part of a tool that changed: `version`, `provider`, `arguments` or `result` (their schema); empty for others.
+    """
     step: str = ""
     """The step that asked the model; empty for others."""
 
     @property
     def words(self) -> str:
-        """What changed."""
+        """Return what changed."""
         what = {"arguments": "schema of the arguments", "result": "schema of the result"}.get(self.about, self.about)
         where = f" of step {self.step}" if self.step else ""
         return f"{self.subject}{where}{', ' if what else ''}{what}"
@@ -243,14 +244,14 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     reason: str = ""
     remedy: str = ""
     principal: str = ""
-    """Who asked for the call."""
+    """The principal that asked for the call."""
     rule_id: str = ""
     """The rule that decided on the call."""
     policy_hash: str = ""
     """Digest of the rules it was decided by."""
     capability_level: str = ""
     risk_level: str = ""
-    """What the tool's provider says: `read_only`, `write` or `unknown`."""
+    """The risk as the tool's provider says it: `read_only`, `write` or `unknown`."""
     approval: str = ""
     """The confirmation that the call ran on."""
     confirmation: str = ""
@@ -276,7 +277,7 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @property
     def duration_us(self) -> int:
-        """How long its newest attempt took, in microseconds; 0: it made none that ended."""
+        """Return how long its newest attempt took, in microseconds; 0: it made none that ended."""
         return self.attempts[-1].duration_us if self.attempts else 0
 
 
@@ -340,7 +341,7 @@ def state_diff(
     unknown: bool,
     undone: StepCompensated | None,
 ) -> StateDiff | None:
-    """What a call changed; None for one that only reads."""
+    """Return what a call changed; None for one that only reads."""
     if started.side_effect == "read":
         return None
     committed = finished is not None and finished.outcome == "success"

@@ -1,4 +1,4 @@
-"""What is known of a job or session while its events are read: told whole, or step by step. Pure."""
+"""The facts of a job or session while its events are read: told whole, or step by step. Pure."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Story:
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.history = History()
         self.steps: dict[str, Seen] = {}
-        """What is known of each step, in the order in which they began."""
+        """The facts of each step, in the order in which they began."""
         self.drifts: list[Drift] = []
         self.recoveries: list[Recovery] = []
         self.events = 0
-        """How many were read; the newest has this number."""
+        """The number that were read; the newest has this number."""
         self.size = 0
         """Bytes of their data."""
         self.stream = ""

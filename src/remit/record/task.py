@@ -107,7 +107,7 @@ def step_row(told: StepNarrative) -> StepRow:
 
 
 def open_waits(history: History, decided: Container[tuple[str, int]] = ()) -> tuple[OpenWait, ...]:
-    """What a job waits for that has not come yet; `decided`: attempts of steps that people have decided on since."""
+    """Return the waits of a job that go on; `decided`: attempts of steps that people have decided on since."""
     found = (
         _open(history, step, key, record)
         for (step, key), record in history.waits.items()

@@ -267,7 +267,7 @@ class Try(NamedTuple):
 
 
 class Seen:
-    """What is known of one step while its events are read; a job may have ten thousand of them."""
+    """The facts of one step while its events are read; a job may have ten thousand of them."""
 
     __slots__ = ("asked", "relayed", "since", "taken_from", "tries", "until", "waits")
 

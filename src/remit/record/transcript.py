@@ -1,4 +1,4 @@
-"""What an agent's job has recorded, as a conversation: the newest prompt, its answer, and results of its calls."""
+"""The record of an agent's job as a conversation: the newest prompt, its answer, and results of its calls."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Prompts:
         self._bodies: dict[str, bytes] = {}
         self._before: dict[str, tuple[str, str]] = {START: ("", "")}
         self._asked_at: dict[str, str] = {}
-        """How the conversation of each step's newest question ends, by step."""
+        """The end of the conversation of each step's newest question, by step."""
         self._step, self._tip, self._answer = "", START, b""
 
     async def fold(self, events: Iterable[Event]) -> None:
@@ -69,7 +69,7 @@ class Prompts:
         return message_of(self._answer) if self._answer else None
 
     def asked(self, step: str) -> Thread | None:
-        """What the newest question of a step asked; None if it asked none."""
+        """Return what the newest question of a step asked; None if it asked none."""
         return self.thread(self._asked_at[step]) if step in self._asked_at else None
 
     def messages(self) -> list[Message]:
@@ -119,7 +119,7 @@ class Prompts:
 
 
 async def result_of(call: ToolCall, record: CallRecord | None, journal: Journal) -> ToolResult:
-    """What a model is told of a call of a job that has ended, even if no one knows its outcome."""
+    """Return what a model is told of a call of a job that has ended, even if no one knows its outcome."""
     if record is None:
         text = words.UNKNOWN if call.name.startswith(RUN) else words.STOPPED
         return ToolResult(call.id, call.name, text, failed=True)

@@ -1,4 +1,4 @@
-"""What models took, by job, principal, model or day."""
+"""The use of models, by job, principal, model or day."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Usage:
         return _rows(totals)
 
     async def of(self, job: str) -> list[UsageRow]:
-        """What one job took, by model."""
+        """Return what one job took, by model."""
         return _rows({name: found.spent for name, found in _by_model(await self._journal.read(stream_of(job))).items()})
 
 

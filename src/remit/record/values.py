@@ -42,7 +42,7 @@ def encoded(value: Any, code: Code) -> bytes:
 
 
 def title_of(name: str, given: bytes) -> str:
-    """What a job without a title is called: its recipe or plan and its input; a single text stands without its name."""
+    """Return the name of an untitled job: its recipe or plan and its input; a single text stands without its name."""
     if len(given) > _LARGE:
         return f"{name} {preview(given, _TITLE)}"
     value = msgspec.json.decode(given)

@@ -31,7 +31,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     """Why it failed or is stuck; empty otherwise."""
     worker: str
-    """Who holds it now."""
+    """The holder now."""
     route: str = ""
     """Which workers can take it next; empty: all of them."""
     labels: dict[str, str]
@@ -62,7 +62,9 @@ class StepMeta(msgspec.Struct, frozen=True, kw_only=True):
     result_preview: str = ""
     provider_id: str = ""
     risk_level: str = ""
-    """What the tool's provider says: `read_only`, `write` or `unknown`; empty for a step that is not a tool call."""
+    """The risk as the tool's provider says it: `read_only`, `write` or `unknown`; empty for a step that is not a tool
+    call.
+    """
     capability_level: str = ""
     """`L0`, `L1` or `L2`; empty for a step that is not a tool call."""
     tool_name: str = ""
@@ -93,7 +95,7 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def duration_us(self) -> int:
-        """How long it took, in microseconds."""
+        """Return how long it took, in microseconds."""
         return round(self.duration_ms * 1_000)
 
 
@@ -165,7 +167,7 @@ class ArtifactRow(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     """`sha256:` and 64 hexadecimal digits."""
     media_type: str
-    """What the ending of its name says; the bytes may be anything."""
+    """The type that the ending of its name says; the bytes may be anything."""
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
@@ -257,7 +259,7 @@ class ToolView(msgspec.Struct, frozen=True, kw_only=True):
     idempotent: bool
     requires_confirm: bool
     policy: str
-    """What policy does with a call of it in a session: `runs`, `asks`, `denied`, or `depends` on the arguments."""
+    """The answer of policy to a call of it in a session: `runs`, `asks`, `denied`, or `depends` on the arguments."""
     timeout_ms: int
     version: str
     contract_hash: str
@@ -266,7 +268,7 @@ class ToolView(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: str
     """Why it is withheld; empty: it is not."""
     remedy: str
-    """What to do about that."""
+    """The advice about that."""
     isolation: str = ""
     """`none`, `unprotected` or `sandbox`; empty: its provider sees to it, or does not say."""
     unchecked: tuple[str, ...] = ()

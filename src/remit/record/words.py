@@ -13,7 +13,7 @@ from remit.redact import line
 
 
 def words(event: Event) -> str:
-    """What an event says, on one line, without its kind and its time."""
+    """Return what an event says, on one line, without its kind and its time."""
     payload = k.decode(event.kind, event.data)
     if payload is None:
         return ""

@@ -92,5 +92,5 @@ def _cut(masked: str, length: int, *, whole: bool) -> str:
 
 
 def _visible(char: str) -> str:
-    """What stands for a character that would move the cursor or turn the writing direction round."""
+    """Return what stands for a character that would move the cursor or turn the writing direction round."""
     return " " if char.isspace() else f"\\u{ord(char):04x}"

@@ -1,4 +1,4 @@
-"""What may give a secret away: parts of names, and parts of tokens. Most texts hold none, which is quick to see."""
+"""Clues to secrets: parts of names, and parts of tokens. Most texts hold none, which is quick to see."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Clues(NamedTuple):
 
 
 def clues_of(text: str) -> Clues | None:
-    """What the text holds; None where it holds nothing."""
+    """Return what the text holds; None where it holds nothing."""
     if any(escape in text for escape in _ESCAPES):
         return Clues(NAMES, SHAPES)
     lowered = lower(text)
@@ -68,7 +68,7 @@ class Shape(NamedTuple):
     """A kind of token."""
 
     clue: str
-    """What every text holds that holds such a token."""
+    """A part of every text that holds such a token."""
     source: str
     """A regular expression; most begin with a fixed text, which is quick to search for."""
 

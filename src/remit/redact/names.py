@@ -77,7 +77,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _before_quote(slashes: int) -> int:
-    """How many backslashes a quote has where its code has so many."""
+    """Return how many backslashes a quote has where its code has so many."""
     return slashes if slashes % 2 else 2 * _before_quote(slashes // 2) + 1
 
 
@@ -105,7 +105,7 @@ def _value(text: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def _option(text: str, begin: int, end: int) -> re.Match[str] | None:
-    """What leads from an option, such as `--api-key`, to its value."""
+    """Return what leads from an option, such as `--api-key`, to its value."""
     return _OPTION_REST.match(text, end) if _OPTION.search(text, max(0, begin - 66), begin) else None
 
 

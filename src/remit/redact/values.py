@@ -18,7 +18,7 @@ _FRAGMENT: Final = re.compile(r"[\[{]")
 _FRAGMENTS: Final = 32
 """Places at most where JSON is looked for in a text."""
 _OBJECT: Final = re.compile(r'[\s\[]{0,64}\{\s{0,64}"|\[\s{0,64}"')
-"""What begins like JSON so clearly that it is taken for JSON that was cut."""
+"""Text that begins like JSON so clearly that it is taken for JSON that was cut."""
 _FIRST_PLACE: Final = 0xE000
 _PLACE: Final = re.compile("[\ue000-\ue01f]")
 """Characters for private use that stand for JSON while the text around it is looked at."""

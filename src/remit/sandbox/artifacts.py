@@ -1,4 +1,4 @@
-"""What a run left in its workspace, taken out of it: regular files only, within limits, and a word on all the rest."""
+"""Files that a run left in its workspace, taken out: regular files only, within limits, and a word on the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS: Final = (
     (stat.S_ISCHR, "a device"),
 )
 _LISTED: Final = 200
-"""What is left out is listed so far; the rest is counted."""
+"""The bound of the list of what is left out; the rest is counted."""
 
 
 class Artifact(msgspec.Struct, frozen=True):

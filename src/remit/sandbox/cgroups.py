@@ -22,7 +22,7 @@ _numbers: Final = count()
 
 
 class Counted(NamedTuple):
-    """What a cgroup says of a run."""
+    """The counts of a run by its cgroup."""
 
     cpu_ms: int | None = None
     memory_bytes: int | None = None
@@ -65,7 +65,7 @@ class Leaf:
             _write(folder / "cgroup.procs", pid)
 
     def counted(self) -> Counted:
-        """What the run used since `set`."""
+        """Return what the run used since `set`."""
         now, before = self._counters(), self._before
         cpu = None if now.cpu_ms is None else now.cpu_ms - (before.cpu_ms or 0)
         return Counted(

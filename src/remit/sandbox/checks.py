@@ -1,4 +1,4 @@
-"""What the drivers of the sandbox can do here, for `remit sandbox probe` and `remit doctor`."""
+"""The abilities of the sandbox's drivers here, for `remit sandbox probe` and `remit doctor`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def probed(settings: Settings, drivers: Iterable[str] = DRIVERS) -> list[ProbeReport]:
-    """What each driver can do."""
+    """Return what each driver can do."""
     found = []
     for name in drivers:
         driver = open_driver(name, settings.sandbox)
@@ -27,7 +27,7 @@ async def probed(settings: Settings, drivers: Iterable[str] = DRIVERS) -> list[P
 
 
 def demanded(settings: Settings) -> Isolation:
-    """What the settings demand."""
+    """Return what the settings demand."""
     return Isolation[settings.sandbox.min_isolation]
 
 

@@ -30,7 +30,7 @@ class CleanupProcess:
 
     def __init__(self) -> None:
         self.mark: Final = leftovers.mark_of(os.getpid())
-        """What everything that we make bears."""
+        """The mark that everything that we make bears."""
         self._busy = threading.Lock()
         self._pid = 0
         self._fd = -1

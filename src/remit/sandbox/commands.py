@@ -47,7 +47,7 @@ class Finder(Protocol):
 
 
 class Commands:
-    """What the operator allows, with a folder of packages for some of them."""
+    """The commands that the operator allows, with a folder of packages for some of them."""
 
     def __init__(self, allowed: tuple[str, ...], packages: Mapping[str, Path] | None = None) -> None:
         self.allowed = allowed
@@ -157,7 +157,7 @@ def _chain(program: Path, path: str) -> Iterator[Path]:
 
 
 def _interpreter(file: Path, path: str) -> Path | None:
-    """What the first line of a script names."""
+    """Return what the first line of a script names."""
     try:
         with file.open("rb") as stream:
             head = stream.readline(512)
@@ -172,7 +172,7 @@ def _interpreter(file: Path, path: str) -> Path | None:
 
 
 def _installation(program: Path) -> Sequence[Path]:
-    """What has to be seen for a program to start."""
+    """Return what has to be seen for a program to start."""
     if _of_system(program):
         return ()
     above = program.parent.parent

@@ -19,7 +19,7 @@ class Driver(Protocol):
         ...
 
     async def probe(self) -> ProbeReport:
-        """What it can do here, found out by running its whole command line. Never raises."""
+        """Return what it can do here, found out by running its whole command line. Never raises."""
         ...
 
     async def exec(self, spec: Spec, listener: Listener) -> Execution:

@@ -1,4 +1,4 @@
-"""What the drivers that supervise another program have in common: one probe, and the runs that are under way."""
+"""The base of drivers that supervise another program: one probe, and the runs that are under way."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class SupervisingDriver(abc.ABC):
 
     @abc.abstractmethod
     async def look(self) -> ProbeReport:
-        """What it can do here. Raises FailedCheckError, SandboxUnavailableError or OSError."""
+        """Return what it can do here. Raises FailedCheckError, SandboxUnavailableError or OSError."""
 
     @abc.abstractmethod
     async def run(self, spec: Spec, listener: Listener) -> Execution:
         """Run a program to its end. Raises SandboxUnavailableError or OSError."""
 
     async def probe(self) -> ProbeReport:
-        """What it can do here; the answer holds for this process."""
+        """Return what it can do here; the answer holds for this process."""
         async with self._probing:
             if self._report is None:
                 try:

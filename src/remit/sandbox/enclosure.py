@@ -50,7 +50,7 @@ class SandboxEnclosures:
 
     @property
     def driver(self) -> Driver:
-        """What isolates."""
+        """Return the driver that isolates."""
         return self._sandbox.driver
 
     def sees(self, path: Path) -> bool:

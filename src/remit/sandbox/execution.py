@@ -44,7 +44,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """The mechanism behind each limit."""
     network: list[str] = []
     connections: list[Connection] = []
-    """What it tried to reach through the proxy, up to 200."""
+    """Connections that it tried to make through the proxy, up to 200."""
     usage: Usage = Usage()
 
 

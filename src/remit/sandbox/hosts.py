@@ -6,7 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 _PORTS: Final = (80, 443)
-"""What an entry without a port allows."""
+"""The ports that an entry without one allows."""
 _ENTRY: Final = re.compile(r"(?:\*|(\*\.)?([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?))(?::(\d{1,5}))?")
 
 

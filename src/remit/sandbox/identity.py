@@ -12,7 +12,7 @@ CLOSED: Final = (
     "Remit runs as root, and programs in the sandbox as another user. Run Remit as a plain user, or move it to where "
     "every user may read it."
 )
-"""What to do about a folder that the sandbox's user cannot read."""
+"""The remedy for a folder that the sandbox's user cannot read."""
 
 
 class Identity(NamedTuple):
@@ -28,7 +28,7 @@ class Identity(NamedTuple):
 
 
 def identity() -> Identity:
-    """Who runs what is sandboxed. Even within its own user namespace, root could write what the host obeys."""
+    """Return the sandbox's user. Even within its own user namespace, root could write what the host obeys."""
     return Identity(_ONLY_OURS, _ONLY_OURS) if os.geteuid() == 0 else Identity()
 
 

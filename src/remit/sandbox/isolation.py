@@ -1,4 +1,4 @@
-"""How well a driver isolates on this machine, found by running it."""
+"""The degree to which a driver isolates on this machine, found by running it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Isolation(IntEnum):
-    """How far a program is kept from the machine; the settings say `namespaces`, not 2."""
+    """The degree to which a program is kept from the machine; the settings say `namespaces`, not 2."""
 
     none = 0
     """Nothing runs."""

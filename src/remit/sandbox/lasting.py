@@ -60,7 +60,7 @@ class LastingProgram(asyncio.SubprocessTransport):
         return self._code
 
     def get_pipe_transport(self, fd: int) -> asyncio.BaseTransport | None:
-        """What writes to its stdin."""
+        """Return what writes to its stdin."""
         return self._stdin if fd == 0 else None
 
     def send_signal(self, signal: int) -> None:  # noqa: ARG002 - asyncio's signature

@@ -168,7 +168,7 @@ def _names(pid: int, left: Callable[[str], bool]) -> bool:
 
 
 def _said(words: list[str]) -> str:
-    """What a program says on stdout; one that fails, or takes too long, says nothing."""
+    """Return what a program says on stdout; one that fails, or takes too long, says nothing."""
     import subprocess  # noqa: PLC0415 - few keep containers, and all wait for this program to begin
 
     try:
@@ -262,7 +262,7 @@ def _is_kernel(pid: int) -> bool:
 
 
 def _state(pid: int) -> list[bytes]:
-    """What /proc/PID/stat says after the name. Raises OSError."""
+    """Return what /proc/PID/stat says after the name. Raises OSError."""
     return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
 
 

@@ -43,7 +43,7 @@ def problem() -> str:
 
 
 def words(limits: Limits, *, counted: bool) -> tuple[str, ...]:
-    """What stands before the program within the sandbox."""
+    """Return what stands before the program within the sandbox."""
     if from_outside():
         return ()
     return (PRLIMIT, *(f"--{name}={soft}:{hard}" for name, soft, hard in _fitting(0, limits, counted=counted)), "--")

@@ -1,4 +1,4 @@
-"""How much a run may use (contract: tools, "Sandbox"). Only ever made stricter (rule 8)."""
+"""The limits of a run (contract: tools, "Sandbox"). Only ever made stricter (rule 8)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def open_sandbox(settings: Settings) -> Sandbox:
 
 
 def open_enclosures(settings: Settings) -> SandboxEnclosures:
-    """What runs the operator's own tools and servers in the sandbox, with a driver of its own."""
+    """Return what runs the operator's own tools and servers in the sandbox, with a driver of its own."""
     given = settings.sandbox
     return SandboxEnclosures(open_sandbox(settings), finder_of(given), folder_of(settings))
 
@@ -48,7 +48,7 @@ def open_driver(name: str, given: SandboxSettings, folder: Path | None = None) -
 
 
 def policy_of(given: SandboxSettings) -> SandboxPolicy:
-    """What the operator allows. Raises SettingsError."""
+    """Return what the operator allows. Raises SettingsError."""
     for entry in given.network:
         try:
             read(entry)
@@ -81,7 +81,7 @@ def wasm_modules(given: SandboxSettings) -> dict[str, Path]:
 
 
 def finder_of(given: SandboxSettings) -> Finder:
-    """What finds the programs of the driver that the settings choose."""
+    """Return what finds the programs of the driver that the settings choose."""
     if given.driver == "wasm":
         return Listed(wasm_modules(given))
     if given.driver == "container":
@@ -116,4 +116,4 @@ DRIVERS: Final[dict[str, Callable[[SandboxSettings, Path | None], Driver]]] = {
     "container": _container,
     "wasm": _wasm,
 }
-"""What makes each driver, by its name in the settings."""
+"""The function that makes each driver, by its name in the settings."""

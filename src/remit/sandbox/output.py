@@ -1,4 +1,4 @@
-"""What a program writes, read as it comes: any bytes, lines without an end, more than anyone wants."""
+"""The output of a program, read as it comes: any bytes, lines without an end, more than anyone wants."""
 
 from __future__ import annotations
 

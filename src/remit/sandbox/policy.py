@@ -1,4 +1,4 @@
-"""What may run and how: default ← settings ← skill ← call, each only stricter than what it stands on (rule 8)."""
+"""The policy of a run: default ← settings ← skill ← call, each only stricter than what it stands on (rule 8)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from remit.tools.shapes import arguments, struct_schema
 
 _PROVIDER: Final = "sandbox"
 _SETUP_MS: Final = 30_000
-"""What a call may take beside the program itself: the probe, snapshots, another run in the same workspace."""
+"""The time that a call may take beside the program itself: the probe, snapshots, another run in the same workspace."""
 _EXTENSIONS: Final = mimetypes.MimeTypes()
 
 
@@ -218,7 +218,7 @@ def _result(ran: Ran, streams: dict[str, Stream]) -> ExecResult:
 
 
 def _text(stream: Stream) -> tuple[str, bool]:
-    """What was written as text, and whether some of it is none. A character that the limit cuts is left out."""
+    """Return what was written as text, and whether some of it is none. A character that the limit cuts is left out."""
     data = stream.data
     try:
         return data.decode(), False

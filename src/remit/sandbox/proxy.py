@@ -32,7 +32,7 @@ class _Target(NamedTuple):
     host: str
     port: int
     head: bytes
-    """What the host is sent first; empty for CONNECT."""
+    """The bytes that the host is sent first; empty for CONNECT."""
 
 
 class _RefusedError(Exception):

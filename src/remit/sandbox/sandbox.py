@@ -27,7 +27,7 @@ from remit.sandbox.workspaces import Workspace, Workspaces, recover
 
 _LISTED: Final = 100
 _CACHES: Final = {"XDG_CACHE_HOME": "/tmp/cache", "MPLCONFIGDIR": "/tmp/matplotlib"}  # noqa: S108 - the sandbox's own
-"""What programs keep for the next time would otherwise be artifacts."""
+"""Caches: files that programs keep for the next time would otherwise be artifacts."""
 _BUSY_S: Final = 0.01
 """Between two looks at a workspace that is in use."""
 
@@ -43,7 +43,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     stdin: bytes = b""
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
     layers: tuple[Mapping[str, Any], ...] = ()
-    """What makes the policy stricter for this run, a skill's before the call's."""
+    """Layers that make the policy stricter for this run, a skill's before the call's."""
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -81,13 +81,13 @@ class Sandbox:
         self._report: ProbeReport | None = None
 
     async def probe(self) -> ProbeReport:
-        """What the driver can do here."""
+        """Return what the driver can do here."""
         if self._report is None:
             self._report = await self.driver.probe()
         return self._report
 
     async def require(self, policy: SandboxPolicy) -> ProbeReport:
-        """What the driver can do here. Raises SandboxUnavailableError if that is less than the policy demands."""
+        """Give what the driver can do here. Raises SandboxUnavailableError if that is less than the policy demands."""
         found = await self.probe()
         if not found.usable:
             raise SandboxUnavailableError(f"{found.driver}: {'; '.join(found.reasons)}", found.remedy)
@@ -133,7 +133,7 @@ class Sandbox:
                 workspace.put(path, data, inputs=inputs)
 
     async def collect(self, conversation: str, patterns: tuple[str, ...], *layers: Mapping[str, Any]) -> Collected:
-        """What lies in a conversation's workspace. Raises LooserError or OSError."""
+        """Return what lies in a conversation's workspace. Raises LooserError or OSError."""
         limits = merged(self.policy, *layers).limits
         async with self._held(conversation) as workspace:
             return await asyncio.to_thread(collect, workspace.work, limits, patterns)

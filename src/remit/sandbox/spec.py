@@ -52,4 +52,4 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     inherited: tuple[int, ...] = ()
     """Open descriptors that the program gets as well, under their numbers. The caller closes them."""
     rules: Rules = "program"
-    """What it may ask of the kernel: a browser makes a sandbox of its own within ours, for each page."""
+    """The calls that it may ask of the kernel: a browser makes a sandbox of its own within ours, for each page."""

@@ -1,4 +1,4 @@
-"""What a program reads: a file without a name, so that nothing has to be fed to it."""
+"""The input of a program: a file without a name, so that nothing has to be fed to it."""
 
 from __future__ import annotations
 

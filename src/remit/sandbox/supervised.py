@@ -88,7 +88,7 @@ class Supervised:
             self._child.kill(how)
 
     async def ended(self, receipt: Receipt) -> Execution:
-        """How it ended."""
+        """Return how it ended."""
         if self._child is None or self._watch is None:
             raise AssertionError("the run was not started")
         code = await self._child.ended()

@@ -22,7 +22,7 @@ class Seen(NamedTuple):
 
 
 def look(first: int) -> Seen:
-    """What a process and all below it use; a sandbox's first process is above every other of it."""
+    """Return what a process and all below it use; a sandbox's first process is above every other of it."""
     cpu = memory = pids = 0
     waiting = [first]
     while waiting:

@@ -64,7 +64,7 @@ class Workspace:
         self.inputs = folder / "inputs"
         self.artifacts = folder / "artifacts"
         self.state = folder / "state"
-        """What a program never sees: snapshots."""
+        """The folder that a program never sees: snapshots."""
 
     def make(self) -> None:
         """Make the folders that are missing. Raises OSError."""

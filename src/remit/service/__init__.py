@@ -1,1 +1,1 @@
-"""What every face calls: one noun per file, behind one `Service`."""
+"""The service that every face calls: one noun per file, behind one `Service`."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _DAY_S: Final = 86_400
 LONGEST_S: Final = 90 * _DAY_S
-"""How long an approval can be remembered."""
+"""The time that an approval can be remembered."""
 
 
 _UNSIGNED: Final = Here(

@@ -104,7 +104,7 @@ def _written(step: str, record: CallRecord) -> Iterator[ArtifactRow]:
 
 
 def _files(step: str, value: Any) -> list[ArtifactRow]:
-    """What a result such as that of `sandbox.collect` names."""
+    """Return what a result such as that of `sandbox.collect` names."""
     listed = value.get("artifacts") if isinstance(value, Mapping) else None
     try:
         return [

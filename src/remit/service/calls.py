@@ -58,7 +58,7 @@ Ask = Callable[[str], Awaitable[bool]]
 
 
 class Live(NamedTuple):
-    """How the caller of this process is reached while its call runs; not carried over a wire."""
+    """The way to the caller of this process while its call runs; not carried over a wire."""
 
     progress: Progress = no_progress
     peer: Peer | None = None

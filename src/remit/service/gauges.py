@@ -1,4 +1,4 @@
-"""What there is to do in a journal, as metrics: queues, leases and questions that wait."""
+"""The work that there is in a journal, as metrics: queues, leases and questions that wait."""
 
 from __future__ import annotations
 

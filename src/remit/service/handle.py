@@ -41,16 +41,16 @@ class JobHandle(Generic[T]):
         return f"<job {self.id}{f' of {self._recipe.name}' if self._recipe else ''}>"
 
     def __await__(self) -> Generator[Any, None, T]:
-        """What the recipe returned. Raise JobEndedError if the job failed or was cancelled."""
+        """Return what the recipe returned. Raise JobEndedError if the job failed or was cancelled."""
         return self.result().__await__()
 
     async def result(self) -> T:
-        """What the recipe returned, once it has. Raise JobEndedError if the job failed or was cancelled."""
+        """Return what the recipe returned, once it has. Raise JobEndedError if the job failed or was cancelled."""
         await ended(self._service, self.id)
         return await self._result()
 
     async def _result(self) -> T:
-        """What a job that has ended returned."""
+        """Return what a job that has ended returned."""
         row = await self.row()
         if row.state == "completed":
             return self._typed(await self._service.jobs.result(self.id))
@@ -83,7 +83,7 @@ class JobHandle(Generic[T]):
         await self._service.jobs.cancel(self.id, reason=reason)
 
     async def questions(self) -> list[ConfirmationView]:
-        """What it asks people at the moment."""
+        """Return what it asks people at the moment."""
         return await self._service.confirmations.pending(self.id)
 
 

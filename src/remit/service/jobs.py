@@ -103,11 +103,11 @@ class Jobs:
         return await search(self._journal, wanted)
 
     async def counts(self) -> dict[str, int]:
-        """How many jobs are in each state; a state without one is left out."""
+        """Return how many jobs are in each state; a state without one is left out."""
         return await self._journal.counts(KIND)
 
     async def tallies(self, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
-        """How many jobs were made from `since` on, by stretches of `width`, state, and `bounds` of their time (µs)."""
+        """Count the jobs made from `since` on, by stretches of `width`, state, and `bounds` of their time (µs)."""
         return await self._journal.tallies(KIND, since, width, bounds)
 
     async def row(self, job: str) -> JobRow:
@@ -115,11 +115,11 @@ class Jobs:
         return job_row(await head_of(self._journal, job))
 
     async def principal(self, job: str) -> str:
-        """Who asked for a job, or opened a session."""
+        """Return who asked for a job, or opened a session."""
         return await principal_of(self._journal, job)
 
     async def events(self, job: str) -> int:
-        """How many events are recorded of a job. Raises NotFoundError."""
+        """Return how many events are recorded of a job. Raises NotFoundError."""
         return (await head_of(self._journal, job)).seq
 
     async def view(self, job: str) -> JobView:
@@ -133,7 +133,7 @@ class Jobs:
         return story
 
     async def result(self, job: str) -> Any:
-        """What a completed job returned; None for any other."""
+        """Return what a completed job returned; None for any other."""
         # Nothing comes after the end.
         head = await head_of(self._journal, job)
         newest = await self._journal.read(stream_of(job), max(head.seq - 1, 0))

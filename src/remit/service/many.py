@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OPEN: Final = ("pending", "running", "waiting")
 """States of a job that has not ended."""
 Labels = Mapping[str, str] | None
-"""What jobs are chosen by; None: all of them."""
+"""Labels that jobs are chosen by; None: all of them."""
 Replay = Callable[[str], Awaitable[ReplayReport]]
 """Replays one job. Raises RemitError if it cannot be replayed here."""
 _PAGE: Final = 1_000

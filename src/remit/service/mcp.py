@@ -1,4 +1,4 @@
-"""What operators do with MCP servers: look at them, pin their tools, see what changed, approve it."""
+"""The operators' noun for MCP servers: look at them, pin their tools, see what changed, approve it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from remit.tools.tool import Tool
 
 PREFIX: Final = "mcp_"
-"""What the id of a server's provider begins with."""
+"""The beginning of the id of a server's provider."""
 _KEYS: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
 """Parts of a definition in the order in which they are shown; others come after."""
 _ONE: Final = "/v1/mcp/servers/{server}"
@@ -319,7 +319,7 @@ def _down(error: ProviderError) -> StateError:
 
 
 def fingerprint(pin: Pin, definitions: Mapping[str, dict[str, Any]]) -> str:
-    """What is shown of both sides, as one digest."""
+    """Return what is shown of both sides, as one digest."""
     return digest({"pin": pin.seq, "tools": {name: hash_of(raw) for name, raw in definitions.items()}})
 
 

@@ -1,4 +1,4 @@
-"""What the nouns of parts are made of."""
+"""The means that nouns of parts are made of."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class NounOpening(NamedTuple):
-    """What a noun of a part is made of."""
+    """The means that a noun of a part is made of."""
 
     parts: Parts
     service: Service

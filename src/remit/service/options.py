@@ -1,4 +1,4 @@
-"""How a job is filed, and what it may do."""
+"""Options of a job: how it is filed, and what it may do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
     """Higher runs first."""
     principal: str = ""
-    """Who asks; empty: the configured principal."""
+    """The principal that asks; empty: the configured principal."""
     delay_s: float = 0.0
     """Seconds before it starts by itself; a signal, or resuming it, starts it at once."""
     policy: tuple[Mapping[str, Any], ...] = ()
@@ -24,7 +24,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[str, ...] | None = None
     """The only tools that it may call, by full name, glob or key; None: whatever policy lets it."""
     budget: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """What its calls may use: `max_steps`, `max_calls` of one tool, `max_wall_ms` of one call."""
+    """The budget of its calls: `max_steps`, `max_calls` of one tool, `max_wall_ms` of one call."""
     subject: str = ""
     """Whom its values are about, so that they can be erased; its title says nothing of them then, if none is given."""
     job: str = ""

@@ -1,4 +1,4 @@
-"""What the nouns of the service are made of."""
+"""The parts that the nouns of the service are made of."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Parts(Protocol):
 
     @property
     def services(self) -> Services:
-        """What the gateway works with."""
+        """Return what the gateway works with."""
         ...
 
     @property
@@ -57,12 +57,12 @@ class Parts(Protocol):
 
     @property
     def programs(self) -> Programs:
-        """What jobs run."""
+        """Return what jobs run."""
         ...
 
     @property
     def pins(self) -> Pins:
-        """What MCP servers offered when they were first used."""
+        """Return what MCP servers offered when they were first used."""
         ...
 
     @property

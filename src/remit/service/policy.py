@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 GIVEN: Final = ("at", "input", "seen", "taken")
-"""What an explanation may take as given."""
+"""The facts that an explanation may take as given."""
 
 
 class PolicyRules:
@@ -40,7 +40,7 @@ class PolicyRules:
         return self._services.policy.rules
 
     async def findings(self, patience_s: float | None = None) -> list[Finding]:
-        """What is wrong with the rules or useless in them.
+        """Return what is wrong with the rules or useless in them.
 
         Servers that are still connecting are waited for, but no longer than `patience_s` seconds.
         """
@@ -48,7 +48,7 @@ class PolicyRules:
         return lint_rules(self.rules, [tool.meta for tool in tools])
 
     async def hits(self, since: int) -> dict[str, Hits]:
-        """What each rule decided at or after `since` (µs), by its id, as far as the newest jobs and sessions tell."""
+        """Return each rule's decisions at or after `since` (µs), by its id, over the newest jobs and sessions."""
         return await hits_of(self._services.journal, since)
 
     async def rulings(self, since: int, rule: str) -> list[Ruling]:
@@ -65,7 +65,7 @@ class PolicyRules:
         recipe: str = "",
         given: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """What policy says to a call, and what part every rule has in that; without a principal, for this process's.
+        """Explain policy's answer to a call, and the part of every rule in it; without a principal, for this process's.
 
         `given` may hold `at`, `input`, `seen` and `taken`, as tests of rules do; without `taken`, what the journal says
         of limits counts. Raises PolicyError.

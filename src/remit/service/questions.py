@@ -24,7 +24,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     state: str = ""
     """The question's state afterwards; empty: the answer was refused."""
     missing: int = 0
-    """How many people must still approve."""
+    """The number of people that must still approve."""
     code: str = ""
     """Why the answer was refused; empty: it counts."""
     message: str = ""

@@ -1,4 +1,4 @@
-"""What a token that is limited to some tools may reach: one rule for every route and page.
+"""The reach of a token that is limited to some tools: one rule for every route and page.
 
 It reaches the questions and remembered approvals about its tools, for any principal, and the jobs and sessions of its
 own principal, which are held to the same tools if such a token started them. What belongs to others may call other

@@ -102,7 +102,7 @@ def fork_of(head: Head, step: str, times: Sequence[int], *, by: str, reason: str
 
 
 def renewed(history: History, programs: Programs) -> JobCreated:
-    """How the new job was created: as the other one, for the code of today. Raises NotFoundError (UNKNOWN_RECIPE)."""
+    """Give the new job's creation: as the other one's, for the code of today. Raises NotFoundError (UNKNOWN_RECIPE)."""
     created = history.created
     if created is None:
         raise StateError("the job's first event is missing", remedy="Run `remit verify` on it.")

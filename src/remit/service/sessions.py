@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 FaceName = Literal["mcp", "http", "python", "cli"]
 _CLIENT: Final = "client"
-"""Who limits a call to some tools, in the ids of rules."""
+"""The source of rules that limit a call to some tools, in the ids of rules."""
 _MAX_OPEN: Final = 10_000
 _MAX_KEY: Final = 255
 _MAX_NAME: Final = 200

@@ -34,7 +34,7 @@ async def prompt_of(journal: Journal, events: list[Event], step: str) -> list[Me
 
 
 async def answer_of(journal: Journal, record: ModelRecord) -> Message | None:
-    """What a model answered; None if it did not. Raises PayloadErasedError."""
+    """Return what a model answered; None if it did not. Raises PayloadErasedError."""
     committed = record.committed
     if committed is None:
         return None
@@ -118,7 +118,7 @@ class StepValues:
         }
 
     async def _answer(self, record: ModelRecord) -> Any:
-        """What a model answered, as a message; None if it did not."""
+        """Return what a model answered, as a message; None if it did not."""
         try:
             answer = await answer_of(self._journal, record)
         except PayloadErasedError:
@@ -126,7 +126,7 @@ class StepValues:
         return to_openai([answer])[0] if answer is not None else None
 
     async def _came(self, step: str) -> Any:
-        """What a wait brought; None if nothing came."""
+        """Return what a wait brought; None if nothing came."""
         wait = self._wait(step)
         came = wait.completed if wait is not None else None
         if not isinstance(came, k.WaitCompleted):
@@ -144,7 +144,7 @@ class StepValues:
 
 
 def _purpose(waiting: k.JobWaiting) -> dict[str, Any]:
-    """What a step waits for."""
+    """Return what a step waits for."""
     match waiting.wait_type:
         case "timer":
             return {"until": waiting.due_at}

@@ -141,7 +141,7 @@ class Steps:
 
 
 def _error(history: History, step: str) -> TaskError | None:
-    """What a step ended with, if it did not end well."""
+    """Return what a step ended with, if it did not end well."""
     record = history.calls.get(step) or history.models.get(step)
     if record is None:
         returned = history.returned.get(step)

@@ -58,7 +58,7 @@ class Streams:
         return await self._journal.changed(since)
 
     def said(self, identifier: str) -> AsyncIterator[Piece]:
-        """What models say to a job or session from now on, piece by piece; it is not recorded yet."""
+        """Return what models say to a job or session from now on, piece by piece; it is not recorded yet."""
         return self._services.tails.follow(stream_named(identifier))
 
     async def heard(self, identifier: str, since: int) -> int:
@@ -66,7 +66,7 @@ class Streams:
         return await self._services.tails.heard(stream_named(identifier), since)
 
     def speech(self, identifier: str) -> dict[str, str]:
-        """What models of this process are saying to a job or session right now, by step; it is not recorded yet."""
+        """Say what models of this process are saying to a job or session right now, by step; it is not recorded yet."""
         return self._services.tails.speech(stream_named(identifier))
 
     async def heads_changed(self, since: int) -> int:

@@ -59,7 +59,7 @@ class Tools:
         return [self._view(tool) for tool in sorted(tools, key=lambda t: t.meta.name)]
 
     async def metas(self) -> list[ToolMeta]:
-        """What providers say of their tools."""
+        """Return what providers say of their tools."""
         return [tool.meta for tool in await self._services.catalog.tools()]
 
     @operation(

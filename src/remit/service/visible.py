@@ -48,7 +48,7 @@ class Visible(msgspec.Struct, frozen=True, kw_only=True):
 def visible(
     tools: list[Tool], services: Services, principal: str, kind: CallerKind, only: tuple[str, ...], *, complete: bool
 ) -> Visible:
-    """What a principal sees of `tools`; with `only`, of those that these names, globs or keys cover."""
+    """Return what a principal sees of `tools`; with `only`, of those that these names, globs or keys cover."""
     caller = Caller(principal=principal, kind=kind)
     covered = [tool for tool in tools if not only or covers(only, tool.meta.name, tool.key)]
     return Visible(tools=tuple(offered_tool(tool, services, caller) for tool in covered), complete=complete)

@@ -24,7 +24,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     """The process, for people."""
     role: str
-    """What was started: `worker`, `serve`, `tickets` or, of a program that opened a Remit, `python`."""
+    """The command that was started: `worker`, `serve`, `tickets` or, of a program that opened a Remit, `python`."""
     since: int
     """Microseconds since the Unix epoch."""
     remit: str
@@ -32,7 +32,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     recipes: dict[str, str]
     """The recipes that it runs, with the execution version of each."""
     jobs: int
-    """How many jobs it runs at the moment."""
+    """The number of jobs that it runs at the moment."""
     outdated: bool = False
     """Whether its remit.toml says something else than when it began; known of processes of this machine."""
 

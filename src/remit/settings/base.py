@@ -1,4 +1,4 @@
-"""What relative paths in settings are relative to, and a raw setting of a part."""
+"""The folder that relative paths in settings are relative to, and a raw setting of a part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Base(NamedTuple):
 
     folder: Path
     home: Path | None
-    """What a leading `~` stands for."""
+    """The folder that a leading `~` stands for."""
 
     def path(self, text: str) -> Path:
         """The absolute path, symbolic links followed. Raises OSError, RuntimeError or ValueError."""

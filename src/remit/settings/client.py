@@ -19,15 +19,15 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """One `[[clients]]` table; either `token` or `sha256` is set."""
 
     name: str = ""
-    """What it is called where it is listed and revoked; empty: as its principal."""
+    """The name where it is listed and revoked; empty: as its principal."""
     principal: str
-    """Who its calls are recorded and judged as; several clients may share one."""
+    """The principal that its calls are recorded and judged as; several clients may share one."""
     token: str = ""
     """The bearer token it sends; `${NAME}` takes it from our own environment."""
     sha256: str = ""
     """The SHA-256 of its token in hexadecimal, so that no file or variable holds the token itself."""
     scopes: tuple[Scope, ...] = ("read", "call")
-    """What it may do: any of `read`, `call`, `decide`, `tickets`, `work` and `admin`, which stands for all."""
+    """The scopes that it has: any of `read`, `call`, `decide`, `tickets`, `work` and `admin`, which stands for all."""
     expires: datetime | None = None
     """From when on its token is refused; a time with an offset. None: never."""
     tools: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def called(self) -> str:
-        """What it is called."""
+        """Return what it is called."""
         return self.name or self.principal
 
     @property

@@ -16,7 +16,7 @@ from remit.settings.model import Settings
 
 _OLD_KEYS: Final = frozenset({"principal", "token"})
 _OLD_SCOPES: Final[tuple[Scope, ...]] = ("read", "call", "decide")
-"""What a client of `[[mcp.clients]]` could do, and still may."""
+"""The scopes that a client of `[[mcp.clients]]` could do, and still may."""
 
 
 class Clients(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from remit.settings.mcp import McpServer
 
 _PIECE: Final = re.compile(r"\$\$\{|\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|\$\{", re.ASCII)
 _UNSENDABLE: Final = re.compile(r"[\r\n\0]")
-"""What would end a header."""
+"""Characters that would end a header."""
 
 
 def expanded(server: McpServer, environ: Mapping[str, str]) -> McpServer:
@@ -69,7 +69,7 @@ def expand(text: str, environ: Mapping[str, str], who: str) -> str:
 
 
 def literal(text: str) -> str:
-    """What of the text stands there itself: without references, but with their defaults."""
+    """Return what of the text stands there itself: without references, but with their defaults."""
     return _PIECE.sub(lambda found: "${" if found[0] == "$${" else found["default"] or "", text)
 
 

@@ -22,7 +22,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name: str
     """`[a-z0-9]+(_[a-z0-9]+)*`: its tools are `mcp.<name>.<tool>`, its provider `mcp_<name>`."""
     command: tuple[str, ...] = ()
-    """What to start, argument by argument, for a server on stdio; never a shell line."""
+    """The command to start, argument by argument, for a server on stdio; never a shell line."""
     cwd: str = ""
     """Where to start it; absolute once loaded. Without it a folder of its own, or the project's in the sandbox."""
     env: dict[str, str] = {}
@@ -54,14 +54,14 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def isolation(self) -> Isolation:
-        """What keeps it from the rest of this machine."""
+        """Return what keeps it from the rest of this machine."""
         if self.url:
             return "elsewhere"
         return "none" if self.sandbox is False else "sandbox"
 
     @property
     def transport(self) -> Literal["stdio", "http"]:
-        """How it is reached."""
+        """Return how it is reached."""
         return "http" if self.url else "stdio"
 
     @property

@@ -32,7 +32,7 @@ class Candidate(NamedTuple):
 
 
 def candidates(settings: Settings) -> tuple[list[Candidate], list[str]]:
-    """What the environment names, unchecked, and the warnings so far."""
+    """Return what the environment names, unchecked, and the warnings so far."""
     warnings: list[str] = []
     text = settings.mcp.servers_json
     if text:

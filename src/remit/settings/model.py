@@ -69,13 +69,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path
     """The project folder: that file's, or the working folder if there is none."""
     working_folder: Path
-    """What relative paths in the environment and in flags count from."""
+    """The folder that relative paths in the environment and in flags count from."""
     sources: Mapping[str, str]
     """Where each setting came from, by key."""
     written: SettingsFile = NO_FILE
     """The remit.toml as it was when it was read."""
     parts: Mapping[str, PartSetting] = msgspec.field(default_factory=dict)
-    """What was written of the settings of parts that the core does not know, by key: remit.settings.parts."""
+    """The text of the settings of parts that the core does not know, by key: remit.settings.parts."""
 
     def explain(self) -> list[Explained]:
         """Every setting with its value and where that came from, in the order of the documentation; secrets masked."""

@@ -19,7 +19,7 @@ S = TypeVar("S", bound=Section)
 
 
 def in_file(tables: Mapping[str, Any], names: Collection[str], file: str, base: Base) -> Iterator[PartSetting]:
-    """What a settings file says of these parts. Raises SettingsError."""
+    """Give what a settings file says of these parts. Raises SettingsError."""
     for part in sorted(names & tables.keys()):
         if not isinstance(tables[part], dict):
             raise SettingsError(f"{file}: {part} must be a table", remedy=f"Write [{part}] on a line of its own.")
@@ -29,7 +29,7 @@ def in_file(tables: Mapping[str, Any], names: Collection[str], file: str, base: 
 
 
 def in_environment(env: Mapping[str, str], names: Collection[str], base: Base) -> Iterator[PartSetting]:
-    """What the environment says of them: `REMIT_<PART>_<NAME>`."""
+    """Give what the environment says of them: `REMIT_<PART>_<NAME>`."""
     for part in sorted(names):
         prefix = f"REMIT_{part}_".upper()
         for name, text in env.items():

@@ -40,7 +40,7 @@ def servers_json(text: str) -> str:
 
 
 def command(value: Any) -> Any:
-    """What is started; what it is given may be secret."""
+    """Return what is started; what it is given may be secret."""
     if isinstance(value, str):
         return program(value)
     if isinstance(value, list | tuple) and value and isinstance(value[0], str):

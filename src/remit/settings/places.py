@@ -14,7 +14,7 @@ def data_folder(env: Mapping[str, str]) -> Path:
 
 
 def server_folders(env: Mapping[str, str]) -> Path:
-    """What the folders lie in that MCP servers are started in unless they say another one."""
+    """Return what the folders lie in that MCP servers are started in unless they say another one."""
     return data_folder(env) / "mcp-servers"
 
 

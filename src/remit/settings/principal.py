@@ -7,5 +7,5 @@ from remit.settings.sections.app import account
 
 
 def principal(settings: Settings) -> str:
-    """Who asks if no one else is named."""
+    """Return who asks if no one else is named."""
     return settings.app.principal or account()

@@ -1,4 +1,4 @@
-"""What a section of the settings is made of: types with limits, and what a type does not say.
+"""The parts of a section of the settings: types with limits, and what a type does not say.
 
 A section of the core is a `Section` in a file of its own under remit.settings.sections, and a line in
 remit.settings.model; a part names its own in its `Capability`.
@@ -26,7 +26,7 @@ Tables = tuple[dict[str, Any], ...]
 
 
 class About(NamedTuple):
-    """What the type of a setting does not say."""
+    """Facts that the type of a setting does not say."""
 
     meaning: str
     env: tuple[str, ...] = ()
@@ -38,7 +38,8 @@ class About(NamedTuple):
     resolve: Callable[[Any, Base], Any] | None = None
     """Makes paths absolute and fills in an empty default. May raise OSError, RuntimeError or ValueError."""
     picture: Callable[[Any], Any] | None = None
-    """How to show a value that may hold secrets; an error does not quote it. None: any text, tokens masked."""
+    """The function that shows a value that may hold secrets; an error does not quote it. None: any text, tokens masked.
+    """
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -71,5 +72,5 @@ def hints(section: type[Section]) -> Mapping[str, Any]:
 
 @cache
 def abouts(section: type[Section]) -> Mapping[str, About]:
-    """What is said about each setting of a section."""
+    """Return what is said about each setting of a section."""
     return {name: get_args(hint)[-1] for name, hint in hints(section).items()}

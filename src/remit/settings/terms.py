@@ -1,4 +1,4 @@
-"""What a tool or an MCP server gets in the sandbox: `sandbox = true`, or a table of these keys."""
+"""The terms that a tool or an MCP server gets in the sandbox: `sandbox = true`, or a table of these keys."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def checked(setting: Setting, value: Any, source: str) -> Any:
 
 
 def _said(setting: Setting, value: Any) -> str:
-    """What was given, where it is no secret."""
+    """Return what was given, where it is no secret."""
     if setting.about.picture is not None:
         return ""
     text = repr(value)
@@ -53,7 +53,7 @@ def from_text(setting: Setting, text: str, source: str) -> Any:
 
 
 def _parsed(setting: Setting, text: str) -> Any:
-    """What a text stands for; the text itself where it is nothing of the setting's type."""
+    """Return what a text stands for; the text itself where it is nothing of the setting's type."""
     if setting.kind is bool:
         return _TRUTH.get(text.strip().lower(), text)
     if setting.kind is int:

@@ -36,7 +36,7 @@ class ManualClock:
 
     @property
     def sleepers(self) -> int:
-        """How many tasks sleep on this clock."""
+        """Return how many tasks sleep on this clock."""
         return sum(not future.done() for _, _, future in self._sleepers)
 
     async def sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What running a ticket's steps promises wherever it is done (contract: tickets, "Execution"), as checks.
+"""The promises of running a ticket's steps wherever it is done (contract: tickets, "Execution"), as checks.
 
     @pytest.mark.parametrize("check", EXECUTION_CHECKS, ids=lambda check: check.__name__)
     async def test_contract(check):
@@ -49,7 +49,7 @@ class Place:
         self.noted = noted
 
     def counted(self, name: str) -> float:
-        """What a counter says where the journal is."""
+        """Return what a counter says where the journal is."""
         families = {family.name: family.samples for family in self.metrics.collect()}
         return sum(sample.value for sample in families.get(name, ()))
 

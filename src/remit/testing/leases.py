@@ -1,4 +1,4 @@
-"""What a lease promises its holder, on every kind of stream (rule 4), as checks that any test suite can run.
+"""The promises of a lease to its holder, on every kind of stream (rule 4), as checks that any test suite can run.
 
     @pytest.mark.parametrize("check", LEASE_CHECKS, ids=lambda check: check.__name__)
     async def test_contract(check):

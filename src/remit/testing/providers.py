@@ -1,4 +1,4 @@
-"""What every tool provider promises, as checks that any test suite can run.
+"""The promises of every tool provider, as checks that any test suite can run.
 
     @pytest.mark.parametrize("check", PROVIDER_CHECKS, ids=lambda check: check.__name__)
     async def test_contract(check):
@@ -88,7 +88,7 @@ async def check_tools_are_admitted(new: Factory, _sample: Sample) -> None:
 
 
 async def check_metadata_is_consistent(new: Factory, _sample: Sample) -> None:
-    """What reads only says so in every field, and every tool has a description and a deadline."""
+    """Hold that what reads only says so in every field, and every tool has a description and a deadline."""
     async with _opened(new) as provider:
         for meta in await provider.list_tools():
             assert meta.description.strip(), f"{meta.name} has no description"
@@ -106,7 +106,7 @@ async def check_listing_is_repeatable(new: Factory, sample: Sample) -> None:
 
 
 async def check_sample_is_listed_and_fits_its_schema(new: Factory, sample: Sample) -> None:
-    """What is called is what was listed, under the schema that was listed."""
+    """Hold that what is called is what was listed, under the schema that was listed."""
     async with _opened(new) as provider:
         tool = admit(await _listed(provider, sample), provider, closed=True)
         assert tool.input.problems(sample.args) == []

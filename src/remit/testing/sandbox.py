@@ -1,4 +1,4 @@
-"""What every sandbox driver promises, as checks that any test suite can run.
+"""The promises of every sandbox driver, as checks that any test suite can run.
 
     @pytest.mark.parametrize("check", DRIVER_CHECKS, ids=lambda check: check.__name__)
     async def test_contract(check):
@@ -84,7 +84,7 @@ async def check_stdin_is_read_to_its_end(trial: Trial) -> None:
 
 
 async def check_files_stay_in_the_workspace(trial: Trial) -> None:
-    """What one run writes, the next one and we can read."""
+    """Hold that what one run writes, the next one and we can read."""
     with scratch() as work:
         await trial.run(work, "f = open('made', 'w'); f.write('kept'); f.close()")
         assert (work / "made").read_bytes() == b"kept"

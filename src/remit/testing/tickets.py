@@ -1,4 +1,4 @@
-"""What tickets promise on every journal (contract: tickets, "States"), as checks that any test suite can run.
+"""The promises of tickets on every journal (contract: tickets, "States"), as checks that any test suite can run.
 
     @pytest.mark.parametrize("check", TICKET_CHECKS, ids=lambda check: check.__name__)
     async def test_contract(check):

@@ -18,7 +18,7 @@ from remit.tickets.ticket import Kind, NewTicket, Ticket, derived_id
 
 
 class Tickets(Protocol):
-    """What deriving needs of the ticket store."""
+    """The port that deriving needs of the ticket store."""
 
     @property
     def derivation(self) -> Derivation:
@@ -26,7 +26,7 @@ class Tickets(Protocol):
         ...
 
     def problems(self, new: NewTicket) -> str:
-        """What is wrong with a ticket that is to be derived, by the strict schema gate; empty: nothing."""
+        """Return what is wrong with a ticket that is to be derived, by the strict schema gate; empty: nothing."""
         ...
 
     async def get(self, ticket: str) -> Ticket:

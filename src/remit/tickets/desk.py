@@ -69,7 +69,7 @@ class Desk:
 
     @property
     def mode(self) -> dict[str, Any]:
-        """What a report says about the settings it was made under (`mode_snapshot`)."""
+        """Return what a report says about the settings it was made under (`mode_snapshot`)."""
         return {
             "schema_gate_mode": self.settings.schema_gate,
             "no_mcp": self.settings.no_mcp,
@@ -144,7 +144,7 @@ class Intake:
         return _count(misfit)
 
     def derived(self, new: NewTicket) -> str:
-        """What is wrong with a ticket that Remit derives; empty: nothing. Never raises."""
+        """Return what is wrong with a ticket that Remit derives; empty: nothing. Never raises."""
         document = {name: value for name, value in msgspec.to_builtins(new).items() if value not in (None, "")}
         misfit = self._internal.check(Boundary("ticket_derive", "internal", new.type), self._derive, document, "new")
         return misfit.text if misfit is not None else ""

@@ -1,4 +1,4 @@
-"""What a TOOL ticket is completed with: the context its reply is written from, and the verdict. Pure."""
+"""The outputs of a TOOL ticket: the context its reply is written from, and the verdict. Pure."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     """The message that it answers."""
     thread: str
     note: str
-    """Who holds it, or why it stopped."""
+    """The holder, or why it stopped."""
     created_at: int
 
 
@@ -96,7 +96,7 @@ class TicketView(View, frozen=True, kw_only=True):
     lease_until: int | None
     thread: str
     facts: tuple[tuple[str, str], ...]
-    """What else is known of the message: actor, time, type."""
+    """Further facts of the message: actor, time, type."""
     steps: tuple[ToolStep, ...]
     wrong: str
     """Why its steps, or their report, cannot be read."""
@@ -104,7 +104,7 @@ class TicketView(View, frozen=True, kw_only=True):
     input: Shown | None
     outputs: Shown | None
     derived: Ticket | None
-    """What was derived from it."""
+    """The ticket derived from it."""
     history: tuple[Moment, ...]
 
 
@@ -156,7 +156,7 @@ async def ticket(asked: PageRequest) -> TicketView:
 
 
 async def moved(asked: PageRequest) -> object:
-    """What stays equal while nothing happens to the ticket and its run."""
+    """Return what stays equal while nothing happens to the ticket and its run."""
     found = await tickets_of(asked.service).get(asked.path["ticket"])
     return found, await _run(asked, found)
 
@@ -206,7 +206,7 @@ def _thread(found: Ticket) -> str:
 
 
 def _message(found: Ticket) -> str:
-    """What is asked, as text."""
+    """Return what is asked, as text."""
     event: Any = found.event
     content = event.get("content", "") if isinstance(event, dict) else event
     return content if isinstance(content, str) else written(content)

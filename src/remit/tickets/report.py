@@ -1,4 +1,4 @@
-"""What a run of steps came to: RunReport 1.0.0 and its parts (contract: tickets, "Reports"). Pure.
+"""The report on a run of steps: RunReport 1.0.0 and its parts (contract: tickets, "Reports"). Pure.
 
 Status of a run: its worst step, blocked before failed before ok. Code of a run: that of the first step with this
 status. A run without steps is blocked with INVALID_TOOL_STEP. No bytes are in a report: evidence is named by digest.

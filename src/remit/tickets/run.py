@@ -1,4 +1,4 @@
-"""What a run's story says about each step of its ticket: the reports that the contract fixes. Pure."""
+"""The reports that a run's story gives about each step of its ticket: the reports that the contract fixes. Pure."""
 
 from __future__ import annotations
 

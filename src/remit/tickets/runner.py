@@ -139,7 +139,7 @@ class Runner:
         return len(leases)
 
     def report(self) -> ExecutorReport:
-        """What was done so far."""
+        """Return what was done so far."""
         now = self._clock.now()
         names = ("total", "leased", "ok", "blocked", "failed", "skipped", "lease_failed", "derive_failed")
         return ExecutorReport(

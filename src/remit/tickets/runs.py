@@ -118,7 +118,7 @@ class TicketRuns:
         return newest
 
     async def _attempts(self, run: RunRequest) -> dict[int, TicketRun]:
-        """What is recorded of this run's attempts, without earlier ones that had other steps.
+        """Return what is recorded of this run's attempts, without earlier ones that had other steps.
 
         Raise StateError (IDEMPOTENCY_MISMATCH) if this very attempt has other steps.
         """
@@ -137,7 +137,7 @@ class TicketRuns:
         return found
 
     async def _given(self, first: Event) -> dict[str, Any]:
-        """What a job was created with: `steps`, and the `mode` it began under, which an older Remit did not record."""
+        """Return the input of a job: `steps`, and the `mode` it began under, which an older Remit did not record."""
         created = k.decode(first.kind, first.data)
         given = (
             await self._journal.value(created.input, created.input_blob) if isinstance(created, k.JobCreated) else None

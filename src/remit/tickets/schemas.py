@@ -120,7 +120,7 @@ OUTPUTS: Final[dict[str, Schema]] = {
     },
     "REPLY": {"type": "object", "properties": {"reply": {}, "content": _TEXT}},
 }
-"""What a ticket of each kind is completed with."""
+"""The schema of the outputs of each kind of ticket."""
 CREATE: Final[Schema] = {
     "type": "object",
     "required": ["type", "event"],
@@ -135,4 +135,4 @@ CREATE: Final[Schema] = {
         "priority": {"type": "integer"},
     },
 }
-"""What a ticket is created from."""
+"""The schema that a ticket is created from."""

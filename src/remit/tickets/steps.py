@@ -24,7 +24,7 @@ class StepBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What a step may use; at least 1 each."""
 
     max_steps: int | None = None
-    """How often its call may be made, the first time and retries together."""
+    """The number of times that its call may be made, the first time and retries together."""
     max_wall_ms: int | None = None
 
 

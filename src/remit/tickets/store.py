@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from remit.randomness import RandomSource
 
 DIRECT: Final = frozenset({"http_fill", "system", "manual"})
-"""Who may complete a ticket that is pending (contract: tickets, "States")."""
+"""The sources that may complete a ticket that is pending (contract: tickets, "States")."""
 _TITLE: Final = 80
 _ATTEMPTS: Final = 100
 

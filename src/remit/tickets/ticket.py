@@ -1,4 +1,4 @@
-"""What a ticket is: its document, its states, and how one state leads to another (contract: tickets).
+"""The ticket: its document, its states, and how one state leads to another (contract: tickets).
 
     pending ──lease──> running ──complete──> done
        │  ▲               ├──fail───> failed ──retry──> pending, or running if it is leased by its identifier
@@ -34,7 +34,7 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     reason: str
     source: str
-    """What blocked it, such as `gateway`, `runner` or a person's name."""
+    """The source that blocked it, such as `gateway`, `runner` or a person's name."""
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     failure: Block | None = None
     derived_ticket_id: str = ""
     derive_reason: str = ""
-    """What deriving the next ticket ended with; empty: it was not tried."""
+    """The end of deriving the next ticket; empty: it was not tried."""
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What calls may use: how many of them, and how long each may take."""
+"""The budget of calls: how many of them, and how long each may take."""
 
 from __future__ import annotations
 

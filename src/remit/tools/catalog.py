@@ -183,7 +183,7 @@ class Catalog:
         return self._providers.get(provider_id)
 
     async def offers(self) -> set[str]:
-        """What calls may find here: names and keys of tools that need no server, ids and keys of servers that are up.
+        """Say the dependencies met here: names and keys of tools without a server, ids and keys of servers that are up.
 
         A server that was not listed yet counts as up; none is started for this.
         """
@@ -265,7 +265,7 @@ class Catalog:
     # --- listing
 
     async def _list(self, provider_id: str) -> list[Tool]:
-        """What one provider offers; nothing, and the reason kept, where it fails."""
+        """Return what one provider offers; nothing, and the reason kept, where it fails."""
         deadline = asyncio.timeout(self._list_timeout_s)
         try:
             provider = self._open(provider_id)
@@ -322,7 +322,7 @@ def _rank(provider_id: str, order: Sequence[str]) -> int:
 
 
 def _check_levels(meta: ToolMeta) -> None:
-    """What rivals are compared by has to be comparable. Raises ValueError."""
+    """Return what rivals are compared by has to be comparable. Raises ValueError."""
     Level(meta.capability_level)
     Risk(meta.risk_level)
 

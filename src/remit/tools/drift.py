@@ -1,4 +1,4 @@
-"""What a change of a tool's schema means for calls that were made, or recorded, under the old one.
+"""The meaning of a change of a tool's schema for calls that were made, or recorded, under the old one.
 
     identical         the same schema
     annotation_only   other words for people and models, nothing that is checked
@@ -46,7 +46,7 @@ def worst(*drifts: Drift) -> Drift:
 
 
 def compare_input(old: Schema | None, new: Schema | None) -> Drift:
-    """What happened to an input schema. Roots are closed first: no caller sends an argument that was never declared.
+    """Return the change of an input schema. Roots are closed first: no caller sends an argument never declared.
 
     None stands for a tool without a schema, which cannot be called: any change from or to it is breaking.
     """
@@ -150,7 +150,7 @@ def _decidable(document: Document) -> bool:
 
 
 class _Weights:
-    """How many alternatives a schema offers at its own place: unions that take part, and combinations of them."""
+    """The number of alternatives that a schema offers at its own place: unions that take part, and combinations."""
 
     def __init__(self, document: Document) -> None:
         self._document = document

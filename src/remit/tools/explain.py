@@ -76,7 +76,7 @@ class Explainer:
         self._checks: dict[Pointer, Check] = {}
 
     def problems(self, value: Any) -> list[SchemaProblem]:
-        """What is wrong with a value the validator refused: at least one problem, at most MAX_PROBLEMS."""
+        """Return what is wrong with a value the validator refused: at least one problem, at most MAX_PROBLEMS."""
         search = _Search(self)
         with suppress(_EnoughError):
             search.look((), value, ())
@@ -91,7 +91,7 @@ class Explainer:
         return check(value)
 
     def check_of(self, keyword: str, argument: Any) -> Check:
-        """What one keyword alone says of a value; yes where it means nothing alone."""
+        """Hold that what one keyword alone says of a value; yes where it means nothing alone."""
         try:
             check: Check = self._validator_of({**self._dialect, keyword: argument}).is_valid
         except SchemaError:

@@ -63,7 +63,7 @@ class FunctionTool(Generic[P, R_co]):
         update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """What the function returns; nothing is recorded."""
+        """Return what the function returns; nothing is recorded."""
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:

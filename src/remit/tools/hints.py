@@ -25,14 +25,14 @@ _OURS: Final = {"CallContext": CallContext, "ToolResult": ToolResult}
 """Names a module may import for its type checker only."""
 _ANYTHING: Final = (Any, object, inspect.Parameter.empty, ToolResult)
 _SCALARS: Final = frozenset({str, int, float, bool, NoneType})
-"""What is JSON as it stands."""
+"""Types that are JSON as they stand."""
 _REMEDY: Final = (
     "Use JSON types, dataclasses, msgspec Structs, TypedDicts, enums, literals, dates, UUIDs, decimals, bytes or paths."
 )
 
 
 class Signature(NamedTuple):
-    """What a function takes and gives, as schemas and as types."""
+    """The arguments and results of a function, as schemas and as types."""
 
     input_schema: JsonSchema
     output_schema: JsonSchema | None

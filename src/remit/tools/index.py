@@ -1,4 +1,4 @@
-"""What all listings amount to: one tool per name, and what each key covers. Made as a whole, then never changed.
+"""The sum of all listings: one tool per name, and what each key covers. Made as a whole, then never changed.
 
 Where several providers offer one name, order or safety decides among them, and the choice does not move on its own: if
 the chosen tool is quarantined, the name is withheld rather than answered by the next best.
@@ -35,13 +35,13 @@ class ResolveError(UsageError):
 
     @property
     def reason(self) -> str:
-        """What is wrong with the name."""
+        """Return what is wrong with the name."""
         return self.message
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Who serves a name that several offer."""
+    """The choice among tools of a name that several offer."""
 
     ranks: Mapping[str, int]
     """The place of every provider in the order, by its id; the lowest goes first."""
@@ -132,7 +132,7 @@ class Index:
 
 
 def shown(tools: Iterable[Tool]) -> dict[str, tuple[object, ...]]:
-    """What clients and models are shown of one provider's tools, by name; equal where they could tell nothing apart."""
+    """Return one provider's tools as clients and models see them, by name; equal where they look the same."""
     return {
         tool.meta.name: (
             tool.contract_hash,
@@ -149,7 +149,7 @@ def shown(tools: Iterable[Tool]) -> dict[str, tuple[object, ...]]:
 
 
 def _operations(tools: Sequence[Tool]) -> dict[str, Tool]:
-    """What `args.operation` may be: the last part of a name where that is unambiguous, else the full name."""
+    """Return what `args.operation` may be: the last part of a name where that is unambiguous, else the full name."""
     last = [tool.meta.name.rpartition(".")[2] for tool in tools]
     times = Counter(last)
     return {part if times[part] == 1 else tool.meta.name: tool for part, tool in zip(last, tools, strict=True)}

@@ -23,7 +23,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobService(Protocol):
-    """What the provider needs of jobs."""
+    """The port that the provider needs of jobs."""
 
     def offers(self) -> Sequence[Offer]:
         """The recipes that clients may start."""

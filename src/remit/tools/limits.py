@@ -1,4 +1,4 @@
-"""What a schema may cost: a tool's owner writes it, and everyone who calls the tool pays for it.
+"""The limits of a schema: a tool's owner writes it, and everyone who calls the tool pays for it.
 
 The largest of 639 schemas seen in the wild had 5 levels, 50 subschemas and 7.3 kB; the limits leave room and stop what
 was made to hurt. References are followed, because a chain of doubled ones turns 26 lines into 2^26 checks.
@@ -28,7 +28,7 @@ _REMEDY: Final = "The tool's owner has to simplify its schema."
 
 
 class Shape(NamedTuple):
-    """What a schema turned out to be."""
+    """The shape of a schema."""
 
     document: Document
     recursive: bool

@@ -1,4 +1,4 @@
-"""What is known of a tool before it is called."""
+"""The facts of a tool before it is called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_TIMEOUT_MS: Final = 30_000
 
 
 class Level(IntEnum):
-    """How much of the world a tool can touch (contract: tools)."""
+    """The part of the world that a tool can touch (contract: tools)."""
 
     L0 = 0
     """Reads only."""
@@ -24,7 +24,7 @@ class Level(IntEnum):
 
 
 class Risk(StrEnum):
-    """What a call may leave behind."""
+    """The traces that a call may leave behind."""
 
     READ_ONLY = "read_only"
     WRITE = "write"
@@ -69,8 +69,8 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: str = ""
     retry: Retry | None = None
     isolation: str = ""
-    """How it is kept apart: `none`, it runs in this process; `unprotected`, likewise, and that is meant so; `sandbox`,
-    it runs in the sandbox; empty: as its provider does, in this process or as an MCP server.
+    """The isolation: `none`, it runs in this process; `unprotected`, likewise, and that is meant so; `sandbox`, it runs
+    in the sandbox; empty: as its provider does, in this process or as an MCP server.
     """
     output_trusted: bool | Literal["always"] = False
     """Whether what it returns is as good as a word of the person whose task it serves, if what went in is, or in any

@@ -18,7 +18,7 @@ _DIGEST: Final = "sha256:"
 
 
 class Migration:
-    """How arguments for one earlier version of a tool become arguments for today's."""
+    """The way in which arguments for one earlier version of a tool become arguments for today's."""
 
     def __init__(self, tool: str, recorded: str, adapt: Adapt) -> None:
         """`recorded` is the earlier version as the tool declared it, or the digest of its input schema."""

@@ -17,7 +17,7 @@ class Peer(Protocol):
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """What it says of itself in the `_meta` of its request: capabilities, the log level it wants to hear."""
+        """Return what it says of itself in the `_meta` of its request: capabilities, the log level it wants to hear."""
         ...
 
     def can(self, method: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a server's tools were when a person, or the first use, took them as they are; any change since is shown first.
+"""Pins: a server's tools as a person, or the first use, took them; any change since is shown first.
 
 A pin holds the hash of each tool's raw definition, so that no word a model reads can change unseen, and with the
 hashes the set of names: a tool under a new name is a new tool. Each server's pins are a stream of the journal
@@ -61,7 +61,7 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
     definitions: dict[str, dict[str, Any]]
 
     def compare(self, definitions: Definitions) -> Changes:
-        """How the tools of today differ."""
+        """Return how the tools of today differ."""
         return Changes(
             added=tuple(name for name in definitions if name not in self.tools),
             changed=tuple(

@@ -91,11 +91,11 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The recipe or plan that runs."""
     labels: dict[str, str]
     encoded: bytes
-    """What the job was started with, as JSON bytes."""
+    """The input of the job, as JSON bytes."""
 
     @property
     def input(self) -> Any:
-        """What the job was started with; decoded each time, so that a tool may change what it is given."""
+        """Return what the job was started with; decoded each time, so that a tool may change what it is given."""
         return msgspec.json.decode(self.encoded)
 
 
@@ -111,7 +111,7 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """SHA-256 (hex) of job, step, tool and arguments; the same for every attempt."""
     attempt: int
     principal: str
-    """Who asked."""
+    """The principal that asked."""
     trace_id: str
     span_id: str
     timeout_s: float
@@ -175,7 +175,7 @@ class Limited(Protocol):
     """A provider that runs only so many calls at once."""
 
     def slots(self, name: str) -> asyncio.Semaphore | None:
-        """What a call of this tool holds from before it is announced until it ends; None: it waits for nothing."""
+        """Give what a call of this tool holds from before it is announced until it ends; None: it waits for nothing."""
         ...
 
 
@@ -205,7 +205,7 @@ class Previews(Protocol):
     """A provider that can show, before a call is approved, what it would change."""
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
-        """What the call would change now; None for a tool that has no preview. It changes nothing.
+        """Return what the call would change now; None for a tool that has no preview. It changes nothing.
 
         Raises ProviderError if it is unknown, which is often what the call itself would raise.
         """

@@ -32,10 +32,10 @@ class RemoteStatus(msgspec.Struct, frozen=True, kw_only=True):
     era: str
     """`legacy` (a session that begins with initialize) or `modern` (2026-07-28: each request stands for itself)."""
     instructions: str
-    """What it would have models know."""
+    """The text that it would have models know."""
     tools: int
     capabilities: dict[str, Any]
-    """What it offers beside tools, as it declared it."""
+    """The capabilities that it offers beside tools, as it declared it."""
 
 
 class Outage(NamedTuple):
@@ -52,7 +52,7 @@ MCP_ERROR: Final = "mcp_error"
 
 
 class Authorized(NamedTuple):
-    """What a browser comes back with from an authorization server (RFC 6749, RFC 9207)."""
+    """The answer that a browser brings from an authorization server (RFC 6749, RFC 9207)."""
 
     code: str
     state: str | None = None
@@ -67,7 +67,7 @@ class Authorizer(Protocol):
         ...
 
     async def callback(self) -> Authorized:
-        """What the browser came back with."""
+        """Return what the browser came back with."""
         ...
 
 
@@ -104,7 +104,7 @@ class Remote(Protocol):
         ...
 
     async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
-        """What it answers to a request that is not a tool call, such as `resources/read`. Raises ProviderError."""
+        """Give what it answers to a request that is not a tool call, such as `resources/read`. Raises ProviderError."""
         ...
 
     def subscribe(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:

@@ -52,7 +52,7 @@ class CompiledSchema:
         self._explainer: Explainer | None = None
 
     def problems(self, value: Any) -> list[SchemaProblem]:
-        """What is wrong with a value, the first twenty; empty if it satisfies the schema. Never raises."""
+        """Return what is wrong with a value, the first twenty; empty if it satisfies the schema. Never raises."""
         try:
             # Only a recursive schema follows an instance to any depth, and a very deep one would end the process.
             if self._recursive and not _shallow(value):
@@ -78,7 +78,7 @@ class CompiledSchema:
 
     @property
     def schema(self) -> Schema:
-        """What values are checked against: closed, where that was asked for."""
+        """Return what values are checked against: closed, where that was asked for."""
         return self._document.root
 
 

@@ -27,7 +27,7 @@ ECHO_SCHEMA: Final[JsonSchema] = {
     },
     "required": ["stub", "tool", "args_digest"],
 }
-"""What a tool without a script answers."""
+"""The schema that a tool without a script answers."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

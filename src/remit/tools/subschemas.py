@@ -79,7 +79,7 @@ class Document:
         return Document(root, self._anchors)
 
     def targets(self, schema: Schema) -> Iterator[tuple[Pointer, Any]]:
-        """What the references of this schema point at. Raises SchemaError where one leaves the document or hangs."""
+        """Give the targets of this schema's references. Raises SchemaError where one leaves the document or hangs."""
         for keyword in _REFERENCES:
             reference = schema.get(keyword)
             if isinstance(reference, str):

@@ -31,9 +31,9 @@ class Tool:
     input: CompiledSchema
     output: CompiledSchema | None
     key: str
-    """What tickets and allowlists call it; may cover other tools as well. Empty where the name is not its to bear."""
+    """Its name in tickets and allowlists; may cover other tools as well. Empty where the name is not its to bear."""
     wire_name: str
-    """What models and MCP clients call it. Empty likewise."""
+    """Its name for models and MCP clients. Empty likewise."""
     contract_hash: str
     """Digest of name and schemas: what validates. Empty where they have no canonical form."""
     prompt_hash: str
@@ -41,9 +41,9 @@ class Tool:
     quarantined: str | None = None
     """Why it must not be called, with what to do about it where its provider said so."""
     remedy: str = ""
-    """What to do about that."""
+    """The advice about that."""
     budget: Budget | None = None
-    """What calls of it may use."""
+    """The budget of its calls."""
     slots: asyncio.Semaphore | None = None
     """Held by each call while it runs, if its provider runs only so many at once."""
 
@@ -144,7 +144,7 @@ def _last_sentence(text: str) -> str:
 
 
 def _owned(meta: ToolMeta, provider: ToolProvider) -> ToolMeta:
-    """Who listed a tool is known, not claimed."""
+    """Set the provider: the one that listed a tool is known, not claimed."""
     provider_id = provider.provider_id
     return meta if meta.provider_id == provider_id else msgspec.structs.replace(meta, provider_id=provider_id)
 

@@ -1,4 +1,4 @@
-"""What a remit.toml would do that its folder must be trusted for.
+"""The acts of a remit.toml that its folder must be trusted for.
 
 Every setting counts, but those listed here as harmless: a new setting needs trust until someone has thought about it.
 """
@@ -37,7 +37,7 @@ class Claim(NamedTuple):
     key: str
     """The setting."""
     text: str
-    """What it does, as the end of "It would …"."""
+    """The act, as the end of "It would …"."""
 
 
 def claims(settings: Settings, env: Mapping[str, str]) -> tuple[Claim, ...]:

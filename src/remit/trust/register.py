@@ -43,18 +43,18 @@ T = TypeVar("T", TrustedFile, TrustedJournal)
 
 
 class Register:
-    """What is trusted, by path."""
+    """The trusted files, by path."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def file(self, path: Path) -> TrustedFile | None:
-        """What is kept of a settings file."""
+        """Return what is kept of a settings file."""
         found = self._read(self._place("file", path), TrustedFile)
         return found if found is not None and found.file == str(path) else None
 
     def journal(self, path: Path) -> TrustedJournal | None:
-        """What is kept of a journal."""
+        """Return what is kept of a journal."""
         found = self._read(self._place("journal", path), TrustedJournal)
         return found if found is not None and found.journal == str(path) else None
 

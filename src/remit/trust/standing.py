@@ -27,12 +27,12 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: Settings
     claims: tuple[Claim, ...]
-    """What the settings would do; empty: nothing that needs trust."""
+    """The claims of the settings; empty: nothing that needs trust."""
     owner: int
     """The uid that the settings file belongs to."""
     digests: dict[str, str]
     kept: TrustedFile | None
-    """What someone trusted before, whether it still holds or not."""
+    """The file that someone trusted before, whether it still holds or not."""
     journal: Path | None
     """The journal in the folder that Remit did not make here and that is not trusted."""
 
@@ -71,7 +71,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def standing(settings: Settings, register: Register, env: Mapping[str, str]) -> Standing:
-    """How a folder stands. With REMIT_TRUST=1 nothing is left to ask."""
+    """Return how a folder stands. With REMIT_TRUST=1 nothing is left to ask."""
     said = env.get(TRUST) == "1"
     found = () if said else claims(settings, env)
     return Standing(

@@ -96,7 +96,7 @@ def providers_of(parts: Iterable[Capability], opening: Opening) -> Iterator[Tool
 
 
 def enclosures_of(parts: Iterable[Capability], settings: Settings) -> Enclosures:
-    """What runs programs enclosed: the first part's that can. Raises UsageError or SettingsError."""
+    """Return what runs programs enclosed: the first part's that can. Raises UsageError or SettingsError."""
     for part in parts:
         if part.encloses:
             found: Enclosures = _resolved(part.name, part.encloses)(settings)
@@ -110,7 +110,7 @@ def recipes_of(parts: Iterable[Capability]) -> tuple[Recipe[..., Any], ...]:
 
 
 async def checks_of(parts: Iterable[Capability], look: Look) -> list[Check]:
-    """What parts look at themselves. Raises UsageError or SettingsError."""
+    """Return what parts look at themselves. Raises UsageError or SettingsError."""
     found: list[Check] = []
     for part in parts:
         part_settings(part, look.settings)
@@ -130,7 +130,7 @@ def command_of(parts: Iterable[Capability], word: str) -> click.Command | None:
 
 
 def works_of(parts: Iterable[Capability], remit: Any, stop: asyncio.Event, role: str) -> list[KeepOn]:
-    """What parts do beside `remit serve` or `remit worker`, until `stop`. Raises UsageError or SettingsError."""
+    """Return what parts do beside `remit serve` or `remit worker`, until `stop`. Raises UsageError or SettingsError."""
     works = (_resolved(part.name, part.works)(remit, stop, role) for part in parts if part.works)
     return [work for work in works if work is not None]
 

@@ -26,7 +26,7 @@ _log: Final = logging.getLogger("remit.settings")
 
 
 def decisive(settings: Settings) -> tuple[Path, ...]:
-    """What decides about agents: settings, modules, the journal, what is trusted.
+    """Return what decides about agents: settings, modules, the journal, what is trusted.
 
     Modules of the folder may also be dotted names.
     """
@@ -76,7 +76,7 @@ def stand_ins_of(tools: Iterable[ToolMeta]) -> list[ToolProvider]:
 
 
 def probes_for(servers: Sequence[McpServer], settings: Settings, providers: Sequence[ToolProvider]) -> dict[str, Probe]:
-    """What tells whether each provider is ready."""
+    """Return what tells whether each provider is ready."""
     from remit.gateway.probes import probes_of, unavailable
 
     if settings.tools.no_mcp:

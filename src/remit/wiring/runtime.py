@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class Additions(NamedTuple):
-    """What a program brings beside what the settings name."""
+    """The additions of a program beside what the settings name."""
 
     tools: tuple[FunctionTool[..., Any], ...] = ()
     recipes: tuple[Recipe[..., Any], ...] = ()
@@ -104,7 +104,7 @@ class Runtime:
 
     @cached_property
     def modules(self) -> Found:
-        """What the user's modules define. Raises UsageError."""
+        """Return what the user's modules define. Raises UsageError."""
         from remit.service.modules import find
 
         return find(self.settings.app.modules, self.settings.folder)
@@ -133,7 +133,7 @@ class Runtime:
 
     @cached_property
     def programs(self) -> Programs:
-        """What jobs run: every recipe, and plans from their record."""
+        """Return what jobs run: every recipe, and plans from their record."""
         from remit.jobs.program import Programs
         from remit.jobs.recipe import Recipes
         from remit.wiring.parts import recipes_of
@@ -152,7 +152,7 @@ class Runtime:
 
     @cached_property
     def pins(self) -> Pins:
-        """What MCP servers offered when they were first used."""
+        """Return what MCP servers offered when they were first used."""
         from remit.tools.pins import Pins
 
         trust = self.settings.mcp.first_use == "trust"
@@ -160,7 +160,7 @@ class Runtime:
 
     @cached_property
     def enclosures(self) -> Enclosures:
-        """What runs the operator's own programs in the sandbox."""
+        """Return what runs the operator's own programs in the sandbox."""
         from remit.wiring.parts import enclosures_of
 
         return enclosures_of(self.parts, self.settings)
@@ -186,7 +186,7 @@ class Runtime:
 
     @cached_property
     def services(self) -> Services:
-        """What the gateway works with."""
+        """Return what the gateway works with."""
         from remit.wiring.services import Sources, services_of
 
         sources = Sources(lambda: self.catalog, self._policy, self._migrations, self._probes)
@@ -201,7 +201,7 @@ class Runtime:
 
     @cached_property
     def engine(self) -> LocalEngine:
-        """What works on jobs here, once it is started."""
+        """Return what works on jobs here, once it is started."""
         from remit.engines.local import LocalEngine
         from remit.engines.presence import with_code
         from remit.jobs.runner import Runner
@@ -234,7 +234,7 @@ class Runtime:
 
     @cached_property
     def worker(self) -> Worker:
-        """What works on jobs here, for who waits for them."""
+        """Return what works on jobs here, for who waits for them."""
         from remit.service.parts import Worker
 
         return Worker(self._wake, self._working)

@@ -1,4 +1,4 @@
-"""What the gateway and its stages work with, as the settings say."""
+"""The services of the gateway and its stages, as the settings say."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Sources(NamedTuple):
 
 
 def services_of(settings: Settings, journal: Journal, sources: Sources) -> Services:
-    """What the gateway and its stages work with. A part that the settings describe wrongly raises SettingsError."""
+    """Say what the gateway and its stages work with. A part that the settings describe wrongly raises SettingsError."""
     return cast("Services", ServicesOnUse(settings, journal, sources))
 
 

@@ -1,4 +1,4 @@
-"""What a job or session did, over HTTP: its story, its events, live too, and whether the record holds."""
+"""The work of a job or session, over HTTP: its story, its events, live too, and whether the record holds."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
     text: Annotated[str, msgspec.Meta(max_length=200)] = ""
     """Stands in the title, name, identifier, input, an argument, a result or an error, in capitals or not."""
     principal: str = ""
-    """Who asked for it."""
+    """The principal that asked for it."""
     before: str = ""
     """Continue after this job of an earlier page."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=_PAGE)] = 20

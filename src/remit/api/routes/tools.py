@@ -26,13 +26,13 @@ class ExplainBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     tool: str
     args: dict[str, Any] = msgspec.field(default_factory=dict)
     principal: str = ""
-    """Who would make it; empty: the principal of the request."""
+    """The principal that would make it; empty: the principal of the request."""
     kind: CallerKind = "http"
     """Where it would come from."""
     recipe: str = ""
     """The recipe whose job would make it."""
     given: dict[str, Any] = msgspec.field(default_factory=dict)
-    """What else is taken as given: `at`, `input`, `seen` and `taken`, as tests of rules have them."""
+    """Facts taken as given: `at`, `input`, `seen` and `taken`, as tests of rules have them."""
 
 
 class ExecuteBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from remit.record.views import JobRow
 
 _PATIENCE_S: Final = 10.0
-"""How long a process that works on the job is waited for."""
+"""The time that a process that works on the job is waited for."""
 
 
 @click.command("cancel")

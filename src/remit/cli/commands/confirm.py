@@ -21,7 +21,7 @@ _LAST: Final = "last"
 
 
 class _Answer(NamedTuple):
-    """What the options say."""
+    """The answer that the options give."""
 
     approve: bool
     deny: bool

@@ -124,7 +124,7 @@ def _trust(file: Path) -> None:
 
 
 def _next(folder: Path, wishes: Wishes) -> list[str]:
-    """What to try."""
+    """Return what to try."""
     said = [] if folder == Path() else [f"cd {shlex.quote(str(folder))}"]
     if wishes.tool:
         said += [

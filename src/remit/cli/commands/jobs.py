@@ -107,7 +107,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     """Stands in what a JobSearch looks at."""
     principal: str = ""
-    """Who asked for it."""
+    """The principal that asked for it."""
     since: int = 0
     """Created at this moment or later; microseconds since the Unix epoch."""
     limit: int = 20

@@ -127,7 +127,7 @@ def _list(state: State, tools: list[ToolView]) -> None:
 
 
 def _calls(tool: ToolView) -> str:
-    """What policy does with a call."""
+    """Return what policy does with a call."""
     return "withheld" if tool.quarantined else tool.policy
 
 

@@ -27,7 +27,7 @@ class Passage(NamedTuple):
     start: int
     end: int
     heading: str
-    """What it begins in: section titles, or the qualified name of a definition; may be empty."""
+    """Titles above it: section titles, or the qualified name of a definition; may be empty."""
     names: str
     """Every name it defines or begins in, for the index."""
 

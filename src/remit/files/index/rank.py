@@ -31,7 +31,7 @@ def expression(query: str) -> str:
 
 
 def prior(path: str) -> float:
-    """How likely a file of this path is to explain something, from 0 to 1: tests, examples and data are less so."""
+    """Say how likely a file of this path is to explain something, from 0 to 1: tests, examples and data are less so."""
     weight = 1.0
     for factor, kind in _KINDS:
         if kind.search(path):

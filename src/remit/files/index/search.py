@@ -94,7 +94,7 @@ class FolderIndex:
         return matches, sum(text is None for text in texts.values())
 
     def _unchanged(self, hit: Hit, store: Store) -> Readable | None:
-        """What a hit points into, if the file is what the index says; the index alone is never believed."""
+        """Return what a hit points into, if the file is what the index says; the index alone is never believed."""
         try:
             data = self._root.read(hit.path, self._largest).data
         except ProviderError:

@@ -55,7 +55,7 @@ WHERE words MATCH ? ORDER BY weight DESC, passages.id LIMIT ?
 
 
 class Known(NamedTuple):
-    """What the index knows of a file."""
+    """A file as the index knows it."""
 
     id: int
     size: int

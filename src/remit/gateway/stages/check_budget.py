@@ -76,7 +76,7 @@ def _spent(budget: Budget, name: str, before: dict[str, int], calls: dict[str, i
 
 
 async def _recorded(journal: Journal, writer: StreamWriter) -> dict[str, int]:
-    """How often each tool was called before this writer continued the stream."""
+    """Return how often each tool was called before this writer continued the stream."""
     counts: Counter[str] = Counter()
     seq = 0
     while seq < writer.began and (page := await journal.page(writer.stream, seq)):

@@ -79,7 +79,7 @@ class CheckOrigins:
         return tuple(one for one in found if one is not None and (meta.name, one.path, one.value) not in approved)
 
     def _ask_on(self, call: Call) -> None:
-        """What a person has put in the place of untrusted arguments is approved as they see it, like any edit."""
+        """Give what a person has put in the place of untrusted arguments is approved as they see it, like any edit."""
         request = call.confirmation.request if call.confirmation is not None else None
         asked_by = request.rule_id if request is not None and request.edited_from else ""
         if request is not None and call.decision.effect == "allow" and asked_by.startswith(_TAINT_IDS):
@@ -94,7 +94,7 @@ class CheckOrigins:
 
 
 def _in_question(call: Call) -> set[tuple[str, str, str]]:
-    """What a person is asked about for this very call: to approve another one does not answer that."""
+    """Return what a person is asked about for this very call: to approve another one does not answer that."""
     shown = call.confirmation.untrusted if call.confirmation is not None else ()
     return {(call.tool.meta.name, one.path, one.value) for one in shown}
 

@@ -32,7 +32,7 @@ _OK: Final = Outcome(status="ok")
 
 
 class _Failure(NamedTuple):
-    """What an exception means (contract: tickets, "Codes")."""
+    """The meaning of an exception (contract: tickets, "Codes")."""
 
     code: Code
     cause: Code | None

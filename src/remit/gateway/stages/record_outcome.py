@@ -59,21 +59,21 @@ class RecordOutcome:
         return outcome
 
     def _attached(self, call: Call) -> Checked:
-        """What the provider attached to a failure; what cannot be kept of it leaves the failure as it is."""
+        """Return what the provider attached to a failure; what cannot be kept of it leaves the failure as it is."""
         if not isinstance(call.result, ToolResult):
             return _UNCHECKED
         kept = self._results.evidence_of(call.tool, call.result)
         return Checked(kept=kept) if isinstance(kept, Kept) else _UNCHECKED
 
     async def _checked(self, call: Call) -> Checked:
-        """What was given, checked: a large value in a thread, so that it holds no one else up."""
+        """Return what was given, checked: a large value in a thread, so that it holds no one else up."""
         if isinstance(call.result, ToolResult) and is_large(call.result.value):
             return await asyncio.to_thread(self._results.check, call.tool, call.result)
         return self._results.check(call.tool, call.result)
 
 
 def _again(call: Call, outcome: Outcome) -> str:
-    """Who may repeat it: anyone, for a read or a call that was not sent; else only the provider that knows its key."""
+    """Say who may repeat it: anyone, for a read or an unsent call; else only the provider that knows its key."""
     meta = call.tool.meta
     return meta.provider_id if meta.side_effects and outcome.cause not in UNSENT else ""
 

@@ -129,7 +129,7 @@ def _asking(call: Call) -> Asking:
 
 
 def _prefix(request: ModelRequest) -> str:
-    """What the identifiers of the answer's calls begin with: the step, unless another job's calls began with it too."""
+    """Return the beginning of the answer's call identifiers: the step, unless another job's calls began with it too."""
     messages = request.thread.messages()
     if not any(call.id.startswith(f"{request.step}-") for message in messages for call in message.calls):
         return request.step

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from remit.journal.kinds import ToolInvocationStarted
 
 _RETRY: Final = Retry()
-"""How long to wait if the tool does not say so any more."""
+"""The time to wait if the tool does not say so any more."""
 _LACKING: Final = frozenset({Code.UNKNOWN_TOOL, Code.MCP_REQUIRED_UNAVAILABLE})
 _APPROVAL: Final = "approval"
 """Why a call waits for a confirmation."""

@@ -111,7 +111,7 @@ def failed_outcome(error: ErrorInfo, invocation_id: str, duration_us: int) -> Ou
 
 
 async def recorded_answer(completed: WaitCompleted | TimerFired, journal: Journal) -> Answer:
-    """What a wait ended with. Raises JournalError if its payload cannot be read."""
+    """Return what a wait ended with. Raises JournalError if its payload cannot be read."""
     if isinstance(completed, TimerFired):
         return Answer()
     encoded = await journal.value(completed.payload, completed.payload_blob)

@@ -38,9 +38,9 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     needed: bool = True
     """Whether the job waits for the tool if this process does not have it, rather than be refused."""
     conversation: Conversation | None = None
-    """What the model knew that wants the call."""
+    """The knowledge of the model that wants the call."""
     attempts: int | None = None
-    """How often it may be made at most; None: as its tool says."""
+    """The number of times that it may be made at most; None: as its tool says."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     """When waiting ends without it; for a timer, when it fires."""
     reason: str = ""
     question: dict[str, Any] | None = None
-    """What a recipe asks a person, to be opened as a confirmation named by `key`."""
+    """The question of a recipe to a person, to be opened as a confirmation named by `key`."""
     attempt: int | None = None
     """The attempt that a person has to decide on, if one has to; 0 for the undoing of a step."""
     request_hash: str = ""
@@ -94,7 +94,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """What is waited for, for people."""
+        """Return what is waited for, for people."""
         if self.type == "timer":
             return TIMERS[self.key.startswith("retry:")]
         if self.type == "signal":

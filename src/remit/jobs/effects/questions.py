@@ -58,7 +58,7 @@ class Questions:
         return found.request.expires_at if found else None
 
     async def answer(self, wait: Wait) -> tuple[Answer, int] | None:
-        """What happened to the confirmation a wait names; None: still open."""
+        """Return what happened to the confirmation a wait names; None: still open."""
         stream = stream_of(self._writer.stream, wait.key)
         found = await self._confirmations.load(stream)
         while found is not None and found.state == "pending":

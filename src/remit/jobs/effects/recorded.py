@@ -148,7 +148,7 @@ class Effects:
             return await self.handler.value(step, kind)
 
     async def wait(self, wait: Wait) -> Answer:
-        """What a wait ended with."""
+        """Return what a wait ended with."""
         matching, step = self.matching, wait.step
         if matching.enter(step, wait.type):
             await matching.give_way(step)
@@ -173,7 +173,7 @@ class Effects:
         return next((one for one in asked if one.completed is not None), None)
 
     async def poll(self, wait: Wait) -> Answer | None:
-        """What a signal that had come already brought; None if none had.
+        """Return what a signal that had come already brought; None if none had.
 
         That none had is not recorded: it follows from what is recorded after this place.
         """

@@ -1,4 +1,4 @@
-"""What branches of a job wait for outside of it: timers, signals, questions, decisions on unknown outcomes."""
+"""Waits of a job's branches for something outside of it: timers, signals, questions, decisions on unknown outcomes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Waits:
         self._open: list[_Waiting] = []
 
     async def until(self, wait: Wait) -> Answer:
-        """What a wait ended with, recorded or new; the wait belongs to the place of another effect."""
+        """Return what a wait ended with, recorded or new; the wait belongs to the place of another effect."""
         record = self._history.waits.get((wait.step, wait.key))
         if record is not None and record.completed is not None:
             return await recorded_answer(record.completed, self._journal)
@@ -65,7 +65,7 @@ class Waits:
         return answer
 
     async def poll(self, wait: Wait) -> Answer | None:
-        """What a wait would end with at once, recorded; None, with nothing recorded, if it would not."""
+        """Return what a wait would end with at once, recorded; None, with nothing recorded, if it would not."""
         await self._inbox.refresh()
         if self._inbox.signal(wait.key, self._history.consumed) is None:
             return None
@@ -120,7 +120,7 @@ class Waits:
 
     @property
     def words(self) -> list[str]:
-        """What is waited for, for people."""
+        """Return what is waited for, for people."""
         return [each.wait.words for each in self._open]
 
     async def _answer(self, wait: Wait, now: int) -> _Ended | None:

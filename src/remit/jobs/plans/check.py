@@ -188,7 +188,7 @@ class _Check:
     # --- actions
 
     def action(self, fields: dict[str, Any], index: int, path: Path, *, item: bool) -> Action:
-        """What a node does: exactly one thing."""
+        """Return what a node does: exactly one thing."""
         kinds = [kind for kind in schema.ACTIONS if kind in fields]
         if len(kinds) != 1:
             found = f"found {listed(kinds)} in one node" if kinds else "found a node that does nothing"
@@ -237,7 +237,7 @@ class _Check:
                 self.findings.add((*path, name), f"found `{name}` beside `{kind}`", own[kind], key=True)
 
     def wait(self, value: Any, index: int, path: Path, *, item: bool) -> Action:
-        """What a node waits for."""
+        """Return what a node waits for."""
         fields = self.read.fields(value, path, schema.WAIT)
         if not isinstance(value, dict):
             return BROKEN

@@ -27,7 +27,7 @@ class Document:
     def __init__(self) -> None:
         self.value: Any = None
         self.problems: list[PlanProblem] = []
-        """What is wrong with the text though it can be read on."""
+        """Problems of the text though it can be read on."""
         self._values: dict[Path, Place] = {}
         self._keys: dict[Path, Place] = {}
         self.marks = Marks(self._values, self._keys)

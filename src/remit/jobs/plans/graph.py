@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from remit.jobs.run import Run
 
 _FAILURES: Final = (RunError, UsageError)
-"""What counts as a node's failure; anything else ends the run at once."""
+"""Exceptions that count as a node's failure; anything else ends the run at once."""
 _Failure = RunError | UsageError
 
 Result = dict[str, Any] | None
@@ -62,17 +62,17 @@ class _PlanExecution:
         self.recipes = recipes
         self.entered = entered
         self.scope: dict[str, Any] = {INPUTS: inputs}
-        """What references stand for: the inputs, and the result of every node that is done."""
+        """The values that references stand for: the inputs, and the result of every node that is done."""
         self.needs = {node.id: node.needs for node in plan.nodes}
         self.dependents: dict[str, list[str]] = {node.id: [] for node in plan.nodes}
         for node_id, needs in self.needs.items():
             for other in needs:
                 self.dependents[other].append(node_id)
         self.missing = {node_id: len(needs) for node_id, needs in self.needs.items()}
-        """How many nodes each one still waits for."""
+        """The number of nodes that each one still waits for."""
         self.ready: dict[str, asyncio.Future[None]] = {}
         self.failed: dict[str, _Failure] = {}
-        """What the plan fails with, kept until every branch has ended."""
+        """The failures of the plan, kept until every branch has ended."""
         self.ended = 0
 
     async def finish(self) -> Any:

@@ -92,7 +92,7 @@ class _Reader:
         self.due = _COMMA if self.open else _END
 
     def decoded(self, word: str, at: int) -> Any:
-        """What a word stands for."""
+        """Return what a word stands for."""
         if word[0] == '"':
             try:
                 return msgspec.json.decode(word)

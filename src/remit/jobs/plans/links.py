@@ -1,4 +1,4 @@
-"""What the parts of a plan say of each other: names that are known, references that can be met, and no loops."""
+"""Links between the parts of a plan: names that are known, references that can be met, and no loops."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class _Links:
 
 
 def _fields(node: Node) -> list[str]:
-    """What a node's result can hold, of RESULT_FIELDS."""
+    """Return what a node's result can hold, of RESULT_FIELDS."""
     fields = ["ok", "value", "code", "reason"]
     if isinstance(node.action, Human) and node.for_each is None:
         fields.append("by")

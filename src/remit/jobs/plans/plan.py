@@ -138,7 +138,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def templates(action: Action) -> Any:
-    """What of an action may hold references, as one JSON value."""
+    """Return what of an action may hold references, as one JSON value."""
     match action:
         case CallTool():
             return action.args

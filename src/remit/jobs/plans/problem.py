@@ -1,4 +1,4 @@
-"""What is wrong with a plan, and where: every problem is collected and points into the file.
+"""Problems of a plan, and where: every problem is collected and points into the file.
 
 A problem reads `file:line:column path: what was found, expected what`, so that an editor can jump to it.
 """
@@ -36,9 +36,9 @@ class PlanProblem(msgspec.Struct, frozen=True):
     path: str
     """Such as `nodes[2].args.folder`; empty for the document itself."""
     message: str
-    """What was found."""
+    """The text found."""
     expected: str
-    """What would have been right, with the name that was probably meant."""
+    """The text that would have been right, with the name that was probably meant."""
 
     def at(self, file: str) -> str:
         """The problem as one line."""

@@ -23,7 +23,7 @@ INDEX: Final = "index"
 RESERVED: Final = frozenset({INPUTS, ITEM, INDEX})
 """Roots that are not nodes, so that no node may be called by them."""
 RESULT_FIELDS: Final = ("ok", "value", "code", "reason", "by", "failures")
-"""What a node's result can hold; a bare `${node}` is its `value`."""
+"""The fields of a node's result; a bare `${node}` is its `value`."""
 
 _OPENING: Final = re.compile(r"(\$+)\{")
 _EXPRESSION: Final = re.compile(
@@ -159,7 +159,7 @@ def fill(value: Any, scope: Mapping[str, Any], where: str) -> Any:
 
 
 def resolve(reference: Reference, scope: Mapping[str, Any], where: str) -> Any:
-    """What a reference stands for.
+    """Return what a reference stands for.
 
     `scope` holds `inputs`, and where they exist `item` and `index`, and the result of each finished node: an object
     with some of RESULT_FIELDS (one that is absent counts as null), or None for a node that was skipped, of which every
@@ -256,7 +256,7 @@ def _missing(reference: Reference, where: str, why: str) -> NoReturn:
 
 
 def kind_of(value: Any) -> str:
-    """What a JSON value is, for people: `a list`, `null`, `the text "x"`."""
+    """Return what a JSON value is, for people: `a list`, `null`, `the text "x"`."""
     match value:
         case None | bool():
             return msgspec.json.encode(value).decode()

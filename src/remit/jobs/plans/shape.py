@@ -35,7 +35,7 @@ def check_shape(document: Any, findings: Findings) -> None:
 
 
 def _parts(path: Path, value: dict[Any, Any] | list[Any], findings: Findings) -> list[tuple[Path, Any]]:
-    """What an object or a list holds."""
+    """Return what an object or a list holds."""
     if isinstance(value, list):
         return [((*path, index), item) for index, item in enumerate(value)]
     parts: list[tuple[Path, Any]] = []
@@ -50,7 +50,7 @@ def _parts(path: Path, value: dict[Any, Any] | list[Any], findings: Findings) ->
 
 
 def _fault(value: Any) -> tuple[str, str] | None:
-    """What is wrong with a value that has no parts, and what was expected."""
+    """Return what is wrong with a value that has no parts, and what was expected."""
     match value:
         case None | bool():
             return None

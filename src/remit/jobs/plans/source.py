@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 1024 * 1024
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue002-\ufffd\U00010000-\U0010ffff]")
-"""What a plan may not hold as it is: control characters, lone surrogates, and the two that yaml_text.py needs."""
+"""Characters that a plan may not hold as they are: control characters, lone surrogates, and the two that yaml_text.py
+needs.
+"""
 
 
 def load_plan(

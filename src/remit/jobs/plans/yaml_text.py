@@ -81,7 +81,7 @@ def _refuse_decoration(event: Any, document: Document) -> None:
 
 
 def _value(text: str, event: Any) -> Any:
-    """What a scalar stands for: a quoted one is its text."""
+    """Return what a scalar stands for: a quoted one is its text."""
     if not event.implicit[0]:
         return text
     if text in _WORDS:
@@ -95,7 +95,7 @@ def _place(mark: Any) -> Place:
 
 
 def _hint(text: str, mark: Any, message: str) -> str:
-    """What was probably meant."""
+    """Return what was probably meant."""
     lines = text.split("\n")
     if mark is None or mark.line >= len(lines):
         return _YAML

@@ -40,7 +40,7 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     """Binds what the caller asked for, if a key, an alias or a person's edit made another call of it."""
     capability_level: int = 0
     risk_level: str = ""
-    """What its provider says of it: `read_only`, `write` or `unknown`; empty: an older Remit did not record it."""
+    """The risk as its provider says it: `read_only`, `write` or `unknown`; empty: an older Remit did not record it."""
     provider_id: str = ""
     side_effect: Literal["read", "write", "unknown"] = "read"
     repeatable: bool = True
@@ -79,17 +79,17 @@ class ToolInvocationFinished(Payload, frozen=True, kw_only=True):
     error: ErrorInfo | None = None
     response_schema_hash: SharedDigest = ""
     duration_ms: float = 0.0
-    """How long it took, in milliseconds, to the microsecond."""
+    """The time that it took, in milliseconds, to the microsecond."""
     recorded_us: int = msgspec.field(default=0, name="duration_us")
     """The same in microseconds, as Remit recorded it before `duration_ms`."""
     evidence: int = 0
-    """How many items the evidence_attached event before this one holds."""
+    """The number of items that the evidence_attached event before this one holds."""
     decided_by: str = ""
     """The person who said how an uncertain call ended."""
 
     @property
     def duration_us(self) -> int:
-        """How long it took, in microseconds, whichever field says so."""
+        """Return how long it took, in microseconds, whichever field says so."""
         return self.recorded_us or round(self.duration_ms * 1_000)
 
 
@@ -123,7 +123,7 @@ class BytesKept(Payload, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """What the bytes lie under."""
+        """Return what the bytes lie under."""
         return self.kept_blob.digest
 
 
@@ -162,7 +162,7 @@ class SchemaGateWarned(Payload, frozen=True, kw_only=True):
     direction: Literal["ingress", "internal"] = "internal"
     warn_codes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
-    """What does not match, in words for people."""
+    """The mismatches, in words for people."""
     schema_hash: str = ""
     invocation_id: str = ""
 

@@ -22,9 +22,9 @@ class JobCreated(Payload, frozen=True, kw_only=True):
     planner_version: str = ""
     tool_registry_version: str = ""
     overlay: dict[str, Any] = msgspec.field(default_factory=dict)
-    """What the job adds to the policy for its own calls: `rules` and `tools`; it can only restrict."""
+    """The overlay that the job adds to the policy for its own calls: `rules` and `tools`; it can only restrict."""
     budget: dict[str, int] = msgspec.field(default_factory=dict)
-    """What the job's calls may use: `max_steps`, `max_calls` and `max_wall_ms`."""
+    """The budget of the job's calls: `max_steps`, `max_calls` and `max_wall_ms`."""
     input_untrusted: bool = False
     """Whether a model wrote the input after it had read untrusted text."""
     module: str = ""
@@ -56,7 +56,7 @@ class JobForked(Payload, frozen=True, kw_only=True):
     by: str = ""
     reason: str = ""
     taken: int = 0
-    """How many of the events that follow are that job's; 0: not known."""
+    """The number of events that follow and are that job's; 0: not known."""
     times: tuple[int, ...] = ()
     """When these were recorded, in microseconds since the Unix epoch: the first, then from each to the next."""
 
@@ -67,7 +67,7 @@ class RecoveryStarted(Payload, frozen=True, kw_only=True):
     KIND: ClassVar[str] = "recovery_started"
     owner: str
     previous_owner: str = ""
-    """Who held the job without giving it up; empty: its last worker gave it up."""
+    """The owner that held the job without giving it up; empty: its last worker gave it up."""
     alive: bool = False
     """Whether that process is known to run still: it lost its lease, and did not die of the job."""
 
@@ -106,13 +106,13 @@ class CompensationStarted(Payload, frozen=True, kw_only=True):
 
     KIND: ClassVar[str] = "compensation_started"
     steps: tuple[str, ...]
-    """What is undone, in this order."""
+    """The steps that are undone, in this order."""
     step: str = ""
     """The place in the recipe that says so; empty: the job ends afterwards."""
     error: ErrorInfo | None = None
-    """What the job fails with afterwards; null: it was cancelled."""
+    """The error that the job fails with afterwards; null: it was cancelled."""
     by: str = ""
-    """Who cancelled it."""
+    """The person who cancelled it."""
     reason: str = ""
 
 
@@ -164,7 +164,7 @@ class WorkerStarted(Payload, frozen=True, kw_only=True):
     owner: str
     """The process, as in its leases."""
     role: str
-    """What was started: `worker`, `serve`, `tickets` or, of a program that opened a Remit, `python`."""
+    """The command that was started: `worker`, `serve`, `tickets` or, of a program that opened a Remit, `python`."""
     remit: str
     """The version of Remit."""
     recipes: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)

@@ -61,7 +61,7 @@ class CommandStarted(Payload, frozen=True, kw_only=True):
     """Tools that were not offered, for their provider would refuse the whole request, each with the reason."""
     confirmation: str = ""
     reserved_tokens: int = 0
-    """What the answer may take at most, counted until it is recorded."""
+    """The tokens that the answer may take at most, counted until it is recorded."""
     reserved_cost: float = 0.0
     """The same in US dollars."""
 
@@ -94,7 +94,7 @@ class CommandCommitted(Payload, frozen=True, kw_only=True):
     output_tokens: int = 0
     finish_reason: str = ""
     duration_ms: float = 0.0
-    """How long it took, in milliseconds, to the microsecond."""
+    """The time that it took, in milliseconds, to the microsecond."""
     attempt: int = 1
     span_id: str = ""
     finish_raw: str = ""

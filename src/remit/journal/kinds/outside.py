@@ -18,7 +18,7 @@ class SessionOpened(Payload, frozen=True, kw_only=True):
     """The program, as it names itself."""
     client_version: str = ""
     via: str = ""
-    """How an MCP client is connected: `stdio` or `http`."""
+    """The transport of an MCP client: `stdio` or `http`."""
 
 
 class CallOpened(Payload, frozen=True, kw_only=True):

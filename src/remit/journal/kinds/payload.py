@@ -1,4 +1,4 @@
-"""What every event's payload is made of."""
+"""The parts that every event's payload is made of."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class LimitTaken(Payload, frozen=True, kw_only=True):
     """Where the call is recorded."""
     step: str = ""
     amount: str = "0"
-    """What it adds to the sum, as a decimal number."""
+    """The amount that it adds to the sum, as a decimal number."""
 
 
 class UntrustedArgument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -132,7 +132,7 @@ class UntrustedArgument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     path: str
     """Where it stands in the arguments, such as `to` or `files.path`."""
     role: str
-    """What it is for: `url`, `email`, `path`, `iban`, `command` or `id`."""
+    """Its role: `url`, `email`, `path`, `iban`, `command` or `id`."""
     value: str
     """The argument itself; its beginning, if it is very long."""
     seen: Literal["untrusted", "nowhere"]
@@ -142,11 +142,11 @@ class UntrustedArgument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     tool: str = ""
     """The tool that gave that output, or what else the text is."""
     before: str = ""
-    """What stands before it there."""
+    """The text before it there."""
     span: str = ""
     """The value, or the part of it that was found, as it stands there."""
     after: str = ""
-    """What stands after it there."""
+    """The text after it there."""
 
     @property
     def words(self) -> str:
@@ -158,5 +158,5 @@ class UntrustedArgument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
     @property
     def excerpt(self) -> str:
-        """What was found, in its text; empty if it was found nowhere."""
+        """Return what was found, in its text; empty if it was found nowhere."""
         return f"…{self.before}»{self.span}«{self.after}…" if self.span else ""

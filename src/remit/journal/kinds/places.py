@@ -40,10 +40,10 @@ class SubjectErased(Payload, frozen=True, kw_only=True):
     subject: str
     """Digest of the subject's name, in hexadecimal."""
     streams: int = 0
-    """How many streams it had."""
+    """The number of streams that it had."""
     values: int = 0
-    """How many values and pieces of evidence were erased."""
+    """The number of values and pieces of evidence that were erased."""
     left: int = 0
-    """How many values stand in events of an older Remit, and could not be erased."""
+    """The number of values that stand in events of an older Remit, and could not be erased."""
     by: str = ""
     reason: str = ""

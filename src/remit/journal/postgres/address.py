@@ -22,7 +22,7 @@ class Address(msgspec.Struct, frozen=True):
     """For the driver; holds the password."""
     schema: str
     name: str = "remit"
-    """What the server calls its connections."""
+    """The name that the server has for its connections."""
 
     @classmethod
     def parse(cls, url: str) -> Address:

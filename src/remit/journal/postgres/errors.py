@@ -65,7 +65,7 @@ def again(error: BaseException) -> bool:
 
 
 def wrong_url(error: BaseException, where: str) -> JournalError | None:
-    """What to raise where no connection was made because of what the URL says; None where it is not to blame."""
+    """Return what to raise where no connection was made because of what the URL says; None where it is not to blame."""
     # Nothing is encoded yet: a ValueError comes from reading the URL, or is an OSError of TLS.
     unread = isinstance(error, ValueError) and not isinstance(error, OSError)
     if not unread and state_of(error) not in _UNFIT:

@@ -286,7 +286,7 @@ END $$;
 
 
 def _unsealed(function: str) -> str:
-    """What a process of a Remit without seals calls, with one argument less: the heads that it writes have none."""
+    """Say what a process of a Remit without seals calls, with one argument less: the heads that it writes have none."""
     head, _, parameters = function.partition(") RETURNS")[0].partition("(")
     parameters = parameters.removesuffix(", seals bytea[]\n")
     names = ", ".join([parameter.split()[0] for parameter in parameters.split(",")])

@@ -1,4 +1,4 @@
-"""How a group of commits becomes one statement of functions.py. Pure: commits in, columns out."""
+"""The way that a group of commits becomes one statement of functions.py. Pure: commits in, columns out."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _ends(counts: Iterable[int]) -> list[int]:
 
 
 def _patch(append: Append) -> str:
-    """What changes in the head, as JSON: only what is set is there."""
+    """Return what changes in the head, as JSON: only what is set is there."""
     patch = append.patch
     if patch is NO_PATCH:
         return "{}"

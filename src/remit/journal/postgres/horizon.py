@@ -1,4 +1,4 @@
-"""How far the whole journal can be read without passing an event that is still being written.
+"""The position up to which the whole journal can be read without passing an event that is still being written.
 
 Positions are given as events are inserted, and become visible as transactions commit: not in the same order. A reader
 that went on after the newest one it saw would miss those below it that are committed later. So it looks who is writing:
@@ -30,14 +30,14 @@ SELECT (SELECT max(position) FROM events), pg_is_in_recovery(), ARRAY(
 """
 _PAUSE_S: Final = 0.005
 _LOOKS: Final = 20
-"""How often writers are waited for before a page comes without what they write."""
+"""The number of times that writers are waited for before a page comes without what they write."""
 _CLOCK: Final = SystemClock()
 
 _STANDBY: Final = "Name the primary server: a standby does not say who is writing."
 
 
 class Horizon:
-    """What one process has seen of positions and of those who were writing."""
+    """The state that one process has seen of positions and of those who were writing."""
 
     def __init__(self) -> None:
         self._settled = 0

@@ -121,13 +121,13 @@ async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
 
 
 async def counts(db: asyncpg.Connection, kind: str) -> dict[str, int]:
-    """How many streams of a kind are in each state."""
+    """Return how many streams of a kind are in each state."""
     rows = await db.fetch("SELECT state, count(*) FROM heads WHERE kind = $1 GROUP BY state", kind)
     return {row[0]: row[1] for row in rows}
 
 
 async def tallies(db: asyncpg.Connection, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
-    """How many streams of a kind were made in each stretch of time; only streams since then are looked at."""
+    """Return how many streams of a kind were made in each stretch of time; only streams since then are looked at."""
     rows = await db.fetch(_TALLIES.format(took=reached(bounds)), kind, since, width)
     return [Tally(*row) for row in rows]
 
@@ -233,7 +233,7 @@ async def renew(db: asyncpg.Connection, leases: Sequence[tuple[str, int]], until
 
 
 async def wakes(db: asyncpg.Connection, streams: Sequence[str]) -> dict[str, int]:
-    """How often each of these streams was woken."""
+    """Return how often each of these streams was woken."""
     rows = await db.fetch("SELECT stream, wakes FROM heads WHERE stream = ANY ($1)", list(streams))
     return {row[0]: row[1] for row in rows}
 

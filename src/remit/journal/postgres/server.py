@@ -1,4 +1,4 @@
-"""How the server is reached: connections as the journal wants them, made again where they are lost."""
+"""The way to the server: connections as the journal wants them, made again where they are lost."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE_S: Final = 30.0
-"""How long a server that went away is waited for before what was asked of it fails."""
+"""The time that a server that went away is waited for before what was asked of it fails."""
 _FIRST_S, _LONGEST_S = 0.02, 1.0
 _CONNECT_S: Final = 10.0
 _CLOSE_S: Final = 10.0
 ANSWER_S: Final = 20.0
-"""How long the answer to something brief is waited for before its connection counts as lost."""
+"""The time that the answer to something brief is waited for before its connection counts as lost."""
 LONG_ANSWER_S: Final = 120.0
 """The same for what may bring a page of large values over a slow line."""
 _READERS: Final = 4

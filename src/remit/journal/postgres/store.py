@@ -228,7 +228,7 @@ class PostgresStore:
 _log: Final = logging.getLogger("remit.journal")
 _CLOSE_S: Final = 5.0
 _PING_S: Final = 15.0
-"""How often the server is asked for a sign of life: nothing else is ever said over this connection."""
+"""The interval at which the server is asked for a sign of life: nothing else is ever said over this connection."""
 _CLOCK: Final = SystemClock()
 _ANYTHING: Final = True
 """Report, whenever listening begins, that heads may have changed meanwhile."""
@@ -330,7 +330,7 @@ class Lookups(Generic[Key, Found]):
         self._tasks = Tasks()
 
     async def find(self, key: Key) -> Found:
-        """What belongs to a key; read after this was called. Raises JournalError."""
+        """Return what belongs to a key; read after this was called. Raises JournalError."""
         found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
         self._waiting.append((key, found))
         if self._asking < _AT_ONCE:

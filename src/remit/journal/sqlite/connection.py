@@ -1,4 +1,4 @@
-"""How a journal's file is found, made and opened: private to its user, checked before it is touched, in WAL mode."""
+"""A journal's file, as it is found, made and opened: private to its user, checked before it is touched, in WAL mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a group of commits becomes few SQL statements.
+"""The way that a group of commits becomes few SQL statements.
 
 Most appends of a group follow each other on the same few streams: they are folded into one head update and one long
 insert per group. That is not only less work: SQLite runs one long statement with Python's lock released, so that the
@@ -65,7 +65,7 @@ class GroupWriter:
         self._transaction = Transaction(connection)
         self._ids: dict[str, int] = {}
         self.others = 0
-        """How often other connections wrote to the file, when it was last looked."""
+        """The number of times that other connections wrote to the file, when it was last looked."""
 
     def look(self) -> None:
         """See whether other connections wrote: a read of shared memory."""

@@ -149,12 +149,12 @@ def _where(query: HeadQuery, states: Sequence[str]) -> tuple[str, list[Any]]:
 
 
 def counts(db: apsw.Connection, kind: str) -> dict[str, int]:
-    """How many streams of a kind are in each state; the index on states answers it alone."""
+    """Return how many streams of a kind are in each state; the index on states answers it alone."""
     return dict(db.execute("SELECT state, count(*) FROM heads WHERE kind = ? GROUP BY state", (kind,)))
 
 
 def tallies(db: apsw.Connection, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
-    """How many streams of a kind were made in each stretch of time; only streams since then are looked at."""
+    """Return how many streams of a kind were made in each stretch of time; only streams since then are looked at."""
     return [Tally(*row) for row in db.execute(_TALLIES.format(took=reached(bounds)), (kind, since, width))]
 
 
@@ -308,7 +308,7 @@ def renew(db: apsw.Connection, leases: Sequence[tuple[str, int]], until: int) ->
 
 
 def wakes(db: apsw.Connection, streams: Sequence[str]) -> dict[str, int]:
-    """How often each of these streams was woken."""
+    """Return how often each of these streams was woken."""
     sql = "SELECT stream, wakes FROM heads WHERE stream IN (SELECT value FROM json_each(?))"
     return dict(db.execute(sql, (msgspec.json.encode(streams).decode(),)))
 
@@ -333,7 +333,7 @@ def leases(db: apsw.Connection, kind: str) -> list[Head]:
 
 
 def integrity(db: apsw.Connection) -> list[str]:
-    """What SQLite's own check finds wrong, or else streams whose head and events do not belong together; 20 lines."""
+    """Return the findings of SQLite's own check, or else streams whose head and events do not fit; 20 lines."""
     lines = [str(row[0]) for row in db.execute("PRAGMA integrity_check(20)")]
     if lines != ["ok"]:
         return lines  # what else a damaged file says is not worth much

@@ -36,7 +36,7 @@ _CHECKPOINT_PAGES: Final = 1_000
 _PATIENCE: Final = 25
 """After so many looks in vain, a twentieth of a second or more, our own commit takes long."""
 BUSY_MS: Final = 10_000
-"""How long a write waits for another process's transaction, in milliseconds."""
+"""The time that a write waits for another process's transaction, in milliseconds."""
 
 
 class SqliteStore:
@@ -59,10 +59,10 @@ class SqliteStore:
                 opened.callback(self._db_read.close)
             self._connections = opened.pop_all()
         self._synchronous, self._waits_ms = "", busy_ms
-        """How the writing connection is set up: what it flushes, and how long it waits for another process's lock."""
+        """The setup of the writing connection: what it flushes, and how long it waits for another process's lock."""
         self._busy_ms = busy_ms
         self._vain_looks = 0
-        """How often it was to be seen what others wrote, and we were writing ourselves."""
+        """The number of times that it was to be seen what others wrote, and we were writing ourselves."""
         self._beside, self._seen_beside = 0, 0
         """News that only the reading connection saw, and the last it saw."""
         self._log_pages = 0
@@ -255,7 +255,7 @@ class SqliteStore:
         return await self._watch.heads_changed(since)
 
     def _others_wrote(self) -> int:
-        """How often other processes wrote, as far as is known: a read of shared memory, where we do not write now."""
+        """Count writes of other processes, as far as is known: a read of shared memory, where we do not write now."""
         if not self._writer.meanwhile(self._look):
             self._vain_looks += 1
             if self._vain_looks >= _PATIENCE and self._reader is not None and not self._writer.closed:

@@ -42,7 +42,7 @@ _CODES: Final[Mapping[str, type[ModelFault]]] = {
 
 
 def fault(failure: Failure) -> ModelFault:
-    """What a failed response means: its code or type says more than its status."""
+    """Return what a failed response means: its code or type says more than its status."""
     error = obj(body(failure.body).get("error"))
     kind = _kind(error) or by_status(failure.status)
     reason = text(error.get("message")) or f"HTTP {failure.status} without an explanation"
@@ -55,7 +55,7 @@ def fault(failure: Failure) -> ModelFault:
 
 
 def stream_fault(error: dict[str, Any]) -> ModelFault:
-    """What an error within a stream means."""
+    """Return what an error within a stream means."""
     return (_kind(error) or Server)(text(error.get("message")) or "the provider reported an error without a message")
 
 

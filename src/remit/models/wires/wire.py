@@ -1,4 +1,4 @@
-"""What a wire format has to offer."""
+"""The port of wire formats."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Wire(Protocol):
     api: str
     """Its name and version, as recorded."""
     dialect: Dialect
-    """What it takes of the schemas of tools."""
+    """The part that it takes of the schemas of tools."""
 
     def path(self, model: str) -> str:
         """Where a request goes, below the provider's address."""
@@ -62,5 +62,5 @@ class Wire(Protocol):
         ...
 
     def fault(self, failure: Failure) -> ModelFault:
-        """What a failed response means."""
+        """Return what a failed response means."""
         ...

@@ -1,4 +1,4 @@
-"""What the tools do on a page. Each raises BrowserError, or Playwright's Error, which the provider translates."""
+"""The acts of the tools on a page. Each raises BrowserError, or Playwright's Error, which the provider translates."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _VALUES: Final = "(fields) => fields.slice(0, 50).map((field) => String(field.va
 
 
 class Done(NamedTuple):
-    """What an act gives beside the state of its page."""
+    """The result of an act beside the state of its page."""
 
     tab: Tab
     fields: tuple[tuple[str, Any], ...] = ()
-    """What the result has beside it, by name."""
+    """The fields of the result beside it, by name."""
     files: tuple[File, ...] = ()
     text: str = ""
     """Kept as evidence."""

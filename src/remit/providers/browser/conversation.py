@@ -56,7 +56,7 @@ class Tab:
         self.name = name
         self.page = page
         self.refs: frozenset[str] = frozenset()
-        """What its last snapshot showed."""
+        """The elements that its last snapshot showed."""
         self.asked = ""
         """The URL that it asked for last, of its own or by a redirect."""
         page.on("request", self._follow)
@@ -156,7 +156,7 @@ class Conversation:
             self._notes.append(line(text, 300))
 
     async def taken(self, seconds: float) -> tuple[list[str], list[File]]:
-        """What is to be said, and the downloads that have ended within `seconds`; they are then not said again."""
+        """Give what is to be said, and the downloads that have ended within `seconds`; they are then not said again."""
         if len(self._downloads):
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):

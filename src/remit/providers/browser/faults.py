@@ -1,4 +1,4 @@
-"""What goes wrong in a browser, as the causes of the tools contract: one table of Chromium's errors."""
+"""Failures in a browser, as the causes of the tools contract: one table of Chromium's errors."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class SandboxedBrowser:
 
     def __init__(self, sandbox: Sandbox, settings: BrowserSettings) -> None:
         self.refusals: OrderedDict[tuple[str, int], Connection] = OrderedDict()
-        """What the proxy refused or could not reach, by host and port."""
+        """The hosts that the proxy refused or could not reach, by host and port."""
         self._sandbox = sandbox
         self._settings = settings
         self._scratch = Scratch()

@@ -1,4 +1,4 @@
-"""What the browser tools take and give."""
+"""The arguments and results: what the browser tools take and give."""
 
 from __future__ import annotations
 
@@ -195,4 +195,4 @@ TAKES: Final[dict[str, tuple[type[msgspec.Struct], type[msgspec.Struct], str]]] 
     "screenshot": (ScreenshotArgs, State, "Photograph a page or an element, as evidence."),
     "close": (CloseArgs, CloseResult, "Close the browser and forget its cookies."),
 }
-"""What each tool takes and gives, and what it is for."""
+"""The shapes of each tool: what it takes and gives, and what it is for."""

@@ -88,7 +88,7 @@ class Reading:
         return SearchResult(matches=matches, files=files, skipped=skipped, truncated=False)
 
     def _entries(self, path: str, *, deep: bool, enter: Callable[[Entry], bool]) -> Iterator[Entry]:
-        """What is below a path, named as an agent names it."""
+        """Give what is below a path, named as an agent names it."""
         if self._roots.several and not parts_of(path):
             for name, root in sorted(self._roots.names.items()):
                 yield Entry(name, "folder", 0, 0)

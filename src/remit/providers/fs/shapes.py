@@ -1,4 +1,4 @@
-"""What the fs tools take and give."""
+"""The arguments and results: what the fs tools take and give."""
 
 from __future__ import annotations
 

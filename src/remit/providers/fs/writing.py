@@ -79,7 +79,7 @@ class Writing:
         raise _undecided(asked.path, "is neither as it was nor as the edit leaves it")
 
     def preview_write(self, asked: WriteArgs) -> Preview:
-        """What a write would change. Raises ProviderError."""
+        """Return what a write would change. Raises ProviderError."""
         self._roots.find_for_writing(asked.path)
         new = line_count(asked.content)
         try:
@@ -97,7 +97,7 @@ class Writing:
         return Preview(what=what, diff=whole_diff(asked.path, before, asked.content))
 
     def preview_edit(self, asked: EditArgs) -> Preview:
-        """What an edit would change. Raises ProviderError."""
+        """Return what an edit would change. Raises ProviderError."""
         self._roots.find_for_writing(asked.path)
         before = text_of(asked.path, self._now(asked.path, asked.expect_sha256))
         after = applied(before, asked.edits)

@@ -1,4 +1,4 @@
-"""What stands for an MCP server where the SDK is not installed: it has no tools, and says what to do about it."""
+"""The stand-in for an MCP server where the SDK is not installed: it has no tools, and says what to do about it."""
 
 from __future__ import annotations
 

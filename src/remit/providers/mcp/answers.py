@@ -1,4 +1,4 @@
-"""What a server hears when it asks something: the caller may answer, where policy lets it; else policy does.
+"""The answer to a server when it asks something: the caller may answer, where policy lets it; else policy does.
 
     elicitation   declined, answered with the defaults its schema names, or put to the caller as the server's question;
                   one for a secret, or that leads to a page without https, is declined
@@ -39,7 +39,7 @@ class Answers:
 
     @property
     def offers(self) -> frozenset[str]:
-        """What servers are told that they may ask, before the caller is known."""
+        """Return what servers are told that they may ask, before the caller is known."""
         offered = {
             SAMPLE: self._forwarded[SAMPLE],
             ELICIT: self._elicitation != "decline",

@@ -15,7 +15,7 @@ from remit.settings.terms import terms_of
 
 
 def launch_of(server: McpServer, enclosures: Enclosures) -> Launch | None:
-    """What starts the server; None if it runs without a sandbox.
+    """Return what starts the server; None if it runs without a sandbox.
 
     The launch raises ProviderError: SANDBOX_UNAVAILABLE or POLICY_DENIED if the server cannot be run on its terms. It
     is never started without the sandbox instead.

@@ -1,4 +1,4 @@
-"""What a failure of the SDK, the transport or the server means to the gateway; one table (contract: tools)."""
+"""Failures of the SDK, the transport or the server in the gateway's words; one table (contract: tools)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CAUSES: Final = {
 _NAMED: Final = {each.name: each for each in (Code.AuthError, Code.BadGateway, Code.NetworkError, Code.SpawnFailed)}
 _OURS: Final = frozenset({Code.ConnectionError, Code.NetworkError, Code.SpawnFailed, Code.Timeout})
 _GONE: Final = ("session not found", "session terminated", "session has been terminated", "unknown session")
-"""How a server on HTTP says that it does not know our session any more."""
+"""The words in which a server on HTTP says that it does not know our session any more."""
 
 
 def translated(error: Exception, server: str) -> ProviderError:

@@ -288,7 +288,7 @@ class Http:
 
 
 def _proxy_for(url: URL) -> str | None:
-    """What the environment says about reaching a host; netrc files are not looked at. Raises UsageError."""
+    """Return what the environment says about reaching a host; netrc files are not looked at. Raises UsageError."""
     known = getproxies()
     proxy = known.get(url.scheme) or known.get("all")
     if proxy is None or proxy_bypass(f"{url.host}:{url.port}"):

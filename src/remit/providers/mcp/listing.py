@@ -1,4 +1,4 @@
-"""What a server offers, exactly as it worded it."""
+"""The offer of a server, exactly as it worded it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Listing(msgspec.Struct, frozen=True):
     """Arguments that a server on HTTP wants in a header as well (2026-07-28), by tool and place."""
 
     def headers(self, name: str, args: Mapping[str, Any]) -> dict[str, str]:
-        """What HTTP says of these arguments beside a call of the tool."""
+        """Return what HTTP says of these arguments beside a call of the tool."""
         return mcp_param_headers(self.mirrored.get(name, {}), args)
 
 

@@ -74,7 +74,7 @@ class TokenFile:
         self._keep("tokens", tokens.model_dump(mode="json", exclude_none=True))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """What the authorization server knows us as."""
+        """Return what the authorization server knows us as."""
         held = self._held().get("client")
         with suppress(ValidationError):
             return OAuthClientInformationFull.model_validate(held) if held else None
@@ -112,7 +112,7 @@ class Login:
         self._redirect_uri = AnyUrl(redirect_uri)
 
     async def auth(self, server: McpServer) -> Authorization | None:
-        """What authorizes our requests to a server; None where it does not want OAuth. Raises ValueError."""
+        """Return what authorizes our requests to a server; None where it does not want OAuth. Raises ValueError."""
         if server.oauth is None:
             return None
         given, storage = server.oauth, TokenFile(self._folder, server)
@@ -183,7 +183,7 @@ def _origin(url: str) -> str:
 
 
 class Authorization:
-    """What our requests to one server say about who we are.
+    """The headers by which our requests tell one server who we are.
 
     The SDK words OAuth as a flow that makes a request of its client's and, in between, those that it needs itself. It
     is told of our request only as much as it has to know, so that no two requests of ours wait for each other.
@@ -197,11 +197,11 @@ class Authorization:
         self._client = httpx2.AsyncClient(timeout=_PATIENCE_S)
 
     async def headers(self, version: str) -> dict[str, str]:
-        """What a request says, of this version of the protocol. Raises LoginError."""
+        """Return what a request says, of this version of the protocol. Raises LoginError."""
         return await self._run(version, None) or {}
 
     async def renewed(self, version: str, given: str, refusal: aiohttp.ClientResponse) -> dict[str, str] | None:
-        """What to say instead of what was `given` and refused; None: nothing else.
+        """Return what to say instead of what was `given` and refused; None: nothing else.
 
         Someone may have to log in meanwhile. Raises LoginError.
         """

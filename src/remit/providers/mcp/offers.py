@@ -108,7 +108,7 @@ def _matches(tool: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _text(raw: dict[str, Any]) -> str:
-    """What a person reads first: the description, else a title."""
+    """Return what a person reads first: the description, else a title."""
     for text in (raw.get("description"), raw.get("title")):
         if isinstance(text, str) and text.strip():
             return text[:_DESCRIPTION]

@@ -91,7 +91,7 @@ class McpProvider:
         self._watchers.append(changed)
 
     async def list_tools(self) -> Sequence[ToolMeta]:
-        """What the server offers; what differs from its pin is withheld. Raises ProviderError."""
+        """Return what the server offers; what differs from its pin is withheld. Raises ProviderError."""
         self._unlisted = True
         listing = (await self._listed(to_the_catalog=True)).listing
         seq = await self._pins.seq(self._server.name)

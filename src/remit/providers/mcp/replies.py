@@ -1,4 +1,4 @@
-"""What a reply over HTTP means to who asked, where it brings no answer."""
+"""The meaning of a reply over HTTP to who asked, where it brings no answer."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def whole(response: aiohttp.ClientResponse, limit: int) -> bytes:
 
 
 def failure(error: Exception) -> MCPError:
-    """What failed below HTTP, or before it."""
+    """Return what failed below HTTP, or before it."""
     if isinstance(error, LoginError):
         return _ours(str(error), Code.AuthError)
     if isinstance(error, LineTooLongError):
@@ -119,7 +119,7 @@ def _unanswered(response: aiohttp.ClientResponse) -> MCPError | None:
 
 
 def _untold(response: aiohttp.ClientResponse) -> MCPError:
-    """What a status alone says."""
+    """Return what a status alone says."""
     unknown = response.status == HTTPStatus.NOT_FOUND
     return MCPError(code=METHOD_NOT_FOUND if unknown else INTERNAL_ERROR, message=_line(response))
 

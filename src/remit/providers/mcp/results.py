@@ -26,7 +26,7 @@ from remit.tools.remote import ATTACHMENT, CONTENT, META, OUTCOME
 
 _REASON: Final = 2_000
 _BETWEEN_US: Final = ("dev.remit/", "io.modelcontextprotocol/")
-"""How keys of `_meta` begin that are between the server and Remit."""
+"""The beginning of keys of `_meta` that are between the server and Remit."""
 
 
 def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
@@ -62,7 +62,7 @@ def _text(part: Any) -> dict[str, Any]:
 
 
 def _attached(meta: Any, source: str, now: int) -> list[EvidenceCandidate]:
-    """What the server attached for the client, as evidence; nothing if it attached nothing."""
+    """Return what the server attached for the client, as evidence; nothing if it attached nothing."""
     if not isinstance(meta, dict):
         return []
     rest = {name: value for name, value in meta.items() if not name.startswith(_BETWEEN_US)}

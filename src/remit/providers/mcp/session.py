@@ -92,7 +92,7 @@ class Session(ClientSession):
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """What the server declared; empty before the handshake."""
+        """Return what the server declared; empty before the handshake."""
         return _plain(self.server_capabilities) if self.server_capabilities else {}
 
     async def ask(

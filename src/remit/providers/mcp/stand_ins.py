@@ -23,7 +23,7 @@ _log: Final = logging.getLogger("remit.mcp")
 
 
 async def stand_ins(servers: Sequence[McpServer], pins: Pins, file: str = "") -> list[ToolMeta]:
-    """What to offer in place of the servers' tools; nothing for a server without a pin that can be believed.
+    """Return what to offer in place of the servers' tools; nothing for a server without a pin that can be believed.
 
     A server that was never pinned in the journal is looked up in `file`, a PinFile, if one is named. Each is a tool of
     L0: what answers for it touches nothing. Raises SettingsError for a file that cannot be read.

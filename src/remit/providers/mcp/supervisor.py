@@ -110,7 +110,7 @@ class ConnectionSupervisor:
         return await asyncio.shield(attempt)
 
     def refusal(self) -> ProviderError | None:
-        """What those who need the connection now hear at once; None if they may have it, or wait for it."""
+        """Return what those who need the connection now hear at once; None if they may have it, or wait for it."""
         return self._last if self._resting and not self._due() else None
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What the web tools do: search, fetch and extract, with what they need of the network and of other processes.
+"""The work of the web tools: search, fetch and extract, with what they need of the network and of other processes.
 
 It is loaded with the first call: a process that only lists its tools imports none of it.
 """
@@ -37,7 +37,7 @@ _log: Final = logging.getLogger("remit.web")
 
 
 class Terms(NamedTuple):
-    """What the operator set."""
+    """The terms that the operator set."""
 
     max_bytes: int = 5_000_000
     robots: bool = True

@@ -1,4 +1,4 @@
-"""What goes wrong on the web, as the causes of the tools contract: one table of aiohttp's exceptions.
+"""Failures on the web, as the causes of the tools contract: one table of aiohttp's exceptions.
 
 WebError (a ProviderError)
 ├── a page        dns_failed, connect_failed, tls_failed, timeout_connect, timeout_read, ssrf_blocked, http_403,

@@ -1,4 +1,4 @@
-"""What sites allow robots (RFC 9309), and the pace at which one host is asked.
+"""Rules of sites for robots (RFC 9309), and the pace at which one host is asked.
 
 A site without a robots file, or that answers 4xx for it, allows everything; one that answers 5xx, or cannot be reached,
 allows nothing. Rules are kept for a day. Requests to one host come one after another, each a pause after the last.
@@ -32,7 +32,7 @@ _NOT_FOUND: Final = 400
 
 
 class Rules(NamedTuple):
-    """What a site allows."""
+    """The rules of a site."""
 
     allows: Callable[[str], bool]
     pause_s: float

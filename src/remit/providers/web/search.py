@@ -45,7 +45,7 @@ class Backend(NamedTuple):
     read: Callable[[Page], list[Hit]]
     headers: dict[str, str] = {}  # noqa: RUF012 - nothing changes it
     body: Callable[[str, int], bytes] | None = None
-    """What is posted; None: it is a GET."""
+    """The body that is posted; None: it is a GET."""
     seconds: float = 15.0
 
 

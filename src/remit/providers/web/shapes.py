@@ -1,4 +1,4 @@
-"""What the web tools take and give."""
+"""The arguments and results: what the web tools take and give."""
 
 from __future__ import annotations
 

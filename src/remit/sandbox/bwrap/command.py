@@ -10,7 +10,7 @@ from remit.sandbox.bwrap.network import ENVIRONMENT as PROXIED
 from remit.sandbox.spec import WORKSPACE, Spec
 
 UID: Final = 1000
-"""Who the program is in its own user namespace."""
+"""The user that the program is in its own user namespace."""
 _ISOLATE: Final = (
     f"--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup --uid {UID} "
     f"--gid {UID} --hostname sandbox --cap-drop ALL --new-session --die-with-parent --clearenv"
@@ -61,7 +61,7 @@ _KERNEL: Final = [
     "/dev",
 ]
 _HIDDEN: Final = ("/proc/cmdline", "/proc/keys", "/proc/key-users")
-"""What no namespace keeps the machine's own of; not every kernel has all of them."""
+"""Files that no namespace keeps the machine's own of; not every kernel has all of them."""
 _CLOSED: Final = ["--remount-ro", "/dev", "--remount-ro", "/"]
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin"

@@ -313,5 +313,5 @@ _KNOWN: Final = (
 
 
 def remedy_for(message: str) -> str:
-    """What to do about a message of bwrap; empty if it is not known."""
+    """Return what to do about a message of bwrap; empty if it is not known."""
     return next((remedy for part, remedy in _KNOWN if part in message), "")

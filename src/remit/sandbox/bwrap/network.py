@@ -34,7 +34,7 @@ os.execv(sys.argv[2], sys.argv[3:])
 ENVIRONMENT: Final = dict.fromkeys(
     ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), f"http://127.0.0.1:{PORT}"
 ) | {"no_proxy": "localhost,127.0.0.1", "NODE_USE_ENV_PROXY": "1"}
-"""What programs look for a proxy in."""
+"""Variables that programs look for a proxy in."""
 
 
 def python() -> str:

@@ -37,7 +37,7 @@ class Report(msgspec.Struct):
 
 
 class Ended(NamedTuple):
-    """How a run ended."""
+    """The end of a run."""
 
     code: int | None
     """None: the sandbox was ended from outside."""
@@ -176,7 +176,7 @@ class BwrapRun:
 
     @property
     def connections(self) -> list[Connection]:
-        """What it tried to reach."""
+        """Return what it tried to reach."""
         return self._proxy.connections if self._proxy is not None else []
 
     def release(self) -> None:
@@ -196,7 +196,7 @@ class BwrapRun:
         return self._first is not None and not self._first.done and not self._stopped
 
     def become(self, spec: Spec, listener: Listener) -> None:
-        """What was released turns into the program of `spec`: from now on its time and use count."""
+        """Turn what was released into the program of `spec`: from now on its time and use count."""
         self.spec = spec
         self._stdout.belongs(spec.limits.stdout_bytes, listener)
         self._stderr.belongs(spec.limits.stderr_bytes, listener)
@@ -206,7 +206,7 @@ class BwrapRun:
         self._watch = Watch(spec, self._first_pid, self._leaf, self.stop)
 
     async def ended(self) -> Ended:
-        """How it ended; every process of it is gone."""
+        """Return how it ended; every process of it is gone."""
         child, first = self._child, self._first
         if child is None:
             raise AssertionError("the run was not started")

@@ -44,7 +44,7 @@ _MOST_ENTRIES: Final = 256
 
 
 class Key(NamedTuple):
-    """What a sandbox is started for; it is not used for anything else."""
+    """The key of a sandbox, which it is started for; it is not used for anything else."""
 
     program: str
     mounts: tuple[Mount, ...]
@@ -66,7 +66,7 @@ class Warm:
         self.waits, self.waiting = os.pipe2(os.O_CLOEXEC)
 
     def spec(self) -> Spec:
-        """What it runs until it is used."""
+        """Return what it runs until it is used."""
         boot = _BOOTS[Path(self.key.program).name]
         shutil.copy(_BOOT / boot, self.scratch.beside(_PLACE))
         inputs = self.scratch.beside(INPUTS)
@@ -199,7 +199,7 @@ class WarmPool:
 
 
 def key_of(spec: Spec) -> Key | None:
-    """What has to wait for such a run; None: it cannot be started ahead."""
+    """Return what has to wait for such a run; None: it cannot be started ahead."""
     boot = _BOOTS.get(Path(spec.argv[0]).name)
     inputs = [mount for mount in spec.mounts if mount.target == INPUTS]
     script = spec.argv[1] if len(spec.argv) > 1 else ""

@@ -46,7 +46,7 @@ where this machine's root may not raise limits."""
 
 
 class RunFiles:
-    """What docker and podman read from files: the profile, and variables, which no list of processes may show."""
+    """The files that docker and podman read: the profile, and variables, which no list of processes may show."""
 
     def __init__(self, folder: Path, profile: bytes) -> None:
         """Write them to a folder; without a profile the service's own holds."""
@@ -84,7 +84,7 @@ def _line(name: str, value: str) -> bytes:
 
 
 class Container:
-    """What the settings say of containers."""
+    """The container as the settings say it."""
 
     def __init__(self, mark: str, program: str, image: str, runtime: str = "") -> None:
         """Use this program, image and runtime; every container bears the mark."""

@@ -51,9 +51,10 @@ _AGAIN_S: Final = 0.1
 """Between two attempts to delete a container that was not there."""
 _SAYS: Final = b"isolated\n"
 _IGNORED: Final = b"Resource limits are not supported and ignored"
-"""What podman says to a plain user on a machine with cgroups of version 1, before it runs the program all the same."""
+"""Warnings of podman to a plain user on a machine with cgroups of version 1, before it runs the program all the same.
+"""
 _MACHINES: Final = {"arm64": "aarch64", "AMD64": "x86_64"}
-"""What systems that run containers in a Linux of their own call the same processor."""
+"""Other names of the same processor, on systems that run containers in a Linux of their own."""
 
 
 class ContainerDriver(SupervisingDriver):
@@ -237,7 +238,7 @@ _KNOWN: Final = (
 
 
 def remedy_for(message: str, program: str, image: str) -> str:
-    """What to do about a message of docker or podman; how to look further, if it is not known."""
+    """Return what to do about a message of docker or podman; how to look further, if it is not known."""
     found = next((remedy for part, remedy in _KNOWN if part in message), "")
     unknown = (
         "Check whether it runs at all: `{program} run --rm {image} /bin/sh -c true`. Start its service if it has one."

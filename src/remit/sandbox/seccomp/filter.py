@@ -153,7 +153,7 @@ def digest(machine: str, rules: Rules = "program") -> str:
 
 @cache
 def leaf(name: str, rules: Rules = "program") -> Node:
-    """What becomes of a call, once its number is known."""
+    """Return what becomes of a call, once its number is known."""
     tests = BROWSER.get(name) if rules == "browser" else None
     if tests is None and name in FORBIDDEN:
         return _FORBIDDEN

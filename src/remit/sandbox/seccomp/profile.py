@@ -72,7 +72,7 @@ def _tested(name: str, tests: Iterable[Argument]) -> list[dict[str, Any]]:
 
 
 def _cases(test: Argument) -> tuple[list[_Match], list[_Match]]:
-    """What the test refuses, and what it lets pass."""
+    """Return what the test refuses, and what it lets pass."""
     if test.how == "any_bit":
         [bits] = test.values
         hits, misses = [Pattern(bit, bit) for bit in _bits(bits)], [Pattern(bits, 0)]
@@ -104,7 +104,7 @@ def others(mask: int, values: Iterable[int], bit: int = _TOP_BIT, above: Pattern
 
 
 def _both(one: _Match, other: _Match) -> _Match | None:
-    """What matches both; None if nothing can."""
+    """Return what matches both; None if nothing can."""
     found = dict(one)
     for number, pattern in other.items():
         ours = found.get(number, _ANYTHING)

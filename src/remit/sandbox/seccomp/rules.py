@@ -1,4 +1,4 @@
-"""What sandboxed programs may ask of the kernel. An allowlist: what is not named here does not exist (ENOSYS).
+"""Calls that sandboxed programs may ask of the kernel. An allowlist: what is not named here does not exist (ENOSYS).
 
 What a program might expect to be refused is refused with EPERM, so that it does not look for another way. Arguments are
 compared by their low 32 bits wherever the kernel looks at no more of them (ioctl's request, clone's flags, modes).
@@ -64,7 +64,9 @@ BROWSER: Final[dict[str, tuple[Argument, ...]]] = {
     "seccomp": (),
     "unshare": (Argument(0, "any_bit", (_NAMESPACES & ~_NESTED,)),),
 }
-"""What a browser may ask instead, so that each page runs in a sandbox within ours; the rest stays as it is."""
+"""The calls that a browser may ask for instead, so that each page runs in a sandbox within ours; the rest stays as it
+is.
+"""
 
 FORBIDDEN: Final = frozenset(
     [

@@ -20,7 +20,7 @@ _MEMORY: Final = ":memory:"
 
 
 def installed(scheme: str) -> "EntryPoint | None":
-    """What opens the journals of a scheme that is not Remit's own; None if nothing that is installed does."""
+    """Return what opens the journals of a scheme that is not Remit's own; None if nothing that is installed does."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - it looks at every package, and few need it
 
     return next(iter(entry_points(group=BACKENDS, name=scheme)), None)

@@ -1,4 +1,4 @@
-"""What every journal backend promises (journal/port.py), as checks that any test suite can run.
+"""The promises of every journal backend (journal/port.py), as checks that any test suite can run.
 
     class MyStorage:
         @asynccontextmanager

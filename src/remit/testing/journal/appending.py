@@ -135,7 +135,7 @@ async def check_a_writer_behind_is_refused(storage: Storage) -> None:
 
 
 async def check_a_superseded_writer_is_refused(storage: Storage) -> None:
-    """Who holds an old fencing token writes nothing, even where the sequence would fit (rule 4)."""
+    """Hold that the holder of an old fencing token writes nothing, even where the sequence would fit (rule 4)."""
     async with opened(storage) as journal:
         await job(journal, "job/a")
         old = await holder(journal)
@@ -170,7 +170,7 @@ async def check_a_refusal_harms_nobody_else(storage: Storage) -> None:
 
 
 async def check_a_failed_commit_silences_its_writer(storage: Storage) -> None:
-    """What a writer queued after a refused commit is refused as well, where another writer left the same number too."""
+    """Hold that what a writer queued after a refused commit is refused, also where another writer left that number."""
     async with opened(storage) as journal:
         writer = await job(journal, "job/a")
         rival = journal.writer("job/a", "job", await head_of(journal))

@@ -106,7 +106,7 @@ async def check_a_refused_commit_is_not_scanned(storage: Storage) -> None:
 
 
 async def check_a_follower_of_everything_misses_nothing(storage: Storage) -> None:
-    """What was there, and what comes while it waits, of streams new and old."""
+    """Hold that what was there, and what comes while it waits, of streams new and old."""
     async with opened(storage) as journal:
         writers = [await job(journal, f"job/{number}") for number in range(4)]
 

@@ -67,7 +67,7 @@ async def check_a_synced_append_brings_everything_before(storage: Storage) -> No
 
 
 async def check_drained_means_others_can_read_it(storage: Storage) -> None:
-    """What was queued is written, flushed or not."""
+    """Hold that what was queued is written, flushed or not."""
     async with opened(storage) as journal, opened(storage) as other:
         writer = await job(journal, "job/a")
         await journal.append(writer, note(2), synced=False)

@@ -1,4 +1,4 @@
-"""What a check needs of the storage under test, and the few words all checks are written in."""
+"""The tools that a check needs of the storage under test, and the few words all checks are written in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from remit.testing.clock import START, ManualClock
 PATIENCE_S: Final = 20.0
 """Seconds after which a journal that does not come to an end has failed; never waited where it keeps its promises."""
 LEASE: Final = 30 * SECOND
-"""How long leases last in these checks, in microseconds."""
+"""The time that leases last in these checks, in microseconds."""
 
 
 class Storage(Protocol):

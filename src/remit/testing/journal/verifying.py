@@ -105,7 +105,7 @@ async def _forge(journal: Journal, stream: str, change: Change) -> None:
 
 
 async def _broken(journal: Journal, stream: str, code: Code = Code.CHAIN_BROKEN) -> str:
-    """What verification says about a stream that has to be broken."""
+    """Return what verification says about a stream that has to be broken."""
     message = ""
     with refused(code):
         try:

@@ -32,7 +32,7 @@ async def check_a_wake_makes_a_dormant_stream_due(storage: Storage) -> None:
 
 
 async def check_a_wake_brings_a_due_time_forward_only(storage: Storage) -> None:
-    """What was due later is due now; what was due already keeps its place in the queue."""
+    """Hold that what was due later is due now; what was due already keeps its place in the queue."""
     async with opened(storage) as journal:
         await job(journal, "job/later", due(START + SECOND))
         await job(journal, "job/earlier", due(START - SECOND))

@@ -1,4 +1,4 @@
-"""What every model behind the port promises, as checks that any test suite can run.
+"""The promises of every model behind the port, as checks that any test suite can run.
 
     @pytest.mark.parametrize("check", MODEL_CHECKS, ids=lambda check: check.__name__)
     async def test_contract(check):

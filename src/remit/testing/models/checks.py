@@ -28,7 +28,7 @@ Factory = Callable[[str, float], Awaitable[Model]]
 
 
 class Subject(NamedTuple):
-    """What is checked."""
+    """The subject of the checks."""
 
     new: Factory
     speech: Speech
@@ -179,7 +179,7 @@ async def check_any_cut_of_the_bytes_is_the_same_stream(subject: Subject) -> Non
 
 
 async def check_nonsense_is_a_fault(subject: Subject) -> None:
-    """What is not JSON, or no stream at all."""
+    """Hold that what is not JSON, or no stream at all."""
     for response in (Streamed(events=[b"<html>"]), Canned(status=200, body=b"{}")):
         assert isinstance(await _fault(subject, response), Server)
 
@@ -192,7 +192,7 @@ async def check_silence_ends(subject: Subject) -> None:
 
 
 async def check_the_same_prompt_is_the_same_bytes(subject: Subject) -> None:
-    """What was recorded as sent is what is sent, whenever it is asked."""
+    """Hold that what was recorded as sent is what is sent, whenever it is asked."""
     async with _served(subject, Streamed(events=subject.speech.events(ANSWER))) as (model, server):
         first, second = model.prepare(ASK), model.prepare(ASK)
         assert (first.body, first.hash) == (second.body, second.hash)

@@ -1,4 +1,4 @@
-"""What a model is to answer in a test, in no wire's words, and how a wire says it."""
+"""A model's answer in a test, in no wire's words, and how a wire says it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Failing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Speech(Protocol):
-    """How one wire says things."""
+    """The speech of one wire."""
 
     name: str
     whole_calls: bool
@@ -62,7 +62,7 @@ class Speech(Protocol):
         ...
 
     def complete_after(self, scene: Scene) -> int:
-        """How many of these events make the answer complete."""
+        """Return how many of these events make the answer complete."""
         ...
 
     def error_event(self) -> bytes:

@@ -23,12 +23,12 @@ class Streamed(msgspec.Struct, frozen=True, kw_only=True):
     events: list[bytes]
     """Data of each."""
     ends: Literal["well", "eof", "reset", "never"] = "well"
-    """How the connection ends after them: the response, only the connection, with a reset, or not at all."""
+    """The way that the connection ends after them: the response, only the connection, with a reset, or not at all."""
     head: bytes = b""
     """Sent before the first event, such as a comment."""
     newline: bytes = b"\n"
     chunk_bytes: int = 0
-    """How many bytes are sent at once; 0: each event at once."""
+    """The number of bytes that are sent at once; 0: each event at once."""
 
 
 class Received(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the service promises wherever it is, as checks that any test suite can run.
+"""The promises of the service wherever it is, as checks that any test suite can run.
 
     @pytest.mark.parametrize("check", SERVICE_CHECKS, ids=lambda check: check.__name__)
     async def test_contract(check):

@@ -190,7 +190,7 @@ async def check_a_step_that_waits_for_a_decision_is_decided(reach: Reach) -> Non
 
 
 async def check_a_failed_job_is_retried_in_a_new_one(reach: Reach) -> None:
-    """What is recorded is taken over; a job is retried once, and only if it has ended badly."""
+    """Hold that what is recorded is taken over; a job is retried once, and only if it has ended badly."""
     async with world(reach) as one:
         failed, waiting = await one.ran("fails"), await one.ran("waits")
         made = await one.service.jobs.retry(failed, reason="once more")

@@ -88,7 +88,7 @@ async def check_the_catalog_is_shown(reach: Reach) -> None:
 
 
 async def check_recipes_are_shown_with_their_parameters(reach: Reach) -> None:
-    """What a command line needs to read them."""
+    """Hold that what a command line needs to read them."""
     async with world(reach) as one:
         view = await one.service.recipes.view("looks")
         assert view in await one.service.recipes.views()

@@ -33,7 +33,7 @@ SCRIPT: Final = """
 - {expect: sure, call: [{tool: desk.write, args: {text: sure}}]}
 - {expect: hurry, say: Yes.}
 """
-"""What agents are answered."""
+"""The answers to agents."""
 
 
 @tool("desk.look", level="L0")

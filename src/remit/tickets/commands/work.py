@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from remit.tickets.runner import ExecutorReport, Runner, RunnerConfig
 
     Worked = tuple[ExecutorReport, RemitError | None]
-    """What was done, and what then failed for good."""
+    """The work done, and the failure for good."""
 
 STATUS: Final = {"ok": 0, "blocked": 2, "failed": 3}
 """The exit status by the report's (contract: tickets, "Execution"); 1 is a fatal error."""
@@ -86,7 +86,7 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
 
 
 async def _worked(runner: Runner, stop: Stop, *, once: bool) -> Worked:
-    """What was done, also if something then failed for good."""
+    """Return what was done, also if something then failed for good."""
     try:
         return await runner.run(stop.requested, once=once), None
     except RemitError as error:

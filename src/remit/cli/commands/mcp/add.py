@@ -180,7 +180,7 @@ _FETCHERS: Final = frozenset({"npx", "uvx", "pipx", "bunx"})
 """Programs that download what they run."""
 _PACKAGES: Final = "node_modules"
 _MARKS: Final = ("package.json", "pyproject.toml")
-"""What the folder of a program holds."""
+"""Files in the folder of a program."""
 
 
 def proposed(
@@ -201,7 +201,7 @@ def proposed(
 
 
 def isolation_note(server: McpServer) -> str:
-    """What the operator should know of a server that is started here."""
+    """Return what the operator should know of a server that is started here."""
     terms = terms_of(server.sandbox)
     if terms is None:
         return f"isolation: none; {server.name} runs as you, with all your rights on this machine"

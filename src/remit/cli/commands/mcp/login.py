@@ -73,7 +73,7 @@ class Browser:
         await asyncio.to_thread(webbrowser.open, url)
 
     async def callback(self) -> Authorized:
-        """What it came back with, without a code where the person refused. Raises UsageError where nothing is heard."""
+        """Return its answer, without a code where the person refused. Raises UsageError where nothing is heard."""
         if self._back is None:
             raise UsageError("login callback received before a login was started")
         try:

@@ -97,7 +97,7 @@ def _print(state: State, tool: str, found: Explanation) -> None:
 
 
 def _tainted(found: Explanation) -> str:
-    """What untrusted text among the arguments would change; empty if none of them matters."""
+    """Return what untrusted text among the arguments would change; empty if none of them matters."""
     from remit.cli.text import one_line
 
     if found.tainted is None:
