@@ -29,6 +29,19 @@ async def interrupts(run: Run) -> None:
     raise KeyboardInterrupt
 
 
+@recipe("task_leaves")
+async def task_leaves(run: Run) -> None:
+    """Exit in a task of its own."""
+    await asyncio.create_task(leave())
+
+
+@recipe("group_leaves")
+async def group_leaves(run: Run) -> None:
+    """Exit in a group of tasks."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(leave())
+
+
 @recipe("branches_leave")
 async def branches_leave(run: Run) -> None:
     """Exit within a branch."""
@@ -79,6 +92,8 @@ async def good(run: Run) -> str:
         (leaves, "'bad configuration'"),
         (interrupts, "KeyboardInterrupt"),
         (branches_leave, "exit with 3"),
+        (task_leaves, "exit with 3"),
+        (group_leaves, "TaskGroup"),
         (odd, "very odd"),
         (cut, r"the title was \\ud83d"),
         (later, "ten years"),
@@ -96,6 +111,20 @@ async def test_a_recipe_that_would_end_its_worker_fails_alone(remit_in: OpenRemi
         assert view.error is not None
         assert view.error.frames
         assert await remit.run(good()) == "good"
+
+
+async def test_a_task_that_no_recipe_waits_for_ends_nothing_else(remit_in: OpenRemit) -> None:
+    left: list[asyncio.Task[None]] = []
+
+    @recipe("forgets")
+    async def forgets(run: Run) -> str:
+        left.append(asyncio.create_task(leave()))
+        await run.sleep(0.01)
+        return "done"
+
+    async with remit_in(recipes=[forgets]) as remit:
+        assert await remit.run(forgets()) == "done"
+    assert "exit with 3" in str(left[0].exception())
 
 
 async def test_a_tool_that_raises_what_ctrl_c_raises_fails_alone(remit_in: OpenRemit) -> None:

@@ -80,6 +80,22 @@ async def ends(work: Awaitable[T]) -> T:
         raise failure.with_traceback(error.__traceback__) from error
 
 
+def contain(loop: asyncio.AbstractEventLoop) -> None:
+    """Have every task that a recipe creates on this loop end as `ends` does: asyncio would end the loop instead."""
+    inner = loop.get_task_factory()
+    if inner is not None and getattr(inner, "contains", False):
+        return
+
+    def task_of(loop: asyncio.AbstractEventLoop, work: Any, **given: Any) -> Any:
+        context = given.get("context")
+        if (current.get(None) if context is None else context.get(current)) is not None:
+            work = ends(work)
+        return asyncio.Task(work, loop=loop, **given) if inner is None else inner(loop, work, **given)
+
+    task_of.contains = True  # type: ignore[attr-defined] # how the next recipe knows it
+    loop.set_task_factory(task_of)
+
+
 class Countdown:
     """Calls `end` when so many tasks have ended, at the very moment the last one does."""
 

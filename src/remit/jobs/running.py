@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from remit.errors import RunError
-from remit.jobs.branch import Branch, current, ends
+from remit.jobs.branch import Branch, contain, current, ends
 
 if TYPE_CHECKING:
     from remit.jobs.effects.recorded import Effects
@@ -22,6 +22,7 @@ class Running:
         self.matching = effects.matching
         self.activity = effects.activity
         self.stopped = False
+        contain(asyncio.get_running_loop())
         self.task = asyncio.create_task(_rooted(run, start), name=f"remit:{run.job_id}")
         self.task.add_done_callback(lambda _task: self.activity.attention.set())
 
