@@ -147,6 +147,18 @@ async def test_jobs_are_listed_and_found_by_an_ending(remit_in: OpenRemit) -> No
         assert raised.value.code is Code.JOB_NOT_FOUND
 
 
+async def test_a_job_is_named_by_its_handle_as_by_its_identifier(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=[note], recipes=[noting]) as remit:
+        job = await remit.start(noting("hello"))
+        for named in (job, job.id):
+            assert [row.state for row in await remit.settled(named)] == ["waiting"]
+        async for question in remit.questions(job):
+            await remit.service.confirmations.decide(question.confirmation, "approve", by="bob")
+        for named in (job, job.id):
+            assert (await remit.ended(named)).state == "completed"
+            assert (await remit.replay(named)).verdict == "same"
+
+
 async def test_what_has_ended_takes_no_more_messages(remit_in: OpenRemit) -> None:
     @recipe("short")
     async def short(run: Run) -> None:

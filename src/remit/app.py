@@ -17,7 +17,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import StateError, UsageError
 from remit.jobs.state import ENDED, stream_of
-from remit.service.handle import JobEndedError, JobHandle
+from remit.service.handle import JobEndedError, JobHandle, id_of
 from remit.settings import load, override
 from remit.settings.places import data_folder
 from remit.trust.register import Register
@@ -235,32 +235,33 @@ class Remit:
         """Jobs in these states, or all, newest first."""
         return await self.service.jobs.rows(states, limit=limit)
 
-    async def ended(self, job: str) -> JobRow:
+    async def ended(self, job: str | Job[Any]) -> JobRow:
         """Wait until a job has ended, in whatever process. Raises NotFoundError or JournalError."""
         from remit.jobs.ended import Ended
 
-        found = await _end(self.runtime, job)
-        return await self.service.jobs.row(job) if isinstance(found, Ended) else found
+        found = await _end(self.runtime, id_of(job))
+        return await self.service.jobs.row(id_of(job)) if isinstance(found, Ended) else found
 
-    async def settled(self, *jobs: str, labels: Mapping[str, str] | None = None) -> list[JobRow]:
+    async def settled(self, *jobs: str | Job[Any], labels: Mapping[str, str] | None = None) -> list[JobRow]:
         """Wait until every one of these jobs, or of those with these labels, has ended or waits for someone.
 
         Raises NotFoundError or JournalError.
         """
-        return await self.service.jobs.settled(jobs or None, labels=labels)
+        return await self.service.jobs.settled([id_of(job) for job in jobs] or None, labels=labels)
 
-    async def replay(self, job: str, *, anyway: bool = False) -> ReplayReport:
+    async def replay(self, job: str | Job[Any], *, anyway: bool = False) -> ReplayReport:
         """Run a job's recipe again on its record alone: no tool is called, and the first difference is reported."""
-        return await self.service.jobs.replay(job, anyway=anyway)
+        return await self.service.jobs.replay(id_of(job), anyway=anyway)
 
-    async def questions(self, job: str) -> AsyncIterator[ConfirmationView]:
+    async def questions(self, job: str | Job[Any]) -> AsyncIterator[ConfirmationView]:
         """Every question of a job to a person, as it comes up, until the job has ended."""
+        name = id_of(job)
         seen: set[str] = set()
         mark = 0
         while True:
             mark = await self.runtime.journal.changed(mark)
-            row = await self.service.jobs.row(job)
-            for question in await self.service.confirmations.pending(job):
+            row = await self.service.jobs.row(name)
+            for question in await self.service.confirmations.pending(name):
                 if question.confirmation not in seen:
                     seen.add(question.confirmation)
                     yield question

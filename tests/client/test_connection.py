@@ -181,7 +181,8 @@ async def test_jobs_and_calls_are_the_same_as_here(remit_in: OpenRemit) -> None:
         await far.service.jobs.signal(job.id, "go", 7)
         assert await job == {4, 7}
         assert (await far.ended(job.id)).state == (await job.row()).state == "completed"
-        assert (await far.replay(job.id)).verdict == "same"
+        assert (await far.replay(job.id)).verdict == (await far.replay(job)).verdict == "same"
+        assert (await far.ended(job)).state == "completed"
         assert [row.job for row in await far.jobs("completed")] == [job.id]
         with pytest.raises(JobEndedError, match="no luck"):
             await far.run(fails())

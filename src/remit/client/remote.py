@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from remit.errors import SettingsError
 from remit.jobs.recipe import recipe_of
 from remit.record.outcome import OutcomeView, outcome_of
-from remit.service.handle import JobHandle, ended
+from remit.service.handle import JobHandle, ended, id_of
 from remit.settings.loader import TOKEN
 from remit.tools.naming import wire_name
 
@@ -106,13 +106,13 @@ class RemoteRemit:
         """Jobs in these states, or all, newest first."""
         return await self.service.jobs.rows(states, limit=limit)
 
-    async def ended(self, job: str) -> JobRow:
+    async def ended(self, job: str | JobHandle[Any]) -> JobRow:
         """Wait until a job has ended. Raise NotFoundError or ServerError."""
-        return await ended(self.service, job)
+        return await ended(self.service, id_of(job))
 
-    async def replay(self, job: str, *, anyway: bool = False) -> ReplayReport:
+    async def replay(self, job: str | JobHandle[Any], *, anyway: bool = False) -> ReplayReport:
         """Have a job's recipe run again on its record alone, with the code of the server."""
-        return await self.service.jobs.replay(job, anyway=anyway)
+        return await self.service.jobs.replay(id_of(job), anyway=anyway)
 
     async def ask(self, name: str, *path: str, query: Any = None, body: Any = None) -> Any:
         """Call an operation of the server by its name, such as `tickets.view`; its answer in the operation's type.

@@ -28,6 +28,11 @@ class JobEndedError(RemitError):
         super().__init__(message, code=code, remedy=remedy)
 
 
+def id_of(job: str | JobHandle[Any]) -> str:
+    """Return the identifier of a job that is named or held."""
+    return job if isinstance(job, str) else job.id
+
+
 class JobHandle(Generic[T]):
     """A job, wherever it runs. Awaiting it gives its result."""
 
