@@ -43,6 +43,8 @@ def test_a_journal_that_moved_says_where_to_and_can_be_taken_back(project: Proje
     ):
         done = project.here(*words)
         assert (done.status, "JOURNAL_MOVED" in done.err, THERE in done.err) == (1, True, True), words
+    listed = project.here("jobs")
+    assert (job[-12:] in listed.out, "JOURNAL_MOVED" in listed.err, THERE in listed.err) == (True, True, True)
     checked = {one["name"]: one for one in project.here("doctor", "--json").json}["journal"]
     assert (checked["verdict"], THERE in checked["detail"]) == ("warn", True)
     assert project.here("verify").status == 0

@@ -10,6 +10,8 @@ from remit import Run, recipe
 from remit.cli import lasting
 from remit.codes import Code
 from remit.errors import JournalError, StateError
+from remit.journal.standing import mark_live, mark_moved
+from remit.service.workers import Workers
 from remit.testing.clock import ManualClock
 from remit.tickets import work
 from remit.tickets.runner import Runner
@@ -24,7 +26,7 @@ async def counts(run: Run) -> int:
 
 
 async def test_the_worker_begins_anew_each_time_the_journal_failed_it(
-    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(lasting, "AGAIN_S", 0.001)
     async with remit_in(recipes=[counts]) as remit:
@@ -38,10 +40,14 @@ async def test_the_worker_begins_anew_each_time_the_journal_failed_it(
             assert (await remit.service.jobs.settled([job.id]))[0].state == "completed"
         keeping.cancel()
         await asyncio.wait([keeping])
+    assert [one.getMessage() for one in caplog.records] == [
+        "the engine stops: JOURNAL_IO: the journal is away",
+        "the worker starts again in 0.001 s",
+    ] * 2
 
 
-async def test_the_work_on_tickets_begins_anew_and_health_says_why_it_ended(
-    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+async def test_the_work_on_tickets_begins_anew_and_log_and_health_say_why_it_ended(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     stop, ends = asyncio.Event(), [StateError("not this one", code=Code.HEAD_FORGED), ValueError("a defect")]
     clock = ManualClock()
@@ -63,6 +69,42 @@ async def test_the_work_on_tickets_begins_anew_and_health_says_why_it_ended(
             pass  # the same
         stop.set()
         await keeping
+    assert [(one.levelname, one.getMessage().partition(";")[0]) for one in caplog.records] == [
+        ("ERROR", "the work on tickets ended: HEAD_FORGED: not this one"),
+        ("ERROR", "the work on tickets ended: a defect"),
+    ]
+
+
+async def test_beside_a_journal_that_moved_everything_rests_and_says_so_once(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for module in (lasting, work):
+        monkeypatch.setattr(module, "AGAIN_S", 0.001)
+    refusal, looks, often = Workers.refusal, [0], asyncio.Event()
+
+    async def counted(workers: Workers) -> JournalError | None:
+        looks[0] += 1
+        if looks[0] > 20:  # by both parts, again and again
+            often.set()
+        return await refusal(workers)
+
+    monkeypatch.setattr(Workers, "refusal", counted)
+    async with remit_in(recipes=[counts], work=False) as remit:
+        job = await remit.start(counts())
+        await mark_moved(remit.runtime.journal, "elsewhere.db")
+        remit.engine.start()
+        stop = asyncio.Event()
+        keeping = [asyncio.create_task(one) for one in (lasting.keep_engine(remit), work.keep_tickets(remit, stop))]
+        await often.wait()
+        parts = (await remit.service.health.ready()).optional
+        assert all("JOURNAL_MOVED" in parts[name].detail for name in ("worker.jobs", "worker.tickets"))
+        assert sum("nothing is run here" in one.getMessage() for one in caplog.records) == 2
+        assert sum(one.getMessage().startswith("the engine stops") for one in caplog.records) == 1
+        await mark_live(remit.runtime.journal)
+        assert (await remit.service.jobs.settled([job.id]))[0].state == "completed"
+        stop.set()
+        keeping[0].cancel()
+        await asyncio.wait(keeping)
 
 
 async def test_health_says_that_the_worker_was_stopped_by_the_journal(

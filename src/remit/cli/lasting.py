@@ -1,6 +1,7 @@
 """The services beside a command that stays up: the engine, servers that must be there, and the work of parts.
 
-Each part begins again when it fails, and says so in the log and in `/health`.
+Each part begins again when it fails, and says so in the log and in `/health`. Beside a journal that runs no jobs they
+rest: what is recorded there is served all the same.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import JournalError
@@ -45,9 +47,10 @@ async def keep_engine(remit: Remit) -> None:
                 raise engine.failure
             await engine.stopped()
         except JournalError as error:
-            _log.warning("the worker starts again in %g s", AGAIN_S)
             health.report(JOBS, str(error))
-        await remit.clock.sleep(AGAIN_S)
+            if not await remit.service.workers.rested(partial(health.report, JOBS), AGAIN_S):
+                _log.warning("the worker starts again in %g s", AGAIN_S)
+                await remit.clock.sleep(AGAIN_S)
         await engine.restart()
 
 

@@ -78,6 +78,7 @@ async def keep_notifier(remit: Remit, notifier: Notifier) -> None:
     try:
         while True:
             try:
+                await remit.service.workers.rested(str, _AGAIN_S)
                 await notifier.begin()
                 await engine.stopped()
             except JournalError as error:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from remit.engines.presence import present
+from remit.errors import JournalError
 from remit.jobs.state import KIND
+from remit.journal.standing import RETIRED, refusal, standing_of
 from remit.operation import operation
 from remit.record.states import worker_words
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remit.journal.journal import Journal
+
+_log: Final = logging.getLogger("remit.engine")
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +52,29 @@ class Workers:
         self._journal = journal
 
     # --- queries
+
+    async def refusal(self) -> JournalError | None:
+        """Return why no process runs jobs of this journal: it moved, or is a copy. None: processes may."""
+        standing = await standing_of(self._journal)
+        if standing.state not in RETIRED:
+            return None
+        return refusal(self._journal.url, standing.state, standing.place)
+
+    async def rested(self, tell: Callable[[str], object], pause_s: float) -> bool:
+        """Wait while the journal runs no jobs; whether that was so. The log is told once, and `tell` at each look."""
+        rested = False
+        while True:
+            try:
+                why = await self.refusal()
+            except JournalError:  # which stops the work as well
+                return rested
+            if why is None:
+                return rested
+            if not rested:
+                _log.warning("nothing is run here: %s", why)
+            tell(str(why))
+            rested = True
+            await self._journal.clock.sleep(pause_s)
 
     @operation("workers.page", "GET /v1/workers", "read", "List the processes that run jobs, with their code.")
     async def views(self) -> list[WorkerView]:

@@ -31,6 +31,8 @@ async def keep_tickets(remit: Remit, stop: asyncio.Event) -> None:
     tickets, health = tickets_of(remit.service), remit.service.health
     health.report(HEALTH)
     while not stop.is_set():
+        if await remit.service.workers.rested(partial(health.report, HEALTH), AGAIN_S):
+            health.report(HEALTH)
         runner = tickets.runner(RunnerConfig(owner=remit.engine.owner), tickets.executor())
         running = asyncio.create_task(runner.run(stop, once=False), name="remit:tickets")
         try:

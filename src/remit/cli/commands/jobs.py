@@ -23,6 +23,7 @@ from remit.record.states import STATES, about, is_in, recorded, shown_state
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
     from remit.cli.output import Channel
+    from remit.errors import JournalError
     from remit.record.views import JobRow
 
 
@@ -64,7 +65,7 @@ def command(
     wanted = Wanted(states=states, labels=filed, text=text, principal=principal, since=begin, limit=limit)
     if watch:
         return run_async(lambda _stop: _watch(state, wanted))
-    rows, url = run_async(lambda _stop: _look(state, wanted))
+    rows, url, retired = run_async(lambda _stop: _look(state, wanted))
     if state.as_json:
         state.output.json(rows)
     elif rows:
@@ -74,12 +75,16 @@ def command(
         place = url if state.server else state.settings().journal.file or url
         narrowed = states or labels or recipe or since or text or principal
         state.note("no such jobs" if narrowed else f"no jobs in {place}")
+    if retired is not None:
+        state.note(f"{retired}\n  {state.output.err.style('->', 'cyan')} {retired.remedy}")
     return exit_codes.OK
 
 
-async def _look(state: State, wanted: Wanted) -> tuple[list[JobRow], str]:
+async def _look(state: State, wanted: Wanted) -> tuple[list[JobRow], str, JournalError | None]:
+    """The jobs, where they are, and why no process runs them there, if none does."""
     async with state.open(code="unused") as remit:
-        return await listed(remit, wanted), remit.url
+        retired = None if state.server else await remit.service.workers.refusal()
+        return await listed(remit, wanted), remit.url, retired
 
 
 async def _watch(state: State, wanted: Wanted) -> int:
