@@ -124,6 +124,19 @@ def test_show_has_input_steps_and_result(project: Project, asked: str) -> None:
     assert '"HELLO"' in out
 
 
+def test_what_an_input_leaves_out_is_not_shown_as_null(project: Project) -> None:
+    (project.folder / "mine.py").write_text(
+        "from remit import Run, recipe\n@recipe\n"
+        "async def goes(run: Run, to: str, via: str | None = None) -> str:\n    return to\n"
+    )
+    assert project.here("run", "mine.py", "--to", "Rome").status == 0
+    for command in ("show", "trace"):
+        out = project.here(command, "last").out
+        assert '"to"' in out
+        assert "null" not in out
+    assert project.here("show", "last", "--json").json["input"] == {"to": "Rome", "via": None}
+
+
 def test_show_masks_secrets_and_json_does_not(project: Project) -> None:
     job = project.job("notes", "--path", "n", "--text", "api_key=sk-live-0123456789abcdef0123")
     assert "sk-live" not in project.here("show", job).out

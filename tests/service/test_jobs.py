@@ -43,6 +43,19 @@ async def test_a_job_whose_identifier_is_given_is_started_once(remit_in: OpenRem
             _ = await remit.start(short(), options)
 
 
+async def test_a_title_says_what_was_given_and_no_defaults(remit_in: OpenRemit) -> None:
+    @recipe("works")
+    async def works(run: Run, task: str, turns: int = 50, model: str | None = None) -> None:
+        """Do nothing."""
+
+    async with remit_in(recipes=[works], work=False) as remit:
+        for call in (works("Look around"), works("Look around", turns=5)):
+            _ = await remit.start(call)
+        _ = await remit.start(works("x" * 20_000))
+        titles = [row.title for row in await remit.service.jobs.rows()]
+    assert titles == ["works", "works task: Look around, turns: 5", "works Look around"]
+
+
 async def test_a_job_that_ends_while_it_is_looked_at_is_told_as_it_was_at_one_moment(
     remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

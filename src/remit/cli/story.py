@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
@@ -28,6 +29,8 @@ _DECISIONS: Final = {
     "approve": "approved", "deny": "denied", "edit": "edited", "revoke": "withdrawn", "expire": "expired"
 }  # fmt: skip
 """Ends of questions, in words."""
+_NULL: Final = re.compile(r', ?"\w+": ?null|(?<=^\{)(?:"\w+": ?null(?:, ?)?)+')
+"""What a job was not given, in the preview of its input."""
 _EFFECTS: Final = {
     "committed": "it happened",
     "none": "nothing happened",
@@ -84,7 +87,7 @@ class Story:
                 ),
                 ("code", _joined(told.execution_version, told.planner_version)),
                 ("tools", _digest(told.tool_registry_version)),
-                ("input", self._cut(told.input_preview, 14)),
+                ("input", self._cut(_NULL.sub("", told.input_preview), 14)),
             ],
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
 
@@ -100,6 +101,11 @@ class Recipe(Generic[P, T]):
         except (TypeError, msgspec.ValidationError) as error:
             raise self._misfit(str(error)) from error
 
+    def chosen(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments, as JSON, without those that are the defaults of their parameters."""
+        defaults = self._defaults
+        return {name: value for name, value in arguments.items() if name not in defaults or value != defaults[name]}
+
     def _typed(self, name: str, value: Any, *, strict: bool = True) -> Any:
         """A parameter's value in its type. Raises msgspec.ValidationError, which names the parameter."""
         try:
@@ -116,6 +122,16 @@ class Recipe(Generic[P, T]):
     @cached_property
     def _names(self) -> frozenset[str]:
         return frozenset(self.signature.parameters)
+
+    @cached_property
+    def _defaults(self) -> dict[str, Any]:
+        """Defaults of parameters, as JSON, where they can be written so."""
+        found: dict[str, Any] = {}
+        for one in self.signature.parameters.values():
+            if one.default is not one.empty:
+                with suppress(TypeError, ValueError):
+                    found[one.name] = to_json(one.default)
+        return found
 
     @cached_property
     def hints(self) -> dict[str, Any]:

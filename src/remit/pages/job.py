@@ -16,6 +16,7 @@ from remit.pages.text import INLINE, Shown, brief, shown
 from remit.record.job_story import JobStory
 from remit.record.states import Standing, standing
 from remit.record.step import Drift, StepNarrative
+from remit.record.values import given_of
 from remit.record.views import ConfirmationView, JobRow, OpenWait, StepView, TaskError
 from remit.record.words import words
 from remit.service.retrying import CONTINUES, RETRY_OF
@@ -169,7 +170,7 @@ async def job(asked: PageRequest) -> Job:
     rows = groups(chosen(steps, drifted, query.only, query.find), drifted, query.open)
     start = 0 if len(rows) <= WHOLE else max(0, min(query.from_ - 1, len(rows) - 1))
     shown_now = rows if len(rows) <= WHOLE else rows[start : start + WINDOW]
-    given = _given(known.input)
+    given = given_of(known.input)
     stands, created = standing(known.row, asked.now), story.history.created or JobCreated(kind="recipe", name="")
     return Job(
         title=f"{known.row.name} {name[-6:]}",
@@ -202,11 +203,6 @@ async def job(asked: PageRequest) -> Job:
         nulls=len(known.input) - len(given) if isinstance(given, dict) else 0,
         result=shown(known.result) if known.completed else None,
     )
-
-
-def _given(given: Any) -> Any:
-    """An input without its nulls."""
-    return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
 
 
 async def _labelled(asked: PageRequest, label: str, job: str) -> tuple[str, ...]:

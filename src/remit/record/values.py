@@ -31,6 +31,11 @@ async def value_of(journal: Journal, inline: Any, ref: Any) -> Any:
     return msgspec.json.decode(found) if found is not None else None
 
 
+def given_of(value: Any) -> Any:
+    """Return a recorded input without its nulls: a parameter that was given nothing has one."""
+    return {name: one for name, one in value.items() if one is not None} if isinstance(value, dict) else value
+
+
 def encoded(value: Any, code: Code) -> bytes:
     """The value as JSON. Raises UsageError with `code` if it cannot be written as JSON."""
     try:

@@ -183,6 +183,8 @@ class Jobs:
         recipe = recipe_of(bound)
         self._parts.programs.recipes.add(recipe)
         packed = pack(as_json(bound.input))
+        if not (options.title or options.subject or packed.blobs):
+            options = msgspec.structs.replace(options, title=title_of(recipe.name, as_json(recipe.chosen(bound.input))))
         created = JobCreated(
             kind="recipe",
             name=recipe.name,

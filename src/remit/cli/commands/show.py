@@ -54,6 +54,7 @@ def _print(state: State, view: JobView) -> None:
     from remit.cli.text import one_line
     from remit.clock import duration
     from remit.record.states import holder, is_held, shown_state
+    from remit.record.values import given_of
 
     out, row = state.output.out, view.row
     shown = shown_state(row)
@@ -76,7 +77,7 @@ def _print(state: State, view: JobView) -> None:
             ("trace id", view.trace_id),
         ],
     )
-    _value(state, "input", view.input)
+    _value(state, "input", given_of(view.input))
     _steps(state, view.steps)
     if row.state == "failed" and view.error is not None:
         out.flush()
