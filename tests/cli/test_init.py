@@ -33,6 +33,7 @@ def test_a_new_project_runs_asks_and_passes_its_own_tests(empty: Project) -> Non
     assert large.status == 4
     assert "waits for approval of step 2" in large.err
     assert "3 of 3 tests passed" in empty.apart("policy", "test", "--live").out
+    assert "ok 2 rules, no findings" in empty.apart("policy", "lint", "--live").out
     tested = subprocess.run(
         [sys.executable, "test_desk.py"], cwd=shop, env=empty.env, capture_output=True, text=True, check=False
     )
@@ -74,6 +75,7 @@ def test_a_server_is_guarded_by_its_command(empty: Project) -> None:
 def test_rules_without_a_tool_are_about_files(empty: Project) -> None:
     empty.here("init", "--no-tool")
     assert "2 of 2 tests passed" in empty.here("policy", "test").out
+    assert "ok 1 rule, no findings" in empty.here("policy", "lint").out
 
 
 def test_a_command_that_no_shell_reads_is_refused(empty: Project) -> None:

@@ -234,8 +234,10 @@ def _open(rule: Rule, scope: _Scope) -> Iterator[Finding]:
 
 def _reaches(name: str, schema: object) -> bool:
     """Whether an argument decides what a call reaches, as far as its schema tells."""
-    said = schema.get(KEYWORD) if isinstance(schema, Mapping) else None
-    shape = FORMATS.get(str(schema.get("format"))) if isinstance(schema, Mapping) else None
+    known = schema if isinstance(schema, Mapping) else {}
+    if known.get("type") == "boolean":
+        return False  # such as `create_folders`: it switches something on
+    said, shape = known.get(KEYWORD), FORMATS.get(str(known.get("format")))
     return (said or shape or role_of_name(name) or "content") != "content"
 
 

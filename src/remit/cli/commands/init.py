@@ -266,6 +266,7 @@ id = "small-refunds-run"
 effect = "allow"
 tools = ["desk.refund"]
 when.cents = { min = 1, max = 1000 }
+only = ["customer", "cents"]  # any customer; and no argument that is added later
 
 [[policy.rules]]
 id = "no-huge-refunds"
