@@ -146,6 +146,8 @@ def test_a_job_of_a_file_goes_on_without_naming_the_file_again(project: Project)
     assert project.here("show", job, "--json").json["module"] == str(project.folder / "slow.py")
     project.here("signal", job, "go", '"on"')
     assert project.here("replay", job).status == 0
+    (replayed,) = project.here("replay", "--all", "--json").json
+    assert (replayed["job"], replayed["report"]["verdict"]) == (job, "incomplete")
     done = project.here("resume", job)
     assert (done.status, done.out) == (0, '"on"\n'), done.err
 

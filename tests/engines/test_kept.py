@@ -94,8 +94,10 @@ def elsewhere() -> Owner:
     return replace(Owner.this(), host="elsewhere/0/0")
 
 
-@pytest.mark.parametrize("keeper", [dead, elsewhere])
-async def test_what_a_process_left_is_taken_once_it_is_dead_or_overdue(remit_in: OpenRemit, keeper: Any) -> None:
+@pytest.mark.parametrize(("keeper", "lease_s"), [(dead, 3_600), (elsewhere, 1)])
+async def test_what_a_process_left_is_taken_once_it_is_dead_or_overdue(
+    remit_in: OpenRemit, keeper: Any, lease_s: int
+) -> None:
     async with remit_in(recipes=[marks], work=False) as remit:
         job = await remit.start(marks())
         journal = remit.runtime.journal
@@ -103,7 +105,7 @@ async def test_what_a_process_left_is_taken_once_it_is_dead_or_overdue(remit_in:
         assert head is not None
         patch = HeadPatch(route=kept_for("marks", str(keeper())))
         await journal.append(journal.writer(head.stream, head.kind, head), synced=True, patch=patch)
-    async with remit_in(recipes=[marks], flags={"jobs.lease_seconds": 1}) as worker:
+    async with remit_in(recipes=[marks], flags={"jobs.lease_seconds": lease_s}) as worker:
         assert await worker.job(job.id) == "seen"
 
 

@@ -72,12 +72,13 @@ async def test_a_provider_that_is_away_is_asked_as_often_as_the_settings_say_and
         url = server.url if away == "error" else "http://127.0.0.1:9"
         settings = _settings(tmp_path, url, attempts=3, first_pause_ms=1)
         async with Remit(settings=settings, recipes=[ask]) as remit:
+            job = await remit.start(ask())
             with pytest.raises(JobEndedError, match="asked 3 times") as caught:
-                await (await remit.start(ask()))
+                await job
             (row,) = await remit.service.usage.rows("model")
             assert len(server.received) == (3 if away == "error" else 0)
     assert caught.value.code is Code.MODEL_FAILED
-    assert "remit retry" in (caught.value.remedy or "")
+    assert f"`remit retry {job.id}`" in (caught.value.remedy or "")
     assert (row.calls, row.tokens) == (3, 0)
 
 

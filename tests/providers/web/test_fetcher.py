@@ -109,6 +109,14 @@ async def test_a_redirect_is_judged_like_a_url(site: str, fetcher: Fetcher, targ
         assert caught.value.cause is cause
 
 
+@pytest.mark.parametrize(
+    ("url", "place"), [("http://127.0.0.1:8080/x", "127.0.0.1:8080"), ("https://localhost/x", "localhost:443")]
+)
+async def test_a_private_address_names_the_setting_that_allows_it(fetcher: Fetcher, url: str, place: str) -> None:
+    with pytest.raises(WebError, match=f'put "{place}" into web.private'):
+        await fetcher.fetch(url, seconds=60, limit=LIMIT)
+
+
 async def test_redirects_are_followed_and_end(site: str, fetcher: Fetcher) -> None:
     page = await fetcher.fetch(f"http://{site}/to?to=/page/plain", seconds=60, limit=LIMIT)
     assert (page.final_url, page.url) == (f"http://{site}/page/plain", f"http://{site}/to?to=/page/plain")

@@ -107,10 +107,12 @@ def _differs(report: ReplayReport) -> bool:
 
 def _many(state: State, since: str | None, states: tuple[str, ...], *, anyway: bool) -> int:
     from remit.cli.output import reserved_stdout
+    from remit.cli.runnable import count_in_files_of
     from remit.cli.values import seconds
     from remit.clock import SECOND, SystemClock
 
     begin = SystemClock().now() - seconds(since, "--since") * SECOND if since else 0
+    count_in_files_of(state, (), states or STATES)
 
     async def look(remit: Opened) -> list[Replayed]:
         return [one async for one in remit.service.jobs.replays(states, since=begin, anyway=anyway)]

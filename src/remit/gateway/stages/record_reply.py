@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from remit.gateway.services import Services
 
 _NONE: Final = Usage()
-_LATER: Final = (
-    "Ask again later: `remit retry JOB` makes a new job. models.attempts says how often a question is asked."
-)
+_LATER: Final = "Ask again later{how}. models.attempts says how often a question is asked."
 
 
 class RecordReply:
@@ -41,7 +39,7 @@ class RecordReply:
             return outcome
         again_ms = self._again_ms(asking, outcome)
         if asking.reply is None and again_ms is None:
-            outcome = _given_up(outcome, asking.request.attempt)
+            outcome = _given_up(outcome, asking.request.attempt, call.writer.stream)
         committed, blobs = self._committed(call, asking, outcome, again_ms)
         asking.request.spent.settle(asking.started, committed)
         if asking.reply is not None:
@@ -129,8 +127,10 @@ def _failed(asking: Asking, outcome: Outcome, shared: dict[str, Any]) -> Command
     )
 
 
-def _given_up(outcome: Outcome, attempts: int) -> Outcome:
+def _given_up(outcome: Outcome, attempts: int, stream: str) -> Outcome:
     """The outcome of the last attempt, which says how many there were."""
     reason = f"{outcome.reason} (asked {attempts} times)" if attempts > 1 else outcome.reason
-    later = outcome.code is not None and outcome.code.retryable
-    return replace(outcome, reason=reason, remedy=_LATER if later else outcome.remedy)
+    kind, _, job = stream.partition("/")
+    later = _LATER.format(how=f": `remit retry {job}` makes a new job" if kind == "job" else "")
+    retryable = outcome.code is not None and outcome.code.retryable
+    return replace(outcome, reason=reason, remedy=later if retryable else outcome.remedy)

@@ -9,6 +9,7 @@ WebError (a ProviderError)
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -45,12 +46,19 @@ _TABLE: Final[tuple[tuple[type[BaseException], Code, str], ...]] = (
 )
 
 
+def place_of(url: str) -> str:
+    """Return host and port of a URL as the setting `web.private` names them."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+
 def web_error(url: str, error: BaseException) -> WebError:
     """Return what an exception of a request means."""
     link: BaseException | None = error
     while link is not None:  # a refused address lies below what the connector made of it
         if isinstance(link, BlockedSocketError | BlockedAddressError):
-            return WebError(f"{url}: {link}", Code.ssrf_blocked)
+            allow = f'; if it is one of yours, put "{place_of(url)}" into web.private'
+            return WebError(f"{url}: {link}{allow}", Code.ssrf_blocked)
         link = getattr(link, "os_error", None) or link.__cause__ or link.__context__
     cause, words = next((cause, words) for kind, cause, words in _TABLE if isinstance(error, kind))
     return WebError(f"{url}: {words}", cause)

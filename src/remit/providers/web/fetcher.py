@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -23,7 +22,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from remit.codes import Code
 from remit.http.addresses import BlockedAddressError, Resolver, reachable, resolved, why_blocked
-from remit.providers.web.faults import BlockedSocketError, WebError, web_error
+from remit.providers.web.faults import BlockedSocketError, WebError, place_of, web_error
 from remit.providers.web.urls import checked, joined
 from remit.version import __version__
 
@@ -111,17 +110,12 @@ class Fetcher:
     async def _answer(
         self, method: str, url: str, headers: Mapping[str, str], data: bytes | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        token = _private.set(self._may_be_private(url))
+        token = _private.set(place_of(url) in self._allowed)
         try:
             async with self._open().request(method, url, headers=headers, data=data, allow_redirects=False) as response:
                 yield response
         finally:
             _private.reset(token)
-
-    def _may_be_private(self, url: str) -> bool:
-        parts = urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        return f"{parts.hostname}:{port}" in self._allowed
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
