@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.cli.conftest import Project
@@ -150,6 +152,19 @@ def test_a_job_of_a_file_goes_on_without_naming_the_file_again(project: Project)
     assert (replayed["job"], replayed["report"]["verdict"]) == (job, "incomplete")
     done = project.here("resume", job)
     assert (done.status, done.out) == (0, '"on"\n'), done.err
+
+
+def test_show_says_under_which_code_a_job_ran_if_that_is_not_what_recorded_it(project: Project) -> None:
+    write(project, "edited.py", SLOW)
+    job = project.job("edited.py")
+    assert "ran as" not in project.here("show", job).out
+    write(project, "edited.py", SLOW.replace('wait_signal("go")', 'wait_signal("go") + "!"'))
+    project.here("signal", job, "go", '"on"')
+    assert project.apart("resume", job).out == '"on!"\n'
+    view = project.here("show", job, "--json").json
+    shown = project.here("show", job).out
+    assert view["execution_version"] != view["ran_version"]
+    assert re.search(rf"^ *ran as +{re.escape(view['ran_version'])}$", shown, re.MULTILINE)
 
 
 def test_a_file_of_another_folder_is_not_loaded_and_the_command_that_does_is_shown(

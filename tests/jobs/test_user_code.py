@@ -210,6 +210,9 @@ async def test_a_job_that_ended_three_processes_is_left_alone_until_a_person_res
     async with remit_in(recipes=[deadly]) as remit:
         row = await until(remit, job.id, lambda row: row.code != "")
         assert (row.state, row.code, row.worker) == ("waiting", "JOB_ENDS_WORKERS", "")
+        error = (await remit.service.jobs.view(job.id)).error
+        assert error is not None
+        assert "3 processes in a row died" in error.message
         monkeypatch.setenv("TEST_MILD", "1")
         await remit.service.jobs.resume(job.id)
         assert await remit.job(job.id) == "mild"

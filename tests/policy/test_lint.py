@@ -191,3 +191,11 @@ def test_an_allow_rule_that_forgets_an_argument_that_reaches_somebody() -> None:
     assert lint([{**bounded, "only": ["to", "body"]}], [mail]) == []
     assert lint([{**bounded, "when": bounded["when"] | {"cc": {"absent": True}}}], [mail]) == []
     assert "unknown-argument" in [one.kind for one in lint([{**bounded, "only": ["to", "boddy"]}], [mail])]
+
+
+@pytest.mark.parametrize("taint", ["ask", "deny"])
+def test_taint_on_a_tool_that_writes_and_names_no_role_is_never_looked_at(taint: str) -> None:
+    rule = {"effect": "allow", "tools": ["board.post"], "taint": taint}
+    (finding,) = lint([rule], [tool("board.post", Level.L1, "body")])
+    assert (finding.kind, finding.message) == ("idle-taint", "has taint, but no argument of board.post has a role")
+    assert lint([rule], [tool("board.post", Level.L1, "body", "channel")]) == []
