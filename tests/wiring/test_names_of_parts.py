@@ -1,0 +1,63 @@
+"""A part of others keeps to names of its own: it takes no operation, path or page of the core's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from remit.api.route import Route
+from remit.api.table import ROUTES, routes_of
+from remit.capability import Capability
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.pages.page import Page, PageRequest, See
+from remit.pages.table import PAGES, pages_of
+
+
+async def answer(_request: Any) -> None:
+    """Answer."""
+
+
+async def show(_request: PageRequest) -> See:
+    """Show."""
+    return See("/")
+
+
+def route(name: str, path: str) -> Route:
+    return Route(method="GET", path=path, name=name, scope="read", summary="Answer.", handler=answer)
+
+
+OWN = (route("weather.days", "/v1/weather/days"),)
+NAMED_LIKE_ANOTHER = (route("jobs.page", "/v1/weather/days"),)
+PLACED_ELSEWHERE = (route("weather.days", "/v1/jobs"),)
+PAGE_OF_ITS_OWN = (Page(path="/weather", scope="read", handler=show, name="Weather", key="y"),)
+PAGE_ELSEWHERE = (Page(path="/jobs", scope="read", handler=show),)
+
+
+def part(**brings: str) -> Capability:
+    references = {field: f"{__name__}:{name}" for field, name in brings.items()}
+    return Capability(name="weather", about="Forecasts.", **references)  # type: ignore[arg-type]
+
+
+def test_what_bears_the_name_of_the_part_stands_beside_the_core() -> None:
+    assert {one.name for one in routes_of([part(routes="OWN")])} > {"weather.days", "jobs.page"}
+    assert {one.path for one in pages_of([part(pages="PAGE_OF_ITS_OWN")])} > {"/weather", "/jobs"}
+
+
+@pytest.mark.parametrize("name", ["NAMED_LIKE_ANOTHER", "PLACED_ELSEWHERE"])
+def test_an_operation_with_another_name_or_path_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="weather") as refused:
+        routes_of([part(routes=name)])
+    assert refused.value.code is Code.MODULE_UNLOADABLE
+
+
+def test_a_page_elsewhere_is_refused() -> None:
+    with pytest.raises(UsageError, match="weather") as refused:
+        pages_of([part(pages="PAGE_ELSEWHERE")])
+    assert refused.value.code is Code.MODULE_UNLOADABLE
+
+
+def test_parts_that_ship_are_in_the_tables() -> None:
+    assert {"tickets.view", "conversations.say"} <= {one.name for one in ROUTES}
+    assert {"/tickets", "/agents"} <= {one.path for one in PAGES}
