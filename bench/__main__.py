@@ -18,6 +18,7 @@ import msgspec
 from bench import (
     agents,
     api,
+    browser,
     console,
     first_token,
     flushes,
@@ -94,6 +95,8 @@ ALL = (
     sandbox.sandboxed,
     sandbox.sandboxed_at_once,
     sandbox.sandboxed_warm,
+    browser.browser_started,
+    browser.browser_seen,
     startup.imported,
     startup.helped,
     startup.looked,

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 Measurement = Callable[[Lab], Awaitable[list[Result]]]
 _LEAST = {
+    "bench.browser": 1,
     "bench.steps": 64,
     "bench.scale": 200,
     "bench.api": 32,
