@@ -308,6 +308,24 @@ class Code(Enum):
     parse_failed = Row(NOTE, 422, False, "The page could not be parsed as its declared type.")
     unsupported_content_type = Row(NOTE, 415, False, "The answer has an unsupported content type.")
 
+    # --- why a work run did not succeed (contract: executors, `result_code`)
+    dep_unresolved = Row(NOTE, 409, False, "A dependency of the work is not done.")
+    test_failed = Row(NOTE, 422, False, "The work's own tests fail.")
+    ci_failed = Row(NOTE, 422, False, "Continuous integration fails on the work.")
+    review_changes_requested = Row(NOTE, 409, False, "A reviewer requested changes.")
+    env_unavailable = Row(NOTE, 503, True, "The environment for the work is not available.")
+    permission_denied = Row(NOTE, 403, False, "The work needs a permission that its run does not have.")
+    output_unparseable = Row(NOTE, 422, False, "The run left no readable result.")
+    stale_run = Row(NOTE, 409, False, "Another run has taken the run's place.")
+    stale_result_discarded = Row(NOTE, 410, False, "The result of a superseded run was archived, not merged.")
+    manual_intervention = Row(NOTE, 409, False, "A person has to intervene.")
+    outcome_unknown = Row(NOTE, 409, False, "The run's process ended without a result.")
+
+    # --- ours: work
+    WORK_INVALID = Row(ERROR, 400, False, "A reference, an order, a context pack or workflow.toml breaks the contract.")
+    WORK_NOT_FOUND = Row(ERROR, 404, False, "No issue or run of this name is worked on here.")
+    WORK_CONFLICT = Row(ERROR, 409, False, "The issue's state, or another run of it, does not allow this.")
+
     # --- reserved, as below: evidence (contract: tickets)
     EVIDENCE_WRITE_FAILED = Reserved(NOTE, 500, True, "The item's bytes could not be stored.")
     EVIDENCE_PATH_TRAVERSAL = Reserved(NOTE, 403, False, "The item's path leaves its folder.")
@@ -326,19 +344,6 @@ class Code(Enum):
     manifest_self_integrity_failed = Reserved(NOTE, 409, False, "The manifest does not match its own hash.")
     duplicate_artifact_path = Reserved(NOTE, 400, False, "Two artifacts have the same path.")
     duplicate_check_name = Reserved(NOTE, 400, False, "Two checks have the same name.")
-
-    # --- reserved: why a work run did not succeed (contract: executors, `result_code`)
-    dep_unresolved = Reserved(NOTE, 409, False, "A dependency of the work is not done.")
-    test_failed = Reserved(NOTE, 422, False, "The work's own tests fail.")
-    ci_failed = Reserved(NOTE, 422, False, "Continuous integration fails on the work.")
-    review_changes_requested = Reserved(NOTE, 409, False, "A reviewer requested changes.")
-    env_unavailable = Reserved(NOTE, 503, True, "The environment for the work is not available.")
-    permission_denied = Reserved(NOTE, 403, False, "The work needs a permission that its run does not have.")
-    output_unparseable = Reserved(NOTE, 422, False, "The run left no readable result.")
-    stale_run = Reserved(NOTE, 409, False, "Another run has taken the run's place.")
-    stale_result_discarded = Reserved(NOTE, 410, False, "The result of a superseded run was archived, not merged.")
-    manual_intervention = Reserved(NOTE, 409, False, "A person has to intervene.")
-    outcome_unknown = Reserved(NOTE, 409, False, "The run's process ended without a result.")
 
     @property
     def status(self) -> str:

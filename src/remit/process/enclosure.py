@@ -104,6 +104,10 @@ class Enclosures(Protocol):
         """Whether the user as whom programs run here may read a path."""
         ...
 
+    def own(self, folder: Path) -> None:
+        """Give a folder, and all that is in it, to the user as whom programs run here. Raise OSError."""
+        ...
+
     async def run(self, program: Program, listener: Listener, *, stdin: bytes = b"") -> ProgramEnd:
         """Run a program to its end."""
         ...
@@ -122,6 +126,9 @@ class NoEnclosures:
 
     def sees(self, path: Path) -> bool:  # noqa: ARG002 - the port's
         return True
+
+    def own(self, folder: Path) -> None:
+        pass
 
     async def run(self, program: Program, listener: Listener, *, stdin: bytes = b"") -> ProgramEnd:  # noqa: ARG002 - the port's
         raise _none()

@@ -57,6 +57,15 @@ class SandboxEnclosures:
         """Whether the user as whom programs run here may read a path."""
         return identity().uid is None or reachable(path)
 
+    def own(self, folder: Path) -> None:
+        user = identity()
+        if user.uid is None:
+            return
+        user.own(folder)
+        for place, folders, files in os.walk(folder):
+            for name in (*folders, *files):
+                user.own(Path(place, name))
+
     async def run(
         self, program: Program, listener: Listener, *, stdin: bytes = b"", feed: int | None = None
     ) -> Execution:

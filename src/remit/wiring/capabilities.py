@@ -146,6 +146,35 @@ FIRST_PARTY: Final = (
         pages="remit.tickets.pages:PAGES",
     ),
     Capability(
+        name="work",
+        about="Hand issues to executors, and take back what is proved.",
+        providers="remit.work.opening:open_providers",
+        provider_ids=("outbox", "work"),
+        recipes=("remit.work.recipe:work_run",),
+        nouns=(Noun(name="work", kind="remit.work.noun:Work", open="remit.work.opening:open_work"),),
+        kinds={
+            "work_opened": "remit.work.kinds:WorkOpened",
+            "work_run_started": "remit.work.kinds:WorkRunStarted",
+            "work_run_stopped": "remit.work.kinds:WorkRunStopped",
+            "work_result_accepted": "remit.work.kinds:WorkResultAccepted",
+            "work_result_refused": "remit.work.kinds:WorkResultRefused",
+            "work_result_discarded": "remit.work.kinds:WorkResultDiscarded",
+            "work_written": "remit.work.kinds:WorkWritten",
+            "work_moved": "remit.work.kinds:WorkMoved",
+            "issue_opened": "remit.work.kinds:IssueOpened",
+            "issue_commented": "remit.work.kinds:IssueCommented",
+            "issue_changed": "remit.work.kinds:IssueChanged",
+        },
+        commands=(
+            Command(
+                word="work",
+                section="Work",
+                about="Hand issues to coding agents, scripts and people, and take back only what is proved.",
+                command="remit.work.commands:command",
+            ),
+        ),
+    ),
+    Capability(
         name="notify",
         about="Tell people what waits or failed, by mail, a webhook or a program.",
         nouns=(

@@ -1,0 +1,34 @@
+"""`remit work`: hand issues to executors, and take back what is proved."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from remit.cli.group import Entry, LazyGroup, show_help
+
+COMMANDS: Final[dict[str, Entry]] = {
+    "init": Entry("Issues", "Write a commented workflow.toml and an issue template."),
+    "issue": Entry("Issues", "Open an issue that is kept here."),
+    "decide": Entry("Issues", "Put an issue into a state: done, todo, blocked."),
+    "run": Entry("Runs", "Hand an issue to an executor, and see it through."),
+    "switch": Entry("Runs", "Put another executor in the place of the active one."),
+    "stop": Entry("Runs", "Stop the active run of an issue."),
+    "result": Entry("Runs", "Hand in the result of a run, or adopt one that came too late."),
+    "write": Entry("Runs", "Write the comments that are queued for an issue."),
+    "board": Entry("Look", "List the issues that are worked on."),
+    "show": Entry("Look", "Show an issue's runs, results and comments."),
+    "log": Entry("Look", "Print what a run's program wrote."),
+}
+
+
+@click.group("work", cls=LazyGroup, package="remit.work.commands", entries=COMMANDS)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Hand issues to coding agents, scripts and people, and take back only what is proved.
+
+    A run works in a git worktree of its own. Remit commits what it left, runs the acceptance commands, and writes one
+    comment to the issue. Of two runs only the active one counts.
+    """
+    show_help(context)

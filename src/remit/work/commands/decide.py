@@ -1,0 +1,37 @@
+"""`remit work decide`: put an issue into a state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.work.unit import STATES
+
+if TYPE_CHECKING:
+    from remit.cli.opened import Opened
+    from remit.work.noun import UnitView
+
+
+@click.command("decide")
+@click.argument("issue")
+@click.argument("to", metavar="STATE", type=click.Choice(STATES))
+@click.option("--reason", default="", metavar="TEXT", help="Why.")
+@json_option("the issue's work")
+@pass_state
+def command(state: State, issue: str, to: str, reason: str) -> int:
+    """Put an issue into a state: done after a review, todo to open it again, blocked.
+
+    Only a decision makes an issue done. It is refused while a run is active.
+    """
+    from remit.work.commands.show import print_unit
+
+    async def decide(remit: Opened) -> UnitView:
+        unit: UnitView = await remit.service.work.decide(issue, to, reason=reason)
+        return unit
+
+    print_unit(state, state.ask(decide, code="unused", writes=True))
+    return exit_codes.OK

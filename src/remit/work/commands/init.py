@@ -1,0 +1,88 @@
+"""`remit work init`: a workflow.toml to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+_WORKFLOW: Final = """\
+# How this project hands out its work. `remit work --help` lists the commands; docs/work.md explains every key.
+
+[outbox]
+backend = "local"            # issues are kept in Remit's journal: local#1, local#2, ...
+
+# A program that does the work, or that tests it. It runs in a git worktree of its own, with stdin closed.
+# {pack} is the context pack, {repo} the worktree, {issue} and {run} name the work; the environment says it too:
+# REMIT_CONTEXT_PACK, REMIT_ISSUE_REF, REMIT_RUN_ID.
+[executors.shell]
+program = "sh"
+args = ["work.sh"]
+timeout_seconds = 3600
+
+# Of every run. Remit itself runs the commands, on what the run committed; each must end with exit code 0.
+[constraints]
+forbidden_paths = []
+notes = []
+# [[constraints.commands]]
+# args = ["make", "test"]
+# timeout_seconds = 600
+"""
+_TEMPLATE: Final = """\
+SpecRef: none
+ContractsRef: none
+Repo: .
+Role: work
+Priority: prio:p2
+
+## Goal
+
+## Scope
+
+## DependsOn
+
+## BlockedBy
+
+## Acceptance Criteria
+"""
+_RULES: Final = """\
+# What runs without a question. Without the first rule each comment on a local issue asks.
+[[policy.rules]]
+id = "outbox"
+effect = "allow"
+tools = "outbox.*"
+"""
+FILES: Final = {"workflow.toml": _WORKFLOW, ".remit/issue.md": _TEMPLATE}
+
+
+@click.command("init")
+@json_option("the files that were written")
+@pass_state
+def command(state: State) -> int:
+    """Write a commented workflow.toml and an issue template into this folder.
+
+    A file that is there stays as it is. The rule that lets Remit write to local issues without a question is printed.
+    """
+    folder = Path.cwd()
+    written = []
+    for name, text in FILES.items():
+        path = folder / name
+        if not path.exists() and not path.is_symlink():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            written.append(name)
+    if state.as_json:
+        state.output.json({"files": written})
+        return exit_codes.OK
+    for name in written:
+        state.output.out.line(f"wrote {name}")
+    state.note(
+        "every comment on an issue asks you first; to let Remit write them, add this to remit.toml:\n\n" + _RULES
+    )
+    state.note(f'next: {state.command("work", "issue")} "Fix the flaky test"')
+    return exit_codes.OK

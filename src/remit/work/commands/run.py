@@ -1,0 +1,74 @@
+"""`remit work run`: hand an issue to an executor, and see it through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from remit.cli.opened import Opened
+    from remit.work.noun import Started
+
+
+@click.command("run")
+@click.argument("issue")
+@click.option("--executor", required=True, metavar="NAME", help="An [executors.NAME] of workflow.toml, or manual.")
+@click.option("--role", default="work", metavar="NAME", help="The role of the run. Default: work.")
+@click.option("--detach", is_flag=True, help="Print the run's id and leave it to a worker.")
+@json_option("the result of the run")
+@pass_state
+def command(state: State, issue: str, executor: str, role: str, detach: bool) -> int:
+    """Hand an issue to an executor: a new run, in a git worktree of its own.
+
+    The program's last line is shown while it works, the whole output with `remit work log`. Ctrl-C stops the job, and
+    all that the program started; `remit work switch` hands the issue to another executor.
+    """
+
+    async def start(remit: Opened) -> Started:
+        started: Started = await remit.service.work.start(issue, executor, role=role)
+        return started
+
+    return see_through(state, start, detach=detach)
+
+
+def see_through(state: State, start: Callable[[Opened], Awaitable[Started]], *, detach: bool) -> int:
+    """Start a run and work on its job, unless a worker or a person is to do it; the exit status."""
+    from remit.cli.working import work_on
+
+    begun: list[Started] = []
+
+    async def choose(remit: Opened) -> list[str]:
+        begun.append(await start(remit))
+        for warning in begun[0].warnings:
+            state.note(warning)
+        return [begun[0].job] if begun[0].job else []
+
+    async def create(remit: Opened) -> list[str]:
+        return await choose(remit)
+
+    if detach:
+        state.ask(create, creates=True)
+        return tell(state, begun[0])
+    status = work_on(state, choose, patient=False)
+    return status if begun and begun[0].job else tell(state, begun[0])
+
+
+def tell(state: State, started: Started) -> int:
+    """Print a run that is carried out elsewhere."""
+    if state.as_json:
+        state.output.json(started)
+        return exit_codes.OK
+    state.output.out.line(started.run_id)
+    if not started.job:
+        result = state.command(
+            "work", "result", started.issue_ref, started.run_id, "--status", "ok", "--commit", "HASH"
+        )
+        state.note(f"hand in the result: {result}")
+    return exit_codes.OK

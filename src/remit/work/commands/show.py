@@ -1,0 +1,76 @@
+"""`remit work show`: an issue's runs, results and comments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.cli.opened import Opened
+    from remit.work.noun import UnitView
+    from remit.work.unit import Run
+
+
+@click.command("show")
+@click.argument("issue")
+@json_option("the issue's work")
+@pass_state
+def command(state: State, issue: str) -> int:
+    """Show where an issue stands: its state and why, and its runs with their results."""
+
+    async def view(remit: Opened) -> UnitView:
+        unit: UnitView = await remit.service.work.view(issue)
+        return unit
+
+    print_unit(state, state.ask(view, code="unused"))
+    return exit_codes.OK
+
+
+def print_unit(state: State, unit: UnitView) -> None:
+    """Print an issue's work."""
+    if state.as_json:
+        state.output.json(unit)
+        return
+    from remit.cli.text import one_line
+
+    out = state.output.out
+    out.line(f"{out.style(unit.issue_ref, 'bold')}  {unit.state}  {one_line(unit.title)}")
+    if unit.reason:
+        out.line(f"  {one_line(unit.reason)}")
+    for run in unit.runs:
+        _print_run(state, unit, run)
+    for trigger in unit.unwritten:
+        out.line(
+            out.style(f"  not written yet: {trigger} ({state.command('work', 'write', unit.issue_ref)})", "yellow")
+        )
+
+
+def _print_run(state: State, unit: UnitView, run: Run) -> None:
+    from remit.cli.tables import moment
+    from remit.cli.text import one_line
+
+    out = state.output.out
+    result = unit.results.get(run.run_id)
+    standing = result.status if result is not None else run.standing
+    out.line(f"  {run.run_id}  {run.executor}  {standing}  {out.style(moment(run.started_at), 'dim')}")
+    said = result.summary if result is not None else " ".join(part for part in (run.code, run.reason) if part)
+    rows = [said] if said else []
+    if result is not None:
+        rows += [
+            f"{name} {value}" for name, value in (("PR", result.changes.pr), ("commit", result.changes.commit)) if value
+        ]
+        rows += [f"{test.result}: {test.command}" for test in result.tests if test.command]
+        rows += [f"code {result.result_code}"] if result.result_code else []
+    if run.previous:
+        rows.append(f"took the place of {run.previous}{f': {run.reason}' if run.reason else ''}")
+    if run.late:
+        rows.append(f"{run.late} late result{'s' if run.late > 1 else ''} archived")
+    if run.job:
+        rows.append(f"job {run.job}")
+    for row in rows:
+        out.line(f"    {one_line(row)}")

@@ -1,0 +1,32 @@
+"""`remit work stop`: stop the active run of an issue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.cli.opened import Opened
+    from remit.work.noun import UnitView
+
+
+@click.command("stop")
+@click.argument("issue")
+@click.option("--reason", default="stopped by hand", metavar="TEXT", help="Why. Default: stopped by hand.")
+@json_option("the issue's work")
+@pass_state
+def command(state: State, issue: str, reason: str) -> int:
+    """Fence the active run, and wait until none of its processes lives. What it still sends is archived."""
+    from remit.work.commands.show import print_unit
+
+    async def stop(remit: Opened) -> UnitView:
+        unit: UnitView = await remit.service.work.stop(issue, reason)
+        return unit
+
+    print_unit(state, state.ask(stop, code="unused", writes=True))
+    return exit_codes.OK

@@ -1,0 +1,31 @@
+"""`remit work write`: write the comments that are queued for an issue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.cli.opened import Opened
+    from remit.work.noun import UnitView
+
+
+@click.command("write")
+@click.argument("issue")
+@json_option("the issue's work")
+@pass_state
+def command(state: State, issue: str) -> int:
+    """Write the comments that are queued for an issue, each once, such as after a crash."""
+    from remit.work.commands.show import print_unit
+
+    async def write(remit: Opened) -> UnitView:
+        unit: UnitView = await remit.service.work.write(issue)
+        return unit
+
+    print_unit(state, state.ask(write, writes=True))
+    return exit_codes.OK

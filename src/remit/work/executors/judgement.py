@@ -1,0 +1,105 @@
+"""The result of a run, judged by what the adapter saw. The word of the executor may lower it, and never raises it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from remit.codes import Code
+from remit.work.executors.program import Ending
+from remit.work.order import WorkOrder
+from remit.work.result import Changes, Status, Test, WorkResult
+
+
+class Facts(NamedTuple):
+    """What the adapter saw of a run."""
+
+    ending: Ending
+    base: str
+    """The commit that the work began at."""
+    head: str
+    """The commit that stood there when all had ended."""
+    commits: bool
+    """Whether the executor was to change something."""
+    tests: tuple[Test, ...] = ()
+    """The acceptance commands, as the adapter ran them."""
+    forbidden: tuple[str, ...] = ()
+    """Paths that changed and may not."""
+    claim: WorkResult | None = None
+    """What the executor left."""
+    terminal: bool = True
+    """Whether its output holds the event that ends a turn, where it has one."""
+    denied: int = 0
+    """Calls that were refused to it."""
+
+
+class Fault(NamedTuple):
+    """Why a run did not succeed."""
+
+    status: Status
+    code: Code | None
+    why: str
+
+
+def judge(order: WorkOrder, facts: Facts) -> WorkResult:
+    """Return the result of a run."""
+    fault = next(_faults(facts), None)
+    claim = facts.claim
+    claimed = claim.summary if claim is not None else ""
+    return WorkResult(
+        issue_ref=order.issue_ref,
+        run_id=order.run_id,
+        status=fault.status if fault is not None else "ok",
+        changes=_changes(facts),
+        tests=facts.tests or (_own_test(facts),),
+        summary=": ".join(part for part in (fault.why if fault is not None else "", claimed) if part) or _said(facts),
+        blocked_by=claim.blocked_by if claim is not None else (),
+        questions=claim.questions if claim is not None else (),
+        artifacts=claim.artifacts if claim is not None else (),
+        result_code=fault.code.name if fault is not None and fault.code is not None else "",
+    )
+
+
+def _faults(facts: Facts) -> Iterator[Fault]:
+    """Return what speaks against a run, the weightiest first."""
+    ending, claim = facts.ending, facts.claim
+    if ending.error:
+        yield Fault("fail", Code.env_unavailable, f"it could not be started: {ending.error}")
+    if ending.timed_out:
+        yield Fault("fail", Code.outcome_unknown, f"it did not end within {ending.timeout:g} s")
+    if ending.stopped or not facts.terminal:
+        yield Fault("fail", Code.outcome_unknown, "it ended without a word that its work is over")
+    if facts.forbidden:
+        named = ", ".join(facts.forbidden[:5])
+        yield Fault("fail", Code.permission_denied, f"it changed what it may not: {named}")
+    if any(test.result == "fail" for test in facts.tests):
+        yield Fault("fail", Code.test_failed, "the acceptance commands do not pass")
+    if claim is not None and claim.status != "ok":
+        code = Code.__members__.get(claim.result_code)
+        yield Fault(claim.status, code, "it says so itself")
+    if facts.denied:
+        yield Fault("fail", Code.permission_denied, f"{facts.denied} of its calls were refused")
+    if ending.exit_code != 0:
+        code = Code.test_failed if not facts.commits else None
+        yield Fault("fail", code, f"it ended with exit code {ending.exit_code}")
+
+
+def _changes(facts: Facts) -> Changes:
+    """Return the commit that was seen, and the pull request that was named. A test suite leaves what it tested."""
+    pr = facts.claim.changes.pr if facts.claim is not None else ""
+    return Changes(pr=pr, commit=facts.head if facts.head != facts.base or not facts.commits else "")
+
+
+def _own_test(facts: Facts) -> Test:
+    """Return the run as its own evidence, if it was a test; else that there is none."""
+    if facts.commits:
+        return Test(result="n/a")
+    ending = facts.ending
+    command = " ".join((ending.program, *ending.args))
+    return Test(command=command, result="pass" if ending.passed else "fail", evidence="stdout.log")
+
+
+def _said(facts: Facts) -> str:
+    if not facts.commits:
+        return "It passed."
+    return "It committed its work." if facts.head != facts.base else "It changed nothing."

@@ -1,0 +1,156 @@
+"""A program that is run to its end, with all that it starts: its output is archived, and nothing of it is left."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from remit.clock import SECOND, Clock
+from remit.process.child import STDERR, Child, Launch
+from remit.process.family import Family
+
+MAX_LOG: Final = 64_000_000
+"""Bytes that are archived of each output; the rest is counted."""
+_GRACE_S: Final = 5.0
+_CUT: Final = b"\n[cut: more was written than is archived]\n"
+_SIGNALLED: Final = 128
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """How a program ended (contract: executors, `work_audit.json`)."""
+
+    program: str
+    args: tuple[str, ...]
+    timeout: float
+    """Seconds that it was given."""
+    started: int
+    """Microseconds since the Unix epoch, like `finished`."""
+    finished: int
+    exit_code: int | None
+    """None: it could not be started."""
+    timed_out: bool = False
+    stopped: bool = False
+    """Whether it was ended by us: its own word counts for nothing then."""
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    survivors: int = 0
+    """Processes that its own end did not end."""
+    source: str = "adapter"
+    error: str = ""
+    """Why it could not be started."""
+    base: str = ""
+    """The commit that it was started on."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether it ended by itself and well."""
+        return self.exit_code == 0 and not (self.timed_out or self.stopped)
+
+
+class _Archive:
+    """A file that takes so much and no more."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: BinaryIO = path.open("wb")
+        self.size = 0
+
+    def feed(self, data: bytes) -> None:
+        """Write what fits."""
+        room = MAX_LOG - self.size
+        if room > 0:
+            self._file.write(data[:room])
+            if len(data) > room:
+                self._file.write(_CUT)
+            self._file.flush()
+        self.size += len(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class _Program(Child):
+    """A child whose outputs go to files."""
+
+    def __init__(self, out: _Archive, err: _Archive, heard: Callable[[bytes], None]) -> None:
+        super().__init__(grace_s=_GRACE_S * 2)  # the reaper ends all of it within one
+        self._archives = {True: err, False: out}
+        self._listener = heard
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Archive it."""
+        super().pipe_data_received(fd, data)
+        self._archives[fd == STDERR].feed(data)
+        self._listener(data)
+
+
+async def run_program(
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+    logs: tuple[Path, Path],
+    clock: Clock,
+    heard: Callable[[bytes], None] = lambda _: None,
+    launch: Launch | None = None,
+) -> Ending:
+    """Run a command in a folder, to its end and that of all that it started. `logs` take stdout and stderr.
+
+    `launch` starts it in the sandbox, which ends all of it; else the reaper does. Cancellation ends all of it too, and
+    then goes on. Raise what `launch` raises.
+    """
+    out, err = _Archive(logs[0]), _Archive(logs[1])
+    child, family = _Program(out, err, heard), Family()
+    started, timed_out, error, status = clock.now(), False, "", None
+    try:
+        words = _reaped(command) if launch is None else command
+        await child.start(words, cwd=str(cwd), env={**env, **family.env}, launch=launch)
+        child.close_stdin()
+        async with asyncio.timeout(timeout_s):
+            status = await child.ended()
+    except TimeoutError:
+        timed_out = True
+    except OSError as failure:
+        error = f"{command[0]}: {failure.strerror or failure}"
+    finally:
+        if child.exit_status is None:
+            child.send_signal(signal.SIGTERM)
+        await child.close()
+        survivors = family.end() if launch is None else 0
+        out.close()
+        err.close()
+    return Ending(
+        program=command[0],
+        args=tuple(command[1:]),
+        timeout=timeout_s,
+        started=started,
+        finished=clock.now(),
+        exit_code=status if status is not None else child.exit_status,
+        timed_out=timed_out,
+        stdout_bytes=out.size,
+        stderr_bytes=err.size,
+        survivors=survivors,
+        error=error,
+    )
+
+
+def seconds_of(ending: Ending) -> float:
+    """Return how long a program ran."""
+    return (ending.finished - ending.started) / SECOND
+
+
+def _reaped(command: Sequence[str]) -> list[str]:
+    """Return the command that runs another under the reaper: a file and no module, for it imports no part of us."""
+    if sys.platform != "linux":
+        return list(command)
+    spec = find_spec("remit.process.reaper")
+    reaper = spec.origin if spec is not None and spec.origin else ""
+    return [sys.executable, "-I", "-S", reaper, str(_GRACE_S), *command]

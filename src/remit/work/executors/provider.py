@@ -1,0 +1,251 @@
+"""Executors as tools: a call hands one run's order to a program and takes back what is proved.
+
+The result is accepted within the call, by the run's own stream; that of a run which was fenced meanwhile is archived
+there. A call whose end was not recorded is looked up: in the stream first, then in what the program left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from remit.codes import Code
+from remit.errors import ProviderError, RemitError, UsageError
+from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.provider import CallContext, Preview, ToolResult
+from remit.tools.shapes import arguments, struct_schema
+from remit.work.executors.adapter import Adapter, Progress
+from remit.work.executors.program import Ending
+from remit.work.executors.worktree import Worktree
+from remit.work.order import WorkOrder
+from remit.work.pack import Contents, ContextPack
+from remit.work.references import IssueRef
+from remit.work.result import Test, WorkResult
+from remit.work.store import Verdict, WorkStore
+from remit.work.workflow import ExecutorTable, Workflow, read_workflow, repository_of
+
+if TYPE_CHECKING:
+    from remit.clock import Clock
+    from remit.process.enclosure import Enclosures
+
+PROVIDER: Final = "work"
+PREFIX: Final = "executor."
+_BESIDE_S: Final = 4 * 3_600
+"""Seconds that a call may take beside the program: setup, acceptance, git."""
+
+
+class ExecuteArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which run, and what is started for it."""
+
+    issue_ref: Annotated[str, Meta(min_length=3, max_length=512)]
+    run_id: Annotated[str, Meta(min_length=3, max_length=512)]
+    command: Annotated[tuple[str, ...], Meta(description="The program and its arguments, as workflow.toml has them.")]
+
+
+class ExecuteResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a run, and what Remit did with it."""
+
+    result: WorkResult | None
+    """None: it left nothing that can be used."""
+    verdict: Verdict
+    comment: str = ""
+    """What is to be written to the issue."""
+    labels: tuple[str, ...] = ()
+    pack: str
+
+
+class ExecutorProvider:
+    """One tool for each executor of workflow.toml."""
+
+    def __init__(self, folder: Path, root: Path, store: WorkStore, clock: Clock, enclosures: Enclosures) -> None:
+        """Hand out the work of the project in `folder`; packs and worktrees lie below `root`."""
+        self._folder = folder
+        self._root = root
+        self._enclosures = enclosures
+        self._store = store
+        self._clock = clock
+        self._closed = False
+
+    @property
+    def provider_id(self) -> str:
+        """`work`."""
+        return PROVIDER
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        """Return the executors of workflow.toml; none without one. Raise ProviderError if it cannot be read."""
+        self._require_open()
+        return [_meta(name, table) for name, table in self._workflow().executors.items()]
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        """Run an order to its end. Raise ProviderError."""
+        asked, adapter = await self._adapter(name, args)
+        order = await self._order(asked)
+        try:
+            result = await adapter.run(await self._base(order), self._contents(order), _told(ctx))
+        except UsageError as error:
+            return await self._refused(order, error)
+        except ProviderError as error:
+            result = not_begun(order, error)
+        return await self._accepted(order, result)
+
+    async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:
+        """Find out the result of a run whose call did not end. Raise ProviderError.
+
+        None if the program was never started. It ended with the process that ran it, so what it left is judged as it
+        lies there.
+        """
+        asked, adapter = await self._adapter(name, args)
+        order = await self._order(asked)
+        accepted = await self._store.result(order.issue, order.run_id)
+        if accepted is not None:
+            return await self._accepted(order, accepted)
+        ending = _recorded(self._pack(order))
+        if ending is None:
+            return None
+        try:
+            return await self._accepted(order, await adapter.take(ending, _told(ctx)))
+        except UsageError as error:
+            return await self._refused(order, error)
+
+    async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
+        """Show what would be started, and on what. Raise ProviderError."""
+        asked, adapter = await self._adapter(name, args)
+        order = await self._order(asked)
+        what = f"Runs {' '.join(adapter.command)} in a worktree of {self._repository(order)}, for {order.issue_ref}."
+        accepts = [f"+accepts with {' '.join(command.args)}" for command in order.constraints.commands]
+        spec = [f"+{line}" for line in order.spec_snapshot.splitlines()]
+        return Preview(what=what, diff="\n".join((*accepts, *spec)))
+
+    async def close(self) -> None:
+        """Refuse later calls; a call under way ends its program when it is cancelled."""
+        self._closed = True
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ProviderError("The executors have been closed.", cause=Code.ProviderClosed)
+
+    # --- what a run is made of
+
+    def _workflow(self) -> Workflow:
+        try:
+            return read_workflow(self._folder)
+        except UsageError as error:
+            raise ProviderError(f"{error.message}. {error.remedy}", cause=Code.InvalidInput) from error
+
+    async def _adapter(self, name: str, args: dict[str, Any]) -> tuple[ExecuteArgs, Adapter]:
+        self._require_open()
+        asked = arguments(ExecuteArgs, args)
+        table = self._workflow().executors.get(name.removeprefix(PREFIX))
+        if table is None:
+            raise ProviderError(
+                f"workflow.toml has no [executors.{name.removeprefix(PREFIX)}].", cause=Code.ToolNotFound
+            )
+        if asked.command != command_of(table):
+            raise ProviderError("workflow.toml names another program by now. Start a new run.", cause=Code.InvalidInput)
+        order = await self._order(asked)
+        enclosures = self._enclosures if table.isolation == "sandbox" else None
+        return asked, Adapter(order, table, self._tree(order), self._pack(order), self._clock, enclosures)
+
+    async def _order(self, asked: ExecuteArgs) -> WorkOrder:
+        try:
+            return await self._store.order(IssueRef.parse(asked.issue_ref), asked.run_id)
+        except RemitError as error:
+            raise ProviderError(error.message, cause=Code.not_found) from error
+
+    def _pack(self, order: WorkOrder) -> ContextPack:
+        return ContextPack.of(self._root, order.issue, order.run_id)
+
+    def _repository(self, order: WorkOrder) -> Path:
+        return repository_of(self._workflow(), self._folder, order.role)
+
+    def _tree(self, order: WorkOrder) -> Worktree:
+        return Worktree.of(self._repository(order), Path(order.repo_dir), order.issue, order.run_id)
+
+    async def _base(self, order: WorkOrder) -> str:
+        """Return where the work begins: at what the run before left, at the target branch, or where it stands."""
+        previous = (await self._store.unit(order.issue)).runs[order.run_id].previous
+        if previous:
+            left = Worktree.of(
+                self._repository(order), tree_folder(self._root, order.issue, previous), order.issue, previous
+            )
+            if await left.exists():
+                await left.commit(f"What {previous} left")
+            if await left.has(left.branch):
+                return left.branch
+        return order.constraints.target_branch or "HEAD"
+
+    def _contents(self, order: WorkOrder) -> Contents:
+        return Contents(links=(order.issue_ref, *([order.spec_ref] if order.spec_ref else [])))
+
+    # --- what Remit does with it
+
+    async def _accepted(self, order: WorkOrder, result: WorkResult) -> ToolResult:
+        verdict = await self._store.accept(order, result)
+        comment = await self._store.comment(order.issue, verdict.trigger) if verdict.trigger else None
+        body = comment.body if comment is not None else ""
+        return self._given(order, ExecuteResult(result=result, verdict=verdict, comment=body, pack=""))
+
+    async def _refused(self, order: WorkOrder, error: UsageError) -> ToolResult:
+        verdict = await self._store.refuse(order.issue, order.run_id, error.code, error.message)
+        return self._given(order, ExecuteResult(result=None, verdict=verdict, pack=""))
+
+    def _given(self, order: WorkOrder, given: ExecuteResult) -> ToolResult:
+        folder = str(self._pack(order).folder)
+        return ToolResult(msgspec.to_builtins(msgspec.structs.replace(given, pack=folder)))
+
+
+def command_of(table: ExecutorTable) -> tuple[str, ...]:
+    """Return the words of an executor, before the names of a run stand in them."""
+    return (table.program, *table.args)
+
+
+def not_begun(order: WorkOrder, error: ProviderError) -> WorkResult:
+    """Return the result of a run whose program could not be started where it was to work."""
+    return WorkResult(
+        issue_ref=order.issue_ref,
+        run_id=order.run_id,
+        status="fail",
+        tests=(Test(result="n/a"),),
+        summary=f"it could not be started: {error}",
+        result_code=Code.env_unavailable.name,
+    )
+
+
+def tree_folder(root: Path, issue: IssueRef, run_id: str) -> Path:
+    """Return where the worktree of a run is."""
+    return root / "trees" / issue.file_name / run_id
+
+
+def _told(ctx: CallContext) -> Progress:
+    return lambda text: ctx.progress(0.0, None, text)
+
+
+def _recorded(pack: ContextPack) -> Ending | None:
+    """Return how the program ended, if the adapter lived to write it down."""
+    data = pack.audit()
+    try:
+        return msgspec.json.decode(data, type=Ending) if data is not None else None
+    except msgspec.DecodeError:
+        return None
+
+
+def _meta(name: str, table: ExecutorTable) -> ToolMeta:
+    return ToolMeta(
+        name=f"{PREFIX}{name}",
+        provider_id=PROVIDER,
+        description=f"Hand a run's work order to {table.program}, and take back what is proved.",
+        input_schema=struct_schema(ExecuteArgs),
+        output_schema=struct_schema(ExecuteResult),
+        capability_level=Level.L2,
+        risk_level=Risk.WRITE,
+        side_effects=True,
+        idempotent=False,
+        requires_confirm=True,
+        timeout_ms=(table.timeout_seconds + _BESIDE_S) * 1_000,
+        version="1",
+        isolation="sandbox" if table.isolation == "sandbox" else "unprotected",
+    )

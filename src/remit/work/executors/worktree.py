@@ -1,0 +1,138 @@
+"""A run's own checkout of the repository: a git worktree on a branch of the run.
+
+git runs without hooks, without prompts, and without what a repository could have it start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.process.child import Child
+from remit.process.environment import environment
+from remit.work.references import IssueRef
+
+_OUTPUT: Final = 4_000_000
+_TIMEOUT_S: Final = 300.0
+_QUIET: Final = (
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "commit.gpgSign=false"),
+    *("-c", "protocol.ext.allow=never"),
+    *("-c", "safe.directory=*"),  # in the sandbox a worktree belongs to another user
+    *("-c", "user.name=Remit"),
+    *("-c", "user.email=remit@localhost"),
+)
+_ENV: Final = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": "true", "LC_ALL": "C"}
+_DROPPINGS: Final = (":(exclude,glob)**/.aider*",)
+"""What tools leave behind that does not belong to the work."""
+
+
+class Worktree:
+    """The checkout of one run."""
+
+    def __init__(self, repository: Path, folder: Path, branch: str) -> None:
+        self.repository = repository
+        self.folder = folder
+        self.branch = branch
+
+    @classmethod
+    def of(cls, repository: Path, folder: Path, issue: IssueRef, run_id: str) -> Worktree:
+        """Return the worktree of a run."""
+        return cls(repository, folder, f"run/{issue.file_name}/{run_id}")
+
+    async def create(self, base: str) -> str:
+        """Check `base` out on the run's branch, unless that was done; return its commit. Raise ProviderError."""
+        if not await self.exists():
+            if not (await git(self.repository, "rev-parse", "--is-inside-work-tree", refusal="")).startswith("true"):
+                why = f"{self.repository} is no git repository. Run it where the code is, or give the repository."
+                raise ProviderError(why, cause=Code.env_unavailable)
+            commit = await git(self.repository, "rev-parse", "--verify", "--end-of-options", f"{base}^{{commit}}")
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            await git(self.repository, "worktree", "prune")
+            await git(self.repository, "worktree", "add", "-B", self.branch, "--", str(self.folder), commit)
+        return await self.head()
+
+    async def head(self) -> str:
+        """Return the commit that stands there now."""
+        return await self._git("rev-parse", "--verify", "HEAD")
+
+    async def exists(self) -> bool:
+        """Return whether the checkout is there."""
+        return await asyncio.to_thread((self.folder / ".git").exists)
+
+    async def has(self, branch: str) -> bool:
+        """Return whether the repository has a branch of this name."""
+        return bool(await git(self.repository, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}", refusal=""))
+
+    async def commit(self, message: str) -> bool:
+        """Commit what was left uncommitted; return whether there was anything."""
+        await self._git("add", "--all", "--", ".", *_DROPPINGS)
+        if not await self._git("diff", "--cached", "--name-only"):
+            return False
+        await self._git("commit", "--no-verify", "--quiet", "--message", message)
+        return True
+
+    async def changed(self, base: str) -> list[str]:
+        """Return the paths that differ from a commit."""
+        names = await self._git("diff", "--name-only", "--no-renames", "-z", base, "HEAD", "--")
+        return [name for name in names.split("\0") if name]
+
+    async def _git(self, *words: str) -> str:
+        """Run git on the checkout, by what the repository says of it: its own `.git` may lead anywhere by now."""
+        common = await git(self.repository, "rev-parse", "--path-format=absolute", "--git-common-dir")
+        place = await asyncio.to_thread(_administered, Path(common, "worktrees"), str(self.folder / ".git"))
+        if place is None:
+            raise ProviderError(f"{self.folder} is no worktree of {self.repository}", cause=Code.env_unavailable)
+        return await git(self.repository, f"--git-dir={place}", f"--work-tree={self.folder}", *words)
+
+    async def remove(self) -> None:
+        """Take the checkout away; the branch stays, and so does what was committed on it."""
+        if self.folder.exists():
+            await git(self.repository, "worktree", "remove", "--force", "--", str(self.folder))
+        await git(self.repository, "worktree", "prune")
+
+
+def _administered(worktrees: Path, mark: str) -> Path | None:
+    """Return the folder in which a repository keeps what it knows of a worktree, whose `.git` is `mark`."""
+    places = (place.parent for place in sorted(worktrees.glob("*/gitdir")))
+    return next((place for place in places if (place / "gitdir").read_text(encoding="utf-8").strip() == mark), None)
+
+
+def forbidden(paths: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """Return the paths that one of the patterns names; `*` stands for any text, `/` too."""
+    return [path for path in paths if any(_names(pattern, path) for pattern in patterns)]
+
+
+def _names(pattern: str, path: str) -> bool:
+    return fnmatch.fnmatchcase(path, pattern) or path.startswith(f"{pattern.rstrip('/*')}/")
+
+
+async def git(folder: Path, *words: str, refusal: str | None = None) -> str:
+    """Run git in a folder; return what it printed. Raise ProviderError, or return `refusal` if one is given."""
+    child = Child(tail_bytes=_OUTPUT)
+    env = {**environment(os.environ, {}), **_ENV}
+    try:
+        await child.start(["git", *_QUIET, "-C", str(folder), *words], env=env)
+    except OSError as error:
+        raise ProviderError(f"git cannot be run: {error.strerror or error}", cause=Code.env_unavailable) from error
+    child.close_stdin()
+    try:
+        async with asyncio.timeout(_TIMEOUT_S):
+            status = await child.ended()
+    except TimeoutError as error:
+        raise ProviderError(f"git {words[0]} did not end", cause=Code.env_unavailable) from error
+    finally:
+        await child.close()
+    if status == 0:
+        return child.out.data.decode(errors="replace").rstrip("\n")
+    if refusal is not None:
+        return refusal
+    said = child.shown(child.err).splitlines()
+    raise ProviderError(f"git {words[0]}: {said[-1] if said else child.why_ended}", cause=Code.env_unavailable)

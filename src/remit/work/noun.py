@@ -1,0 +1,379 @@
+"""Work: hand an issue to an executor, switch, stop, decide, and see where all of it stands."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import AppendConflictError, NotFoundError, StateError, UsageError
+from remit.ids import new_id
+from remit.jobs.state import ENDED
+from remit.journal.leases import heads_changed_within
+from remit.operation import Body, By, operation
+from remit.redact import line
+from remit.service.options import Options
+from remit.work.executors.provider import command_of, tree_folder
+from remit.work.order import WorkOrder
+from remit.work.references import IssueRef, RunId
+from remit.work.result import WorkResult
+from remit.work.store import UnitRow, Verdict, WorkStore
+from remit.work.unit import Run, State, WorkUnit
+from remit.work.workflow import ExecutorTable, Workflow, read_workflow, require_workflow
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+    from remit.service.jobs import Jobs
+    from remit.service.sessions import Sessions
+
+RECIPE: Final = "work_run"
+MANUAL: Final = "manual"
+"""The executor that is a person: the run waits for a result that someone hands in."""
+_ROLE: Final = "work"
+_STOP_S: Final = 120.0
+"""Seconds that a job may take to end once it was asked to."""
+_LOOK_S: Final = 1.0
+Reference = Annotated[str, msgspec.Meta(min_length=3, max_length=512)]
+Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
+
+
+class UnitView(msgspec.Struct, frozen=True, kw_only=True):
+    """An issue's work as faces show it."""
+
+    issue_ref: str
+    title: str
+    state: str
+    reason: str
+    active: str
+    """The run that may give a result; empty: none."""
+    runs: list[Run]
+    """Newest first."""
+    results: dict[str, WorkResult]
+    """What was accepted, by run."""
+    unwritten: list[str]
+    """Triggers of comments that are still to be written."""
+    written: dict[str, str]
+    """The comments that stand in the issue, by trigger."""
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that is the active one now."""
+
+    issue_ref: str
+    run_id: str
+    job: str
+    """The job that carries it out; empty: a person does."""
+    warnings: list[str]
+
+
+class Work:
+    """The work of one project."""
+
+    def __init__(
+        self, journal: Journal, jobs: Jobs, sessions: Sessions, principal: str, folder: Path, root: Path
+    ) -> None:
+        """Read workflow.toml in `folder`; packs and worktrees lie below `root`."""
+        self._store = WorkStore(journal)
+        self._journal = journal
+        self._jobs = jobs
+        self._sessions = sessions
+        self._principal = principal
+        self._folder = folder
+        self._root = root
+
+    # --- queries
+
+    @operation("work.board", "GET /v1/work", "read", "List the issues that are worked on.")
+    async def board(
+        self,
+        *,
+        states: tuple[State, ...] = (),
+        before: str = "",
+        limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100,
+    ) -> list[UnitRow]:
+        """List the issues that are worked on, newest first.
+
+        `before` continues after the last one of an earlier page.
+        """
+        return await self._store.page(states=states, before=before, limit=limit)
+
+    @operation("work.view", "GET /v1/work/unit", "read", "Show an issue's runs.", codes=(Code.WORK_NOT_FOUND,))
+    async def view(self, issue_ref: Reference) -> UnitView:
+        """Show the state of an issue, its runs and their results.
+
+        Raise NotFoundError (WORK_NOT_FOUND) or UsageError (WORK_INVALID).
+        """
+        issue = IssueRef.parse(issue_ref)
+        unit = await self._store.unit(issue)
+        results = {run: await self._store.result(issue, run) for run in unit.results}
+        return UnitView(
+            issue_ref=issue_ref,
+            title=unit.title,
+            state=unit.state,
+            reason=unit.reason,
+            active=unit.active,
+            runs=list(reversed(unit.runs.values())),
+            results={run: result for run, result in results.items() if result is not None},
+            unwritten=sorted(unit.unwritten),
+            written=unit.written,
+        )
+
+    @operation(
+        "work.late", "GET /v1/work/late", "read", "Show what came too late of a run.", codes=(Code.WORK_NOT_FOUND,)
+    )
+    async def late(self, issue_ref: Reference, run_id: str) -> list[WorkResult]:
+        """Show the results of a run that came when it was no longer the active one: they are archived, merged nowhere.
+
+        Raise NotFoundError (WORK_NOT_FOUND).
+        """
+        return await self._store.late(IssueRef.parse(issue_ref), run_id)
+
+    # --- commands
+
+    @operation(
+        "work.issue",
+        "POST /v1/work/issues",
+        "call",
+        "Open an issue.",
+        status=201,
+        body=Body("IssueBody", "A new issue."),
+        example={"title": "Fix the flaky test", "body": "tests/test_clock.py fails on Mondays."},
+    )
+    async def issue(self, title: str, *, body: str = "", labels: tuple[str, ...] = (), by: By = "") -> str:
+        """Open an issue in the outbox, and work on it from now on; its reference."""
+        require_workflow(self._folder)
+        made = await self._call("outbox.create", {"title": title, "body": body, "labels": list(labels)}, by)
+        issue = IssueRef.parse(made["issue_ref"])
+        await self._store.open(issue, title, by or self._principal)
+        return str(issue)
+
+    @operation(
+        "work.start",
+        "POST /v1/work/runs",
+        "call",
+        "Hand an issue to an executor.",
+        status=201,
+        codes=(Code.WORK_CONFLICT, Code.WORK_INVALID, Code.not_found),
+        body=Body("RunBody", "Who is to do the work."),
+        example={"issue_ref": "local#1", "executor": "shell"},
+    )
+    async def start(
+        self, issue_ref: Reference, executor: str, *, role: str = _ROLE, reason: Reason = "", by: By = ""
+    ) -> Started:
+        """Hand an issue to an executor: a new run is the active one, and a job carries it out.
+
+        Raise StateError (WORK_CONFLICT) while another run is active, UsageError (WORK_INVALID) for an executor that
+        workflow.toml does not name.
+        """
+        issue = IssueRef.parse(issue_ref)
+        require_workflow(self._folder)
+        workflow = read_workflow(self._folder)
+        table = _executor(workflow, executor)
+        by = by or self._principal
+        known = await self._call("outbox.get", {"issue_ref": issue_ref}, by)
+        unit = await self._store.open(issue, known["title"], by)
+        unit = await self._without_ended(issue, unit, by)
+        order = await self._begin(issue, unit, known, workflow, executor, role=role, reason=reason, by=by)
+        job = await self._job(order, executor, table, by) if table is not None else ""
+        return Started(issue_ref=issue_ref, run_id=order.run_id, job=job, warnings=list(order.warnings()))
+
+    @operation(
+        "work.switch",
+        "POST /v1/work/switch",
+        "call",
+        "Put another executor in the place of the active one.",
+        status=201,
+        codes=(Code.WORK_CONFLICT, Code.WORK_INVALID, Code.WORK_NOT_FOUND),
+        body=Body("SwitchBody", "Who takes over, and why."),
+        example={"issue_ref": "local#1", "executor": "shell", "reason": "timeout"},
+        held_s=_STOP_S,
+    )
+    async def switch(
+        self, issue_ref: Reference, executor: str, reason: Reason, *, role: str = _ROLE, by: By = ""
+    ) -> Started:
+        """Fence the active run, wait until no process of it lives, and hand the issue to another executor.
+
+        Raise StateError (WORK_CONFLICT) if the old run's job does not end.
+        """
+        _executor(read_workflow(self._folder), executor)
+        await self.stop(issue_ref, reason, by=by)
+        return await self.start(issue_ref, executor, role=role, reason=reason, by=by)
+
+    @operation(
+        "work.stop",
+        "POST /v1/work/stop",
+        "decide",
+        "Stop the active run of an issue.",
+        codes=(Code.WORK_CONFLICT, Code.WORK_NOT_FOUND),
+        body=Body("StopBody", "Why a run is to stop."),
+        example={"issue_ref": "local#1", "reason": "no longer needed"},
+        held_s=_STOP_S,
+    )
+    async def stop(self, issue_ref: Reference, reason: Reason, *, by: By = "") -> UnitView:
+        """Fence the active run, if there is one, and wait until no process of it lives.
+
+        Whatever it still sends is archived. Raise StateError (WORK_CONFLICT) if its job does not end.
+        """
+        issue = IssueRef.parse(issue_ref)
+        unit = await self._store.unit(issue)
+        if unit.active:
+            await self._store.stop(issue, unit.active, reason=reason, by=by or self._principal)
+        for run in unit.runs.values():
+            if run.job and run.standing in {"active", "stopped"}:
+                await self._end(run.job, reason)
+        return await self.view(issue_ref)
+
+    @operation(
+        "work.result",
+        "POST /v1/work/results",
+        "call",
+        "Hand in the result of a run that a person did, or adopt one that came too late.",
+        codes=(Code.WORK_CONFLICT, Code.WORK_NOT_FOUND, Code.output_unparseable),
+        body=Body("ResultBody", "The result of a run."),
+        example={"issue_ref": "local#1", "run_id": "2026-02-14-work-0001", "status": "ok", "commit": "4f2c1d9"},
+    )
+    async def result(self, result: WorkResult, *, adopt: bool = False, by: By = "") -> Verdict:
+        """Take the result of a run, and queue its comment.
+
+        `adopt` takes one of a run that is no longer active, by a person's decision. Raise UsageError
+        (output_unparseable) or NotFoundError (WORK_NOT_FOUND).
+        """
+        result.check()
+        order = await self._store.order(IssueRef.parse(result.issue_ref), result.run_id)
+        verdict = await self._store.accept(order, result, adopter=(by or self._principal) if adopt else "")
+        if verdict.trigger:
+            await self.write(result.issue_ref, by=by)
+        return verdict
+
+    @operation(
+        "work.decide",
+        "POST /v1/work/decide",
+        "decide",
+        "Put an issue into a state.",
+        codes=(Code.WORK_CONFLICT, Code.WORK_NOT_FOUND),
+        body=Body("WorkDecideBody", "The state, and why."),
+        example={"issue_ref": "local#1", "state": "done", "reason": "merged"},
+    )
+    async def decide(self, issue_ref: Reference, state: State, *, reason: Reason = "", by: By = "") -> UnitView:
+        """Put an issue into a state: done after a review, todo again, blocked, or unblocked.
+
+        Raise StateError (WORK_CONFLICT) while a run is active.
+        """
+        await self._store.move(IssueRef.parse(issue_ref), state, reason=reason, by=by or self._principal)
+        return await self.view(issue_ref)
+
+    @operation(
+        "work.write",
+        "POST /v1/work/write",
+        "call",
+        "Write the comments of an issue that are queued.",
+        codes=(Code.WORK_NOT_FOUND,),
+        body=Body("WriteBody", "Which issue."),
+        example={"issue_ref": "local#1"},
+    )
+    async def write(self, issue_ref: Reference, *, by: By = "") -> UnitView:
+        """Write the comments that are queued for an issue, each once, such as after a crash before it was written."""
+        issue = IssueRef.parse(issue_ref)
+        for trigger in sorted((await self._store.unit(issue)).unwritten):
+            comment = await self._store.comment(issue, trigger)
+            if comment is not None:
+                asked = {"issue_ref": issue_ref, "trigger": trigger, "body": comment.body}
+                await self._call("outbox.comment", asked, by)
+        return await self.view(issue_ref)
+
+    # --- steps
+
+    async def _begin(
+        self,
+        issue: IssueRef,
+        unit: WorkUnit,
+        known: dict[str, Any],
+        workflow: Workflow,
+        executor: str,
+        *,
+        role: str,
+        reason: str,
+        by: str,
+    ) -> WorkOrder:
+        """Make a run the active one."""
+
+        def order(run: RunId) -> WorkOrder:
+            return WorkOrder(
+                issue_ref=str(issue),
+                run_id=str(run),
+                role=role,
+                repo_dir=str(tree_folder(self._root, issue, str(run))),
+                spec_ref=known.get("url", "") or known.get("read_up_to", ""),
+                spec_snapshot=known.get("body", ""),
+                constraints=workflow.constraints,
+            )
+
+        job = "" if executor == MANUAL else new_id("job")
+        last = next(reversed(unit.runs), "")
+        return await self._store.start(
+            issue, order, role=role, executor=executor, by=by, reason=reason, previous=last, job=job
+        )
+
+    async def _without_ended(self, issue: IssueRef, unit: WorkUnit, by: str) -> WorkUnit:
+        """Fence an active run whose job has ended without a result, such as one that was denied or cancelled."""
+        run = unit.runs.get(unit.active)
+        if run is None or not run.job or (row := await self._jobs.row(run.job)).state not in ENDED:
+            return unit
+        await self._store.stop(issue, run.run_id, reason=f"its job {row.state}", by=by)
+        return await self._store.unit(issue)
+
+    async def _job(self, order: WorkOrder, executor: str, table: ExecutorTable, by: str) -> str:
+        """Start the job of a run under the name that the run has for it; it may have been started before."""
+        job = (await self._store.unit(order.issue)).runs[order.run_id].job
+        given = {
+            "issue_ref": order.issue_ref,
+            "run_id": order.run_id,
+            "executor": executor,
+            "command": list(command_of(table)),
+        }
+        title = f"{order.issue_ref} {order.run_id}"
+        labels = {"issue": order.issue_ref, "run": order.run_id, "executor": executor}
+        with suppress(AppendConflictError):
+            await self._jobs.start_named(RECIPE, given, Options(title=title, labels=labels, job=job, principal=by))
+        return job
+
+    async def _end(self, job: str, reason: str) -> None:
+        """Cancel a job, and wait until it has ended: its program ends with it. Raise StateError (WORK_CONFLICT)."""
+        row = await self._jobs.row(job)
+        if row.state in ENDED:
+            return
+        await self._jobs.cancel(job, reason=line(reason, 200))
+        waited = self._journal.clock.now() + int(_STOP_S * 1_000_000)
+        mark = await self._journal.heads_changed(0)
+        while (await self._jobs.row(job)).state not in ENDED:
+            if self._journal.clock.now() > waited:
+                why = f"{job} was asked to stop and has not ended"
+                remedy = "`remit workers` shows who runs jobs; start `remit worker` if none does."
+                raise StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
+            mark = await heads_changed_within(self._journal, mark, _LOOK_S)
+
+    async def _call(self, tool: str, args: dict[str, Any], by: str) -> dict[str, Any]:
+        """Call a tool of the outbox through the gate. Raise NotFoundError or StateError with what to do."""
+        session = await self._sessions.open("cli", principal=by or self._principal, client="work")
+        outcome = await self._sessions.call(session, tool, args, principal=by or self._principal)
+        if outcome.status == "ok":
+            value: dict[str, Any] = outcome.value
+            return value
+        code = Code[outcome.code] if outcome.code in Code.__members__ else Code.TOOL_EXEC_FAILED
+        if outcome.cause == Code.not_found.name:
+            raise NotFoundError(outcome.reason, code=Code.not_found, remedy=outcome.remedy)
+        raise StateError(f"{tool}: {outcome.reason}", code=code, remedy=outcome.remedy)
+
+
+def _executor(workflow: Workflow, name: str) -> ExecutorTable | None:
+    """Return the table of an executor; None for a person. Raise UsageError (WORK_INVALID)."""
+    if name == MANUAL:
+        return None
+    if name not in workflow.executors:
+        known = ", ".join(sorted({*workflow.executors, MANUAL}))
+        why = f"workflow.toml names no executor {line(name, 60)}"
+        raise UsageError(why, code=Code.WORK_INVALID, remedy=f"There are: {known}.")
+    return workflow.executors[name]

@@ -1,0 +1,222 @@
+"""The context pack: the folder that holds everything an executor needs to know of one run, and what it leaves there.
+
+    work_order.json  spec_snapshot.md  links.md  constraints.md  manifest.txt  manifest.json    given, read-only
+    work_result.json | work_result.txt                                                          left by the executor
+    stdout.log  stderr.log  work_audit.json                                                     kept by the adapter
+
+A program that knows nothing of Remit can read it: it is text. `manifest.json` carries the SHA-256 of each file that is
+given, so that both sides can see that none was changed. The pack of a run is written once, whole or not at all.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from remit.atomic import replace_file
+from remit.codes import Code
+from remit.errors import ProviderError, UsageError
+from remit.files.confined import ConfinedDirectory, Entry
+from remit.work.document import MAX_DOCUMENT, write_document
+from remit.work.envelope import belongs_to_a_run, read_envelope
+from remit.work.order import Constraints, WorkOrder, read_order
+from remit.work.references import IssueRef
+from remit.work.result import WorkResult, read_result
+
+FOLDER: Final = "context_packs"
+ORDER, RESULT, RESULT_TEXT = "work_order.json", "work_result.json", "work_result.txt"
+SPEC, LINKS, CONSTRAINTS = "spec_snapshot.md", "links.md", "constraints.md"
+FILES, MANIFEST, AUDIT = "manifest.txt", "manifest.json", "work_audit.json"
+STDOUT, STDERR = "stdout.log", "stderr.log"
+LEFT: Final = frozenset({RESULT, RESULT_TEXT, STDOUT, STDERR, AUDIT})
+"""What is not there when the pack is handed over."""
+LOGS: Final = (f".{STDOUT}", f".{STDERR}")
+"""Endings of what setup and acceptance commands wrote."""
+
+MAX_FILE: Final = 4_000_000
+"""Bytes of a file that is given."""
+MAX_FILES: Final = 500
+_READ_ONLY: Final = 0o444
+_FOLDER: Final = 0o755
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the pack was handed over with."""
+
+    schema_version: int = 1
+    files: dict[str, str]
+    """The SHA-256 of each file, hexadecimal, by its path in the pack."""
+
+
+class Contents(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes into a pack beside the order."""
+
+    links: tuple[str, ...] = ()
+    """The issue, pull requests, the runs before: Markdown list items."""
+    look_at: tuple[str, ...] = ()
+    """Files and folders of the repository that deserve attention."""
+    files: Mapping[str, bytes] = {}
+    """Whatever else is given, such as skills, by its path in the pack."""
+
+
+class ContextPack:
+    """One run's pack."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._inside = ConfinedDirectory(folder)
+
+    @classmethod
+    def of(cls, root: Path, issue: IssueRef, run_id: str) -> ContextPack:
+        """Return the pack of a run, below the folder where packs are kept."""
+        return cls(root / FOLDER / issue.file_name / run_id)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the pack was written."""
+        return (self.folder / MANIFEST).is_file()
+
+    # --- given
+
+    def write(self, order: WorkOrder, contents: Contents) -> None:
+        """Write the pack beside its place and move it there. Do nothing if it is there. Raise OSError or UsageError."""
+        if self.exists:
+            return
+        given = dict(_given(order, contents))
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=".pack-", dir=self.folder.parent))
+        try:
+            for path, data in given.items():
+                _put(beside, path, data)
+            digests = {path: sha256(data).hexdigest() for path, data in sorted(given.items())}
+            _put(beside, MANIFEST, write_document(Manifest(files=digests)))
+            beside.chmod(_FOLDER)  # the user of the sandbox reads it too; the project's own folder keeps others out
+            beside.replace(self.folder)
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+
+    def order(self) -> WorkOrder:
+        """Return the order. Raise UsageError (WORK_INVALID)."""
+        return read_order(self._read(ORDER, MAX_DOCUMENT))
+
+    def verify(self) -> None:
+        """Raise UsageError (WORK_INVALID) for what was changed, added or taken away since the pack was handed over."""
+        manifest = msgspec.json.decode(self._read(MANIFEST, MAX_DOCUMENT), type=Manifest)
+        present = {entry.path: entry for entry in self._entries()}
+        faults = [f"{path} is missing" for path in sorted(manifest.files.keys() - present.keys())]
+        for path, entry in sorted(present.items()):
+            if entry.kind != "file":
+                faults.append(f"{path} is no regular file")
+            elif path in manifest.files:
+                if sha256(self._read(path, MAX_FILE)).hexdigest() != manifest.files[path]:
+                    faults.append(f"{path} was changed")
+            elif path != MANIFEST and path not in LEFT and not path.endswith(LOGS):
+                faults.append(f"{path} is not in the manifest")
+        if faults:
+            raise _invalid(f"{self.folder.name}: {'; '.join(faults[:10])}")
+
+    # --- left
+
+    def result(self) -> WorkResult | None:
+        """Return what the executor left: the JSON before the text; None for neither.
+
+        Raise UsageError (output_unparseable) for a result that cannot be read, or that names no run.
+        """
+        for name, read in ((RESULT, read_result), (RESULT_TEXT, read_envelope)):
+            if (self.folder / name).exists() or (self.folder / name).is_symlink():
+                data = self._left(name)
+                try:
+                    return read(data)
+                except UsageError as error:
+                    if name == RESULT_TEXT and not belongs_to_a_run(data):
+                        raise UsageError(
+                            "the result names no run", code=Code.output_unparseable, remedy=error.remedy
+                        ) from error
+                    raise
+        return None
+
+    def put_result(self, result: WorkResult) -> None:
+        """Write the result as JSON, in the place of whatever stood there."""
+        replace_file(self.folder / RESULT, write_document(result))
+
+    def put_audit(self, audit: msgspec.Struct) -> None:
+        """Write what the adapter knows of the process."""
+        replace_file(self.folder / AUDIT, write_document(audit))
+
+    def audit(self) -> bytes | None:
+        """Return what `put_audit` wrote; None if it did not."""
+        return self._left(AUDIT) if (self.folder / AUDIT).exists() else None
+
+    def _left(self, name: str) -> bytes:
+        try:
+            return self._inside.read(name, MAX_DOCUMENT).data
+        except ProviderError as error:
+            raise UsageError(str(error), code=Code.output_unparseable, remedy="Write a regular file.") from error
+
+    def _read(self, path: str, cap: int) -> bytes:
+        try:
+            return self._inside.read(path, cap).data
+        except ProviderError as error:
+            raise _invalid(str(error)) from error
+
+    def _entries(self) -> Iterator[Entry]:
+        try:
+            for number, entry in enumerate(self._inside.walk(enter=lambda _: True)):
+                if number > MAX_FILES:
+                    raise _invalid(f"{self.folder.name} holds more than {MAX_FILES} files")
+                if entry.kind != "folder":
+                    yield entry
+        except ProviderError as error:
+            raise _invalid(str(error)) from error
+
+
+def _given(order: WorkOrder, contents: Contents) -> Iterator[tuple[str, bytes]]:
+    """Return the files of a pack. Raise UsageError (WORK_INVALID) for one that would not be one of it."""
+    yield ORDER, write_document(order)
+    if order.spec_snapshot:
+        yield SPEC, order.spec_snapshot.encode()
+    yield LINKS, _list("Links", contents.links or (order.issue_ref,)).encode()
+    yield CONSTRAINTS, _constraints(order.constraints).encode()
+    if contents.look_at:
+        yield FILES, "".join(f"{path}\n" for path in contents.look_at).encode()
+    for path, data in contents.files.items():
+        parts = path.split("/")
+        if path.startswith("/") or not all(parts) or {".", ".."} & {*parts} or parts[0] in LEFT | {MANIFEST, ORDER}:
+            raise _invalid(f"{path!r} is no path inside a context pack")
+        if len(data) > MAX_FILE:
+            raise _invalid(f"{path!r} has more than {MAX_FILE:,} bytes")
+        yield path, data
+    if len(contents.files) > MAX_FILES:
+        raise _invalid(f"a context pack takes {MAX_FILES} files")
+
+
+def _put(folder: Path, path: str, data: bytes) -> None:
+    place = folder / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(data)
+    place.chmod(_READ_ONLY)
+
+
+def _constraints(constraints: Constraints) -> str:
+    rows = [
+        *(f"Must not change: `{path}`" for path in constraints.forbidden_paths),
+        *(f"Must pass: `{' '.join(command.args)}`" for command in constraints.commands),
+        *([f"Target branch: `{constraints.target_branch}`"] if constraints.target_branch else []),
+        *constraints.notes,
+    ]
+    return _list("Constraints", rows or ("None.",))
+
+
+def _list(title: str, rows: tuple[str, ...] | list[str]) -> str:
+    return f"# {title}\n\n" + "".join(f"- {row}\n" for row in rows)
+
+
+def _invalid(why: str) -> UsageError:
+    return UsageError(f"the context pack cannot be used: {why}", code=Code.WORK_INVALID, remedy="Start a new run.")

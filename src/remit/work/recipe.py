@@ -1,0 +1,29 @@
+"""The recipe of one run: an executor does the work, and the outbox says so in the issue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remit.jobs.recipe import recipe
+from remit.jobs.run import Run
+
+
+@recipe("work_run", version="1")
+async def work_run(run: Run, issue_ref: str, run_id: str, executor: str, command: list[str]) -> dict[str, Any]:
+    """Hand the order of a run to an executor, and write the result to its issue, once.
+
+    `executor` and `command` are those of workflow.toml. Returns {result, verdict, comment, pack}: the result as the
+    adapter proved it, null if none can be used, and whether it was accepted, archived for a run that took the place of
+    this one, or refused.
+    """
+    asked = {"issue_ref": issue_ref, "run_id": run_id, "command": command}
+    done: dict[str, Any] = (await run.call(f"executor.{executor}", asked)).value
+    if done["comment"]:
+        run.progress("writing to the issue")
+        written = {"issue_ref": issue_ref, "trigger": done["verdict"]["trigger"], "body": done["comment"]}
+        await run.call("outbox.comment", written)
+        issue = (await run.call("outbox.get", {"issue_ref": issue_ref})).value
+        state = f"state:{done['verdict']['state']}"
+        labels = [label for label in issue.get("labels", []) if not label.startswith("state:")]
+        await run.call("outbox.mutate", {"issue_ref": issue_ref, "labels": [*labels, state]})
+    return done

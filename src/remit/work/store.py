@@ -1,0 +1,325 @@
+"""Work units in the journal: which run of an issue is active, what its result was, and what is to be written of it.
+
+Every change is decided from the folded stream and appended at the place that was read, so the question whether a run is
+still the active one is answered in the transaction that accepts its result and queues its comment (rule 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.errors import AppendConflictError, NotFoundError, StateError
+from remit.journal import kinds as k
+from remit.journal.blobs import pack
+from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
+from remit.redact import line
+from remit.work import kinds as w
+from remit.work.comment import Comment, comment_on
+from remit.work.flow import step_after
+from remit.work.order import WorkOrder
+from remit.work.references import IssueRef, RunId
+from remit.work.result import WorkResult
+from remit.work.unit import STREAM_KIND, State, WorkUnit, stream_of
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+
+T = TypeVar("T")
+MakeOrder = Callable[[RunId], WorkOrder]
+
+_ATTEMPTS: Final = 100
+_TITLE: Final = 200
+_REASON: Final = 1_000
+
+
+class Change(NamedTuple, Generic[T]):
+    """What is appended to a unit, and its answer."""
+
+    payloads: tuple[k.Payload, ...]
+    answer: T
+    blobs: tuple[Blob, ...] = ()
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What Remit did with a result."""
+
+    accepted: bool
+    state: str
+    """The state of the issue now."""
+    code: str = ""
+    """Why it was not accepted: `stale_result_discarded`, or the code with which it was refused."""
+    trigger: str = ""
+    """Under which a comment is to be written; empty: none is."""
+
+
+class UnitRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A work unit in a list."""
+
+    issue_ref: str
+    title: str
+    state: str
+    run_id: str
+    executor: str
+    updated_at: int
+
+
+class WorkStore:
+    """The work units of one journal; every method may be called from any process."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+
+    # --- queries
+
+    async def unit(self, issue: IssueRef) -> WorkUnit:
+        """Return an issue's work. Raise NotFoundError (WORK_NOT_FOUND)."""
+        return (await self._read(issue))[1]
+
+    async def page(self, *, states: Sequence[str] = (), before: str = "", limit: int = 100) -> list[UnitRow]:
+        """Return units, newest first, from their heads alone; `before` continues after an earlier page's last one."""
+        last = stream_of(IssueRef.parse(before)) if before else None
+        heads = await self.journal.heads(
+            HeadQuery(kind=STREAM_KIND, states=tuple(states), before=last, limit=limit),
+        )
+        return [_row(head) for head in heads]
+
+    async def order(self, issue: IssueRef, run_id: str) -> WorkOrder:
+        """Return the order of a run, as it was given. Raise NotFoundError (WORK_NOT_FOUND)."""
+        unit = await self.unit(issue)
+        started = unit.orders.get(run_id)
+        data = await self.journal.value(started.order, started.order_blob) if started is not None else None
+        if data is None:
+            raise _not_found(f"{issue} has no run {line(run_id)}")
+        return msgspec.json.decode(data, type=WorkOrder)
+
+    async def result(self, issue: IssueRef, run_id: str) -> WorkResult | None:
+        """Return the result that was accepted of a run; None if none was."""
+        accepted = (await self.unit(issue)).results.get(run_id)
+        data = await self.journal.value(accepted.result, accepted.result_blob) if accepted is not None else None
+        return None if data is None else msgspec.json.decode(data, type=WorkResult)
+
+    async def late(self, issue: IssueRef, run_id: str) -> list[WorkResult]:
+        """Return the results of a run that arrived when it was no longer the active one."""
+        kept = (await self.unit(issue)).late.get(run_id, [])
+        found = [await self.journal.value(one.result, one.result_blob) for one in kept]
+        return [msgspec.json.decode(data, type=WorkResult) for data in found if data is not None]
+
+    async def comment(self, issue: IssueRef, trigger: str) -> Comment | None:
+        """Return the comment that is still to be written for a trigger; None if it stands in the issue."""
+        queued = (await self.unit(issue)).unwritten.get(trigger)
+        data = await self.journal.value(queued.comment, queued.comment_blob) if queued is not None else None
+        return None if data is None else msgspec.json.decode(data, type=Comment)
+
+    # --- commands
+
+    async def open(self, issue: IssueRef, title: str, by: str = "") -> WorkUnit:
+        """Return an issue's work, which begins now if it had not begun."""
+        title = line(title, _TITLE)
+        opened = w.WorkOpened(issue_ref=str(issue), title=title, principal=by)
+        patch = HeadPatch(state="todo", title=title, labels={"issue": str(issue)})
+        if await self.journal.head(stream_of(issue)) is None:
+            with suppress(AppendConflictError):  # another process begins it at the same moment
+                await self.journal.create(stream_of(issue), STREAM_KIND, opened, patch=patch)
+        return await self.unit(issue)
+
+    async def start(
+        self,
+        issue: IssueRef,
+        order: MakeOrder,
+        *,
+        role: str,
+        executor: str,
+        by: str = "",
+        reason: str = "",
+        previous: str = "",
+        job: str = "",
+    ) -> WorkOrder:
+        """Make a new run the active one; return its order.
+
+        `previous` is the run that it follows, with the `reason`; `job` is the one that carries it out. Raise StateError
+        (WORK_CONFLICT) while another run is active, or for an issue that is done.
+        """
+
+        def decide(unit: WorkUnit) -> Change[WorkOrder]:
+            if unit.active:
+                remedy = "`remit work switch` puts another executor in its place, `remit work stop` ends it."
+                raise _conflict(f"{issue}: run {unit.active} is active", remedy)
+            if unit.state == "done":
+                raise _conflict(f"{issue} is done", "`remit work decide` opens it again.")
+            today = datetime.fromtimestamp(self.journal.clock.now() / SECOND, tz=UTC).date()
+            made = order(RunId.draw(today, role, unit.run_numbers + 1))
+            made.check()
+            packed = pack(msgspec.json.encode(made))
+            started = w.WorkRunStarted(
+                run_id=made.run_id,
+                role=role,
+                executor=executor,
+                order=packed.inline,
+                order_blob=packed.ref,
+                by=by,
+                reason=line(reason, _REASON) if reason else "",
+                previous=previous,
+                job=job,
+            )
+            return Change((started,), made, packed.blobs)
+
+        return await self._change(issue, decide)
+
+    async def stop(self, issue: IssueRef, run_id: str, *, reason: str, by: str = "") -> bool:
+        """Fence a run: whatever it still sends is archived. Return whether it was the active one."""
+
+        def decide(unit: WorkUnit) -> Change[bool]:
+            if unit.active != run_id:
+                return Change((), answer=False)
+            return Change((w.WorkRunStopped(run_id=run_id, reason=line(reason, _REASON), by=by),), answer=True)
+
+        return await self._change(issue, decide)
+
+    async def accept(self, order: WorkOrder, result: WorkResult, *, adopter: str = "") -> Verdict:
+        """Take the result of the active run and queue its comment, or archive that of any other run.
+
+        `adopter` is the person who takes a result that was archived. Raise UsageError (output_unparseable) for a result
+        that names another issue or run.
+        """
+        result.require_echo(order.issue_ref, order.run_id)
+        packed = pack(msgspec.json.encode(result))
+
+        def decide(unit: WorkUnit) -> Change[Verdict]:
+            run = unit.runs.get(order.run_id)
+            known = unit.results.get(order.run_id)
+            if known is not None and known.result == packed.inline and known.result_blob == packed.ref:
+                return Change((), Verdict(accepted=True, state=unit.state, trigger=known.trigger))  # sent twice
+            fenced = unit.active != order.run_id
+            if run is None or (fenced and not (adopter and not unit.active)):
+                code = Code.stale_result_discarded.name
+                late = w.WorkResultDiscarded(
+                    run_id=order.run_id, code=code, result=packed.inline, result_blob=packed.ref
+                )
+                return Change((late,), Verdict(accepted=False, state=unit.state, code=code), packed.blobs)
+            step = step_after(result, _failures(unit))
+            comment = comment_on(order, result, step.state, previous=run.previous, then=step.next)
+            body = pack(msgspec.json.encode(comment))
+            accepted = w.WorkResultAccepted(
+                run_id=order.run_id,
+                state=step.state,
+                result=packed.inline,
+                result_blob=packed.ref,
+                trigger=comment.trigger,
+                comment=body.inline,
+                comment_blob=body.ref,
+                by=adopter,
+            )
+            verdict = Verdict(accepted=True, state=step.state, trigger=comment.trigger)
+            return Change((accepted,), verdict, (*packed.blobs, *body.blobs))
+
+        return await self._change(order.issue, decide)
+
+    async def refuse(self, issue: IssueRef, run_id: str, code: Code, reason: str) -> Verdict:
+        """Record that the active run ended without a result that can be used: a person has to look."""
+
+        def decide(unit: WorkUnit) -> Change[Verdict]:
+            if unit.active != run_id:
+                return Change((), Verdict(accepted=False, state=unit.state, code=Code.stale_run.name))
+            refused = w.WorkResultRefused(run_id=run_id, code=code.name, reason=line(reason, _REASON))
+            return Change((refused,), Verdict(accepted=False, state="needs-human", code=code.name))
+
+        return await self._change(issue, decide)
+
+    async def confirm_written(self, issue: IssueRef, trigger: str, reference: str) -> None:
+        """Record that the comment of a trigger stands in the issue, if one was queued there."""
+        if await self.journal.head(stream_of(issue)) is None:
+            return
+
+        def decide(unit: WorkUnit) -> Change[None]:
+            if trigger not in unit.unwritten:
+                return Change((), None)
+            return Change((w.WorkWritten(trigger=trigger, reference=reference),), None)
+
+        await self._change(issue, decide)
+
+    async def move(self, issue: IssueRef, state: State, *, reason: str = "", by: str = "") -> WorkUnit:
+        """Put an issue into a state, by a person's decision. Raise StateError (WORK_CONFLICT) while a run is active."""
+
+        def decide(unit: WorkUnit) -> Change[WorkUnit]:
+            if unit.active:
+                raise _conflict(f"{issue}: run {unit.active} is active", "Stop it first: `remit work stop`.")
+            if unit.state == state:
+                return Change((), unit)
+            return Change((w.WorkMoved(state=state, reason=line(reason, _REASON) if reason else "", by=by),), unit)
+
+        return await self._change(issue, decide)
+
+    # --- common
+
+    async def _read(self, issue: IssueRef) -> tuple[Head, WorkUnit]:
+        head = await self.journal.head(stream_of(issue))
+        if head is None or head.kind != STREAM_KIND:
+            raise _not_found(f"nothing is worked on at {issue}")
+        events = await self.journal.read(head.stream)
+        return head, WorkUnit(event for event in events if event.seq <= head.seq)
+
+    async def _change(self, issue: IssueRef, decide: Callable[[WorkUnit], Change[T]]) -> T:
+        """Append what is decided from the newest state; decide again if another process was faster."""
+        for _ in range(_ATTEMPTS):
+            head, unit = await self._read(issue)
+            change = decide(unit)
+            if change.payloads:
+                writer = self.journal.writer(head.stream, STREAM_KIND, head)
+                for payload in change.payloads:
+                    unit.add(payload, self.journal.clock.now())
+                try:
+                    await self.journal.append(
+                        writer, *change.payloads, synced=True, patch=_patch(unit), blobs=change.blobs
+                    )
+                except AppendConflictError:
+                    continue
+            return change.answer
+        raise _conflict(f"{issue}: too many writers at the same moment", "Try again.")
+
+
+def _patch(unit: WorkUnit) -> HeadPatch:
+    labels = {"issue": str(unit.issue)}
+    if unit.active:
+        labels |= {"run": unit.active, "executor": unit.runs[unit.active].executor}
+    if unit.unwritten:
+        labels["unwritten"] = "yes"
+    return HeadPatch(state=unit.state, labels=labels)
+
+
+def _row(head: Head) -> UnitRow:
+    return UnitRow(
+        issue_ref=head.labels.get("issue", ""),
+        title=head.title,
+        state=head.state,
+        run_id=head.labels.get("run", ""),
+        executor=head.labels.get("executor", ""),
+        updated_at=head.updated_at,
+    )
+
+
+def _failures(unit: WorkUnit) -> int:
+    """Return how many accepted runs failed, one after another, up to now."""
+    failures = 0
+    for run in reversed(unit.runs.values()):
+        accepted = unit.results.get(run.run_id)
+        if accepted is None:
+            continue
+        if accepted.state != "doing":
+            break
+        failures += 1
+    return failures
+
+
+def _conflict(why: str, remedy: str) -> StateError:
+    return StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
+
+
+def _not_found(why: str) -> NotFoundError:
+    return NotFoundError(why, code=Code.WORK_NOT_FOUND, remedy="`remit work board` lists what is worked on.")

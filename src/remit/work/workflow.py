@@ -1,0 +1,125 @@
+"""workflow.toml: how a project hands out its work (contract: executors, "Config")."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.work.order import Constraints
+
+FILE: Final = "workflow.toml"
+MAX_FILE: Final = 1_000_000
+Name = Annotated[str, Meta(pattern="^[a-z][a-z0-9_-]{0,62}$")]
+
+
+class OutboxTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[outbox]`: where the issues are."""
+
+    backend: Literal["local"] = "local"
+    path: str = ""
+    """For `local`: the journal; empty: the one that Remit uses."""
+    repo: str = ""
+    """For a forge: `owner/repo`, or the path of a group's project."""
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[groups.X]`: issues that are worked on by one role."""
+
+    role: Name
+    executor: Name = "shell"
+    max_concurrent: Annotated[int, Meta(ge=1, le=1_000)] = 1
+    listen_labels: tuple[str, ...] = ()
+
+
+class Flow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[flow]`: what moves an issue."""
+
+    require_claim_before_work: bool = True
+    close_issue_requires_decision: bool = True
+    auto_block_when_dependency_open: bool = True
+    auto_unblock_when_dependency_closed: bool = True
+
+
+class ExecutorTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[executors.X]`: a program that does the work."""
+
+    program: Annotated[str, Meta(min_length=1)]
+    args: tuple[str, ...] = ()
+    """`{pack}`, `{repo}`, `{issue}` and `{run}` stand for the context pack, the worktree and the names of the work."""
+    timeout_seconds: Annotated[int, Meta(ge=1, le=604_800)] = 3_600
+    setup: tuple[str, ...] = ()
+    """A program that is run in a new worktree first, for what a checkout lacks."""
+    commits: bool = True
+    """Whether it is to change something; a test suite is not."""
+    env: tuple[str, ...] = ()
+    """Variables of our environment that it gets beside the usual ones."""
+    isolation: Literal["sandbox", "none"] = "sandbox"
+    """`none`: it runs with the rights of the user as whom Remit runs."""
+    reads: tuple[str, ...] = ()
+    """Folders that it may read in the sandbox, beside its own installation, the worktree and the pack."""
+    network: tuple[str, ...] = ()
+    """Hosts that it may reach from the sandbox, as `host`, `host:port` or `*.domain`."""
+
+
+class Workflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    outbox: OutboxTable = OutboxTable()
+    roles: dict[Name, str] = {}
+    """What each role is for."""
+    repos: dict[Name, str] = {}
+    """The folder of each repository, relative to the file."""
+    role_repo: dict[Name, Name] = {}
+    """The repository that a role works in; without one, the file's own folder."""
+    labels: dict[str, str] = {}
+    """What the labels of this project mean."""
+    groups: dict[Name, Group] = {}
+    flow: Flow = Flow()
+    executors: dict[Name, ExecutorTable] = {}
+    constraints: Constraints = Constraints()
+    """Of every order, beside its own."""
+
+
+def read_workflow(folder: Path) -> Workflow:
+    """Read the workflow of a project folder; the defaults if it has none. Raise UsageError (WORK_INVALID)."""
+    path = folder / FILE
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE + 1)
+    except FileNotFoundError:
+        return Workflow()
+    except OSError as error:
+        raise _invalid(f"cannot be read: {error.strerror or error}") from error
+    if len(data) > MAX_FILE:
+        raise _invalid(f"is larger than {MAX_FILE:,} bytes")
+    try:
+        workflow = msgspec.convert(tomllib.loads(data.decode()), Workflow)
+    except (ValueError, RecursionError) as error:
+        raise _invalid(str(error)) from error
+    for role, repository in workflow.role_repo.items():
+        if repository not in workflow.repos:
+            raise _invalid(f"[role_repo] {role} names the repository {repository!r}, which [repos] lacks")
+    return workflow
+
+
+def require_workflow(folder: Path) -> None:
+    """Raise UsageError (WORK_INVALID) for a project folder without a workflow."""
+    if not (folder / FILE).is_file():
+        remedy = "Run `remit work init`, or begin in the project's folder."
+        raise UsageError(f"{folder} has no {FILE}", code=Code.WORK_INVALID, remedy=remedy)
+
+
+def repository_of(workflow: Workflow, folder: Path, role: str) -> Path:
+    """Return the repository that a role works in."""
+    name = workflow.role_repo.get(role)
+    return (folder / workflow.repos[name]).resolve() if name else folder.resolve()
+
+
+def _invalid(why: str) -> UsageError:
+    return UsageError(f"{FILE} {why}", code=Code.WORK_INVALID, remedy="docs/work.md shows every key.")

@@ -1,0 +1,172 @@
+"""The adapter: what it takes of programs that commit, lie, fail, hang, or leave things behind; with real git."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from remit.clock import SystemClock
+from remit.codes import Code
+from remit.errors import ProviderError, UsageError
+from remit.work.executors import program
+from remit.work.executors.adapter import Adapter
+from remit.work.executors.worktree import Worktree
+from remit.work.order import Command, Constraints, WorkOrder
+from remit.work.pack import Contents, ContextPack
+from remit.work.result import WorkResult
+from remit.work.workflow import ExecutorTable
+from tests.work.executors.repository import RUN, git, make_repository, order_in, script
+
+MENDED: Final = Constraints(commands=(Command(args=("grep", "-q", "mended", "clock.txt")),))
+GUARDED: Final = Constraints(forbidden_paths=("migrations/**",))
+RESULT: Final = (
+    """printf '{{"issue_ref":"local#1","run_id":"{run}","status":"{status}","summary":"I did it."}}' """
+    """> "$REMIT_CONTEXT_PACK/work_result.json";"""
+)
+
+
+class Bench:
+    """A repository, and what a run leaves there."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.repository = make_repository(tmp_path / "repo")
+        self.tree = tmp_path / "tree"
+        self.root = tmp_path / "work"
+
+    def order(self, constraints: Constraints | None = None) -> WorkOrder:
+        """Return the order."""
+        return order_in(self.tree, constraints)
+
+    @property
+    def pack(self) -> ContextPack:
+        """Return the pack."""
+        return ContextPack.of(self.root, self.order().issue, RUN)
+
+    async def run(self, table: ExecutorTable, constraints: Constraints | None = None) -> WorkResult:
+        """Run an executor on the repository."""
+        order = self.order(constraints)
+        tree = Worktree.of(self.repository, self.tree, order.issue, RUN)
+        return await Adapter(order, table, tree, self.pack, SystemClock()).run("main", Contents(), lambda _: None)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+ENDS: Final = {
+    "commits itself": ("echo mended > clock.txt; git commit -qam Mend", MENDED, "ok", ""),
+    "leaves it dirty": ("echo mended > clock.txt", MENDED, "ok", ""),
+    "lies": ("true; " + RESULT.format(run=RUN, status="ok"), MENDED, "fail", "test_failed"),
+    "fails": ("exit 3", None, "fail", ""),
+    "fails, and says ok": (RESULT.format(run=RUN, status="ok") + "exit 3", None, "fail", ""),
+    "says that it is blocked": (RESULT.format(run=RUN, status="blocked"), None, "blocked", ""),
+    "is not there": ("exec no-such-program", None, "fail", ""),
+    "changes what it may not": ("echo drop > migrations/1.sql", GUARDED, "fail", "permission_denied"),
+    "commits what it may not": ("git rm -q migrations/1.sql; git commit -qm x", GUARDED, "fail", "permission_denied"),
+    "hangs": ("sleep 86400", None, "fail", "outcome_unknown"),
+}
+
+
+@pytest.mark.parametrize(("text", "constraints", "status", "code"), ENDS.values(), ids=ENDS)
+async def test_what_is_proved_is_what_counts(
+    bench: Bench,
+    text: str,
+    constraints: Constraints | None,
+    status: str,
+    code: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(program, "_GRACE_S", 0.2)
+    result = await bench.run(script(text, timeout_seconds=1 if "sleep" in text else 60), constraints)
+    assert (result.status, result.result_code) == (status, code)
+    assert bench.pack.result() == result
+    bench.pack.verify()
+
+
+async def test_the_adapter_commits_what_was_left_and_no_droppings(bench: Bench) -> None:
+    (bench.repository / ".git" / "hooks" / "pre-commit").write_text("#!/bin/sh\nexit 1\n")
+    (bench.repository / ".git" / "hooks" / "pre-commit").chmod(0o755)
+    result = await bench.run(script("echo mended > clock.txt; echo x > .aider.log; mkdir d; echo y > d/new.txt"))
+    assert result.changes.commit == git(bench.tree, "rev-parse", "HEAD")
+    assert git(bench.tree, "show", "--name-only", "--format=%an", "HEAD").split() == ["Remit", "clock.txt", "d/new.txt"]
+    message = git(bench.tree, "log", "-1", "--format=%B")
+    assert "local#1" in message
+    assert RUN in message
+    assert git(bench.repository, "status", "--porcelain") == "", "the repository itself is as it was"
+    assert git(bench.repository, "rev-parse", f"refs/heads/run/local%231/{RUN}") == result.changes.commit
+
+
+async def test_acceptance_runs_on_what_was_committed_and_its_output_is_kept(bench: Bench) -> None:
+    constraints = Constraints(commands=(Command(args=("cat", "clock.txt")), Command(args=("false",))))
+    result = await bench.run(script("echo mended > clock.txt"), constraints)
+    assert [(test.command, test.result) for test in result.tests] == [("cat clock.txt", "pass"), ("false", "fail")]
+    assert (bench.pack.folder / result.tests[0].evidence).read_text() == "mended\n"
+
+
+async def test_a_test_suite_passes_or_fails_and_changes_nothing(bench: Bench) -> None:
+    head = git(bench.repository, "rev-parse", "HEAD")
+    result = await bench.run(script("echo fine", commits=False))
+    assert (result.status, result.changes.commit) == ("ok", head)
+    assert [test.result for test in result.tests] == ["pass"]
+
+
+async def test_setup_comes_first_and_ends_the_run_if_it_fails(bench: Bench) -> None:
+    ready = await bench.run(script("cat made.txt", setup=("sh", "-c", "echo x > made.txt")))
+    assert ready.status == "ok"
+
+
+async def test_a_setup_that_fails_ends_the_run(bench: Bench) -> None:
+    result = await bench.run(script("true", setup=("false",)))
+    assert (result.status, result.result_code) == ("fail", "env_unavailable")
+
+
+async def test_the_program_sees_its_own_home_its_names_and_no_secret(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", "s3cret")
+    monkeypatch.setenv("MODEL_KEY", "k3y")
+    await bench.run(script("env; pwd", env=("MODEL_KEY",)))
+    seen = (bench.pack.folder / "stdout.log").read_text()
+    assert "s3cret" not in seen
+    assert "MODEL_KEY=k3y" in seen
+    assert f"REMIT_RUN_ID={RUN}" in seen
+    assert f"HOME={bench.pack.folder}.home" in seen
+    assert seen.splitlines()[-1] == str(bench.tree)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """printf '{"issue_ref":"local#2","run_id":"2026-02-14-work-0001","status":"ok"}'""",
+        "printf 'Status: ok\\n\\nfine'",
+        "printf '{'",
+    ],
+)
+async def test_a_result_that_names_no_run_or_another_is_never_taken(bench: Bench, text: str) -> None:
+    name = "work_result.txt" if "Status:" in text else "work_result.json"
+    with pytest.raises(UsageError) as refused:
+        await bench.run(script(f'{text} > "$REMIT_CONTEXT_PACK/{name}"'))
+    assert refused.value.code is Code.output_unparseable
+
+
+async def test_where_there_is_no_repository_nothing_runs(bench: Bench, tmp_path: Path) -> None:
+    bench.repository = tmp_path / "empty"
+    bench.repository.mkdir()
+    with pytest.raises(ProviderError) as refused:
+        await bench.run(script("true"))
+    assert refused.value.cause is Code.env_unavailable
+    assert not bench.tree.exists()
+
+
+async def test_a_run_begins_where_the_one_before_ended(bench: Bench) -> None:
+    first = await bench.run(script("echo half > clock.txt"))
+    order = bench.order()
+    tree = Worktree(bench.repository, bench.tree.with_name("second"), "run/local%231/2026-02-14-work-0002")
+    assert await tree.has(f"run/local%231/{RUN}")
+    assert not await tree.has("run/local%231/2026-02-14-work-0009")
+    assert await tree.create(f"run/{order.issue.file_name}/{RUN}") == first.changes.commit
+    await tree.remove()
+    assert not tree.folder.exists()

@@ -1,0 +1,206 @@
+"""Work from the issue to its comment, in a Remit of its own, with real git and real programs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from remit import Remit
+from remit.codes import Code
+from remit.errors import RemitError
+from remit.sandbox.scratch import scratch
+from remit.settings import load
+from remit.work.noun import Started, UnitView
+from remit.work.result import Changes, Test, WorkResult
+from tests.patience import PATIENCE_S
+from tests.work.executors.repository import git, make_repository
+
+WORKFLOW: Final = """
+[executors.mend]
+program = "sh"
+args = ["-c", "echo mended > clock.txt"]
+isolation = "ISOLATION"
+
+[executors.hang]
+program = "sh"
+args = ["-c", "echo half > clock.txt; setsid sleep 86400 & echo $! > FIFO; sleep 86400"]
+isolation = "none"
+
+[executors.silent]
+program = "sh"
+args = ["-c", "echo hello > {pack}/work_result.txt"]
+isolation = "none"
+
+[[constraints.commands]]
+args = ["grep", "-q", "mended", "clock.txt"]
+"""
+ALLOWED: Final = [{"id": "work", "effect": "allow", "tools": ["outbox.*", "executor.*"]}]
+
+
+class Project:
+    """A repository with a workflow, and a Remit that works there."""
+
+    def __init__(self, folder: Path, remit: Remit) -> None:
+        self.folder = folder
+        self.remit = remit
+        self.fifo = folder.with_name("up")
+        self.work: Any = remit.service.work
+
+    async def ended(self, started: Started) -> UnitView:
+        """Wait for the end of a run's job; the issue after it."""
+        async with asyncio.timeout(PATIENCE_S):
+            await self.remit.ended(started.job)
+        view: UnitView = await self.work.view(started.issue_ref)
+        return view
+
+    async def comments(self, issue: str) -> list[str]:
+        """Return the comments of an issue."""
+        events = await self.remit.runtime.journal.read(f"issue/{issue.partition('#')[2]}")
+        return [event.data.decode() for event in events if event.kind == "issue_commented"]
+
+    async def survivor(self) -> Path:
+        """Wait until a program that hangs has started another; the place of that one in /proc."""
+        async with asyncio.timeout(PATIENCE_S):
+            return Path("/proc", (await asyncio.to_thread(self.fifo.read_text)).strip())
+
+
+@pytest.fixture
+def isolation() -> str:
+    return "none"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+async def project(place: Path, isolation: str) -> AsyncIterator[Project]:
+    folder = make_repository(place / "project")
+    os.mkfifo(place / "up")
+    (folder / "workflow.toml").write_text(WORKFLOW.replace("ISOLATION", isolation).replace("FIFO", str(place / "up")))
+    flags = {
+        "app.principal": "alice",
+        "journal.url": str(place / "journal.db"),
+        "policy.rules": ALLOWED,
+        "sandbox.folder": str(place / "sandbox"),
+    }
+    async with Remit(settings=load(env={}, cwd=folder, flags=flags)) as remit:
+        yield Project(folder, remit)
+
+
+async def test_an_issue_is_worked_on_proved_and_written_back_once(project: Project) -> None:
+    issue = await project.work.issue("Mend the clock", body="It is broken.")
+    started = await project.work.start(issue, "mend")
+    view = await project.ended(started)
+    assert (issue, view.state, view.active, view.unwritten) == ("local#1", "review", "", [])
+    result = view.results[started.run_id]
+    assert [test.result for test in result.tests] == ["pass"]
+    assert git(project.folder, "show", f"{result.changes.commit}:clock.txt") == "mended"
+    assert git(project.folder, "status", "--porcelain", "--untracked-files=no") == ""
+    (comment,) = await project.comments(issue)
+    assert f"workrun:{started.run_id}" in comment
+    assert view.written == {f"workrun:{started.run_id}": "local#1/e2"}
+    await project.work.write(issue)
+    assert len(await project.comments(issue)) == 1
+    assert (await project.work.decide(issue, "done", reason="merged")).state == "done"
+    (row,) = await project.work.board()
+    assert (row.issue_ref, row.state, row.title) == ("local#1", "done", "Mend the clock")
+
+
+async def test_a_switch_fences_ends_every_process_and_hands_over_what_was_left(project: Project) -> None:
+    issue = await project.work.issue("Mend the clock")
+    old = await project.work.start(issue, "hang")
+    survivor = await project.survivor()
+    assert survivor.exists()
+    new = await project.work.switch(issue, "mend", "timeout")
+    assert not survivor.exists(), "dead means dead"
+    view = await project.ended(new)
+    assert view.state == "review"
+    run = {run.run_id: run for run in view.runs}
+    assert (run[old.run_id].standing, run[new.run_id].previous) == ("stopped", old.run_id)
+    history = git(project.folder, "log", "--format=%s", view.results[new.run_id].changes.commit).splitlines()
+    assert f"What {old.run_id} left" in history
+    late = WorkResult(
+        issue_ref=issue,
+        run_id=old.run_id,
+        status="ok",
+        summary="Late.",
+        changes=Changes(commit="x"),
+        tests=(Test(result="n/a"),),
+    )
+    verdict = await project.work.result(late)
+    assert (verdict.accepted, verdict.code) == (False, "stale_result_discarded")
+    assert await project.work.late(issue, old.run_id) == [late]
+    assert len(await project.comments(issue)) == 1
+
+
+async def test_a_person_is_an_executor(project: Project) -> None:
+    issue = await project.work.issue("Ask the vendor")
+    started = await project.work.start(issue, "manual")
+    assert started.job == ""
+    handed = WorkResult(
+        issue_ref=issue, run_id=started.run_id, status="blocked", summary="They are away.", blocked_by=("vendor",)
+    )
+    verdict = await project.work.result(handed)
+    assert (verdict.accepted, verdict.state) == (True, "blocked")
+    (comment,) = await project.comments(issue)
+    assert "They are away." in comment
+
+
+async def test_a_result_that_names_no_run_needs_a_person_and_is_not_written_back(project: Project) -> None:
+    issue = await project.work.issue("Mend the clock")
+    view = await project.ended(await project.work.start(issue, "silent"))
+    assert (view.state, view.results, await project.comments(issue)) == ("needs-human", {}, [])
+    (run,) = view.runs
+    assert (run.standing, run.code) == ("refused", "output_unparseable")
+
+
+@pytest.mark.parametrize(
+    ("issue", "executor", "code"),
+    [
+        ("local#9", "mend", Code.not_found),
+        ("I_kwDO", "mend", Code.WORK_INVALID),
+        ("local#1", "nobody", Code.WORK_INVALID),
+    ],
+)
+async def test_what_cannot_be_started_says_why(project: Project, issue: str, executor: str, code: Code) -> None:
+    await project.work.issue("One")
+    with pytest.raises(RemitError) as refused:
+        await project.work.start(issue, executor)
+    assert refused.value.code is code
+
+
+async def test_a_workflow_that_breaks_the_form_is_named(project: Project) -> None:
+    (project.folder / "workflow.toml").write_text("[executors.x]\nprogramm = 'sh'\n")
+    await project.work.issue("One")
+    with pytest.raises(RemitError) as refused:
+        await project.work.start("local#1", "x")
+    assert refused.value.code is Code.WORK_INVALID
+
+
+class TestInTheSandbox:
+    """The same, where a program can do no harm."""
+
+    pytestmark = pytest.mark.slow
+
+    @pytest.fixture
+    def isolation(self) -> str:
+        return "sandbox"
+
+    @pytest.fixture
+    def place(self) -> Iterator[Path]:
+        with scratch() as folder:
+            folder.chmod(0o755)
+            yield folder
+
+    async def test_an_issue_is_worked_on(self, project: Project) -> None:
+        issue = await project.work.issue("Mend the clock")
+        view = await project.ended(await project.work.start(issue, "mend"))
+        assert view.state == "review"
+        assert [test.result for result in view.results.values() for test in result.tests] == ["pass"]
