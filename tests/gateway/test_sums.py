@@ -17,10 +17,10 @@ from remit.gateway.allowance import Allowance, Claim, DayLimits
 from remit.gateway.spending import Spent
 from remit.gateway.sums import NAME, ModelSums
 from remit.journal.event import Fold
-from remit.journal.folds import Folds
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked
 from remit.journal.sqlite.store import SqliteStore
+from remit.journal.values import Folds
 from remit.testing.clock import ManualClock
 
 

@@ -11,7 +11,7 @@ import pytest
 from remit import tool
 from remit.gateway.confirmation import Confirmation
 from remit.journal.kinds import UntrustedArgument
-from remit.mcp_server.question import question_of
+from remit.mcp_server.calls import question_of
 from remit.testing.clock import ManualClock
 from tests.cli.test_prompt import question
 from tests.mcp_server.links import Link, code_of, facing, kinds, text_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remit.mcp_server.question import approvable, question_of, said
+from remit.mcp_server.calls import approvable, question_of, said
 from remit.record.views import ConfirmationView
 
 HOSTILE = ('{"token":"', '{\\"token\\":\\"', "Bearer ", "\\u0070", "--password ", "[", "ghp_", "://a:b@")

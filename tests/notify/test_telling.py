@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from remit import Remit
-from remit.notify.delivery import pause_s
 from remit.notify.sender import Answer
+from remit.notify.work import pause_s
 from remit.service.options import Options
 from remit.testing.clock import ManualClock
 from tests.notify.servers import Hook

@@ -9,7 +9,7 @@ import pytest
 from remit import Run, recipe, tool
 from remit.jobs.state import History
 from remit.journal.kinds import ChildStarted, ErrorInfo, JobFailed
-from remit.record.children import child_states
+from remit.record.teller import child_states
 from remit.service.jobs import Jobs
 from tests.opened import OpenRemit, until
 

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remit.journal import kinds as k
-from remit.journal.event import Event
-from remit.record.segments import segments
+from remit.record.segments import Timeline
 
 CREATED = k.JobCreated(kind="recipe", name="demo")
 STARTED = k.ToolInvocationStarted(invocation_id="i", step="1", tool_name="fs.read")
@@ -24,8 +23,10 @@ ANY = st.lists(st.sampled_from([STARTED, FINISHED, WAITS, CAME, STUCK, RECOVERED
 
 def line(*payloads: k.Payload) -> list[tuple[str, int, int | None]]:
     """The timeline of events that happen at 0, 10, 20 …"""
-    events = [Event("job/j", n + 1, one.KIND, n * 10, k.encode(one), b"") for n, one in enumerate(payloads)]
-    return [(one.kind, one.since, one.until) for one in segments(events)]
+    found = Timeline()
+    for number, payload in enumerate(payloads):
+        found.add(payload, number * 10)
+    return [(one.kind, one.since, one.until) for one in found.segments()]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.sandbox.seccomp.bpf import ALLOW, KILL, MOST, Branch, Instruction, Verdict, assemble, errno_verdict, packed
-from remit.sandbox.seccomp.filter import ARCHITECTURES, Rules, digest, encoded, program
+from remit.sandbox.seccomp.filter import (
+    ALLOW,
+    ARCHITECTURES,
+    KILL,
+    MOST,
+    Branch,
+    Instruction,
+    Rules,
+    Verdict,
+    assemble,
+    digest,
+    encoded,
+    errno_verdict,
+    packed,
+    program,
+)
 from remit.sandbox.seccomp.rules import ABSENT, BROWSER, FORBIDDEN, REFUSED
 
 EPERM, ENOSYS, NO_FAMILY = (errno_verdict(number) for number in (errno.EPERM, errno.ENOSYS, errno.EAFNOSUPPORT))

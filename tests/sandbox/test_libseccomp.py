@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from remit.sandbox.seccomp.bpf import Instruction
-from remit.sandbox.seccomp.filter import ARCHITECTURES
+from remit.sandbox.seccomp.filter import ARCHITECTURES, Instruction
 from remit.sandbox.seccomp.rules import ABSENT, FORBIDDEN, REFUSED
 from tests.sandbox.test_filter import answer, ask, encode
 

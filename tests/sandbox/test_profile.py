@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.sandbox.seccomp.bpf import ALLOW, errno_verdict
-from remit.sandbox.seccomp.filter import ARCHITECTURES
+from remit.sandbox.seccomp.filter import ALLOW, ARCHITECTURES, errno_verdict
 from remit.sandbox.seccomp.profile import others, profile
 from remit.sandbox.seccomp.rules import REFUSED
 from tests.sandbox.test_filter import MACHINES, ask

@@ -9,7 +9,7 @@ import pytest
 from remit.cli.exact import value_rows
 from remit.cli.question import show_question
 from remit.cli.text import clean
-from remit.mcp_server.question import approvable, question_of, said
+from remit.mcp_server.calls import approvable, question_of, said
 from remit.redact.visible import is_visible, visible
 from tests.cli.test_prompt import question
 from tests.cli.test_text import Screen

@@ -16,7 +16,7 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
 from remit import Remit
-from remit.mcp_server.question import question_of, said
+from remit.mcp_server.calls import question_of, said
 from remit.settings import load
 from tests.cli.conftest import Project, project
 from tests.cli.test_prompt import question

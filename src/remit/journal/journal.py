@@ -30,11 +30,11 @@ from remit.journal.event import (
     Tally,
 )
 from remit.journal.examining import Examined, examine, prove
-from remit.journal.folds import Folds
 from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
 from remit.journal.salting import Salt, erasure_of, salted
 from remit.journal.seals import Seals
+from remit.journal.values import Folds
 from remit.journal.watch import Took, done
 from remit.journal.writer import Draft, StreamWriter, copy_error, fail_all
 from remit.randomness import salt

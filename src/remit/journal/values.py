@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -10,8 +11,9 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.journal.blobs import BlobRef
+from remit.journal.event import Fold
 from remit.journal.kinds import OptionalRaw, OptionalRef
-from remit.journal.port import Reading
+from remit.journal.port import Reading, Store
 from remit.journal.salting import reveal
 
 RESTORE: Final = "Restore the journal from a backup."
@@ -36,3 +38,18 @@ async def schema(store: Reading, digest: str) -> Any:
     if sha256(data) != digest:
         raise ChainBrokenError(f"the schema kept as {digest} has another digest", remedy=RESTORE)
     return msgspec.json.decode(data)
+
+
+class Folds:
+    """The folds of one journal."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def read(self, name: str, parts: Iterable[str] = ()) -> list[Fold]:
+        """A fold that was kept, and these parts of it, of one moment."""
+        return await self._store.folds(name, tuple(parts))
+
+    async def keep(self, folds: Sequence[Fold], before: int) -> bool:
+        """Keep a fold in the place of the one kept at the position `before`; False if another one is kept by now."""
+        return await self._store.keep_folds(folds, before)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
 from remit.journal import kinds as k
-from remit.journal.event import Event
 
 SegmentKind = Literal["queued", "working", "waiting", "stuck", "interrupted"]
 
@@ -22,16 +20,6 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds since the Unix epoch."""
     until: int | None
     """None: it goes on."""
-
-
-def segments(events: Iterable[Event]) -> tuple[Segment, ...]:
-    """The timeline of a job, in order and without gaps; stretches of no length are left out."""
-    line = Timeline()
-    for event in events:
-        payload = k.decode(event.kind, event.data)
-        if payload is not None:
-            line.add(payload, event.at)
-    return line.segments()
 
 
 class Timeline:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -11,25 +11,13 @@ from remit.jobs.state import History
 from remit.jobs.taken import Origins
 from remit.journal import kinds as k
 from remit.journal.event import Event
-from remit.record.children import Child, children
 from remit.record.question import read_question
 from remit.record.segments import Segment, Timeline
 from remit.record.step import Drift, Preview, StepNarrative, Waited, shown
-from remit.record.teller import Drifted, Seen, Teller, Try, drift_of, state_of
+from remit.record.teller import Child, Drifted, Seen, Teller, Try, children, drift_of, state_of
 
 _ABOUT: Final = (k.JobForked, k.UndoDeclared, k.StepCompensated, k.VersionMismatchRecorded, k.ModelDriftRecorded)
 """Events that name a step and are no part of what it did."""
-
-
-def narrate(events: Iterable[Event], confirmations: Mapping[str, Iterable[Event]] | None = None) -> Narrative:
-    """The story that a job's events tell; `confirmations` are the events of its questions, by identifier.
-
-    Questions may be read after the job: those of steps that its events do not tell of are left out.
-    """
-    story = Story(events)
-    for identifier, asked in (confirmations or {}).items():
-        story.ask(identifier, asked)
-    return story.narrative()
 
 
 class Story:

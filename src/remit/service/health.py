@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.errors import JournalError
+from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.gateway.readiness import DependencyState
+from remit.jobs.state import KIND as JOB
+from remit.journal.event import Head
+from remit.metrics.metric import Sample
+from remit.metrics.registry import Family
 from remit.redact import line
-from remit.service.gauges import gauges
 
 if TYPE_CHECKING:
     from remit.gateway.readiness import Snapshot
     from remit.gateway.services import Services
-    from remit.metrics.registry import Family
+    from remit.journal.journal import Journal
     from remit.settings.file import SettingsFile
+
 
 _log: Final = logging.getLogger("remit.service")
 
@@ -85,3 +90,30 @@ async def _same(settings: SettingsFile) -> DependencyState:
         return DependencyState(ready=True)
     why = f"{settings.path} differs from what this process runs with; start it again"
     return DependencyState(ready=False, code=Code.DEP_UNAVAILABLE.name, detail=line(why))
+
+
+async def gauges(journal: Journal, queues: tuple[str, ...]) -> list[Family]:
+    """The gauges of a journal, by name, of jobs and of `queues`: other kinds that workers lease.
+
+    Their labels are kinds and states, which are few and ours.
+    """
+    depths, held = list[Sample](), list[Sample]()
+    for kind in (JOB, *queues):
+        counts = await journal.counts(kind)
+        depths += [Sample("", (("kind", kind), ("state", state)), counts[state]) for state in sorted(counts)]
+        leases = await journal.leases(kind)
+        running = sum(_runs(head, journal.clock.now()) for head in leases)
+        held += [
+            Sample("", (("kind", kind), ("lease", "held")), running),
+            Sample("", (("kind", kind), ("lease", "lapsed")), len(leases) - running),
+        ]
+    waiting = (await journal.counts(CONFIRMATION)).get("pending", 0)
+    return [
+        Family("confirmations_waiting", "gauge", "Questions that wait for a person.", (Sample("", (), waiting),)),
+        Family("leases", "gauge", "Jobs and tickets that a worker holds, or held until it died.", tuple(held)),
+        Family("queue_depth", "gauge", "Jobs and tickets by their state.", tuple(depths)),
+    ]
+
+
+def _runs(head: Head, now: int) -> bool:
+    return head.lease_until is not None and head.lease_until > now

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from remit.codes import Code
+from remit.providers.web.engine import Extractors
 from remit.providers.web.extraction import Job, extract
 from remit.providers.web.faults import WebError
-from remit.providers.web.workers import Extractors
 
 SENTENCE = "The committee meets on the third of May and decides about the budget. "
 PAGE = f"""<html><head><title>The  budget &amp; more</title></head><body>

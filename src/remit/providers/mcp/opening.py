@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from remit.providers.mcp.absent import AbsentProvider
+from remit.codes import Code
+from remit.errors import ProviderError
 from remit.settings.places import data_folder
+from remit.tools.meta import ToolMeta
+from remit.tools.provider import CallContext, ToolResult
+from remit.tools.remote import Outage
 from remit.tools.stub import StubProvider
 
 if TYPE_CHECKING:
@@ -56,3 +61,36 @@ async def _stand_ins(servers: Sequence[McpServer], pins: Pins, file: str) -> lis
     from remit.providers.mcp.stand_ins import stand_ins  # noqa: PLC0415 - only a process without servers needs it
 
     return await stand_ins(servers, pins, file)
+
+
+class AbsentProvider:
+    """The provider of a server that cannot be connected here."""
+
+    def __init__(self, server: str, missing: str) -> None:
+        """`missing` is the module that is not installed."""
+        self.provider_id = f"mcp_{server}"
+        self.dependency = f"mcp.{server}"
+        self._why = f"{missing} is not installed: pip install 'remit[mcp]'"
+
+    @property
+    def reached(self) -> bool:
+        """It never answers."""
+        return False
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        """Raises ProviderError."""
+        self._refuse()
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:  # noqa: ARG002 - the port's signature
+        """Raises ProviderError."""
+        self._refuse()
+
+    def outage(self) -> Outage:
+        """It is never up."""
+        return Outage(Code.SpawnFailed, self._why)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _refuse(self) -> NoReturn:
+        raise ProviderError(self._why, cause=Code.SpawnFailed)

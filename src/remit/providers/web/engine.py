@@ -16,6 +16,8 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.files.hypertext import TooDeepError, page_text
+from remit.process.workers import Workers
+from remit.providers.web.extraction import Extract, Job
 from remit.providers.web.faults import WebError
 from remit.providers.web.fetcher import Fetcher, Page
 from remit.providers.web.robots import Pace, Robots
@@ -23,12 +25,12 @@ from remit.providers.web.search import Backend, Hit, ask, fused, items
 from remit.providers.web.shapes import SECONDS, ExtractResult, FetchArgs, FetchResult, Item, SearchArgs, SearchResult
 from remit.providers.web.text import check_answer, is_consent, is_html, text_of, title_of
 from remit.providers.web.urls import checked, host_of, joined, without_tracking
-from remit.providers.web.workers import Extractors
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.providers.web.cooldown import Cooldowns
+
 
 _LARGEST_TEXT: Final = 1_000_000
 """Characters of text that one call returns."""
@@ -216,3 +218,26 @@ def _links(base: str, targets: Sequence[str]) -> list[str]:
 
 def _evidence(source: str, text: str, ctx: CallContext) -> EvidenceCandidate:
     return EvidenceCandidate(kind="http_body_preview", source=source, retrieved_at=ctx.now, text=text)
+
+
+class Extractors:
+    """Extracts text in at most so many processes at once."""
+
+    def __init__(self, processes: int = 2, seconds: float = 20.0) -> None:
+        """Give each page at most `seconds` of a process."""
+        self._workers: Workers[Extract] = Workers("remit.providers.web.extraction", Extract, processes, seconds)
+        self._seconds = seconds
+
+    async def extract(self, html: str, url: str) -> Extract:
+        """Return the main text of a page. Raises WebError (parse_failed) for one that takes too much."""
+        try:
+            return await self._workers.ask(Job(html, url))
+        except TimeoutError as error:
+            why = f"{url}: its text was not found within {self._seconds:g} s"
+            raise WebError(why, Code.parse_failed) from error
+        except ConnectionError as error:
+            raise WebError(f"{url}: finding its text took too much memory", Code.parse_failed) from error
+
+    async def close(self) -> None:
+        """End every process; may be called twice."""
+        await self._workers.close()
