@@ -11,8 +11,11 @@ from remit.api.table import ROUTES, routes_of
 from remit.capability import Capability
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.operation import operations
 from remit.pages.page import Page, PageRequest, See
 from remit.pages.table import PAGES, pages_of
+from remit.wiring.capabilities import FIRST_PARTY
+from remit.wiring.parts import nouns_of, tuples_of
 
 
 async def answer(_request: Any) -> None:
@@ -58,6 +61,7 @@ def test_a_page_elsewhere_is_refused() -> None:
     assert refused.value.code is Code.MODULE_UNLOADABLE
 
 
-def test_parts_that_ship_are_in_the_tables() -> None:
-    assert {"tickets.view", "conversations.say"} <= {one.name for one in ROUTES}
-    assert {"/tickets", "/agents"} <= {one.path for one in PAGES}
+def test_every_operation_and_page_of_a_part_that_ships_is_in_the_tables() -> None:
+    declared = {one.declaration.name for _, kind in nouns_of(FIRST_PARTY) for one in operations(kind)}
+    assert {*declared, *(one.name for one in tuples_of(FIRST_PARTY, "routes"))} <= {one.name for one in ROUTES}
+    assert set(tuples_of(FIRST_PARTY, "pages")) <= set(PAGES)
