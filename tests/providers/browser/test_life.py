@@ -102,7 +102,10 @@ async def test_without_namespaces_within_it_names_the_setting(
 ) -> None:
     specified = SandboxedBrowser._spec
     monkeypatch.setattr(SandboxedBrowser, "_spec", lambda *args: replace(specified(*args), rules="program"))
-    error = await failure(opened(), site)
+    made = opened()
+    error = await failure(made, site)
+    assert made._browsers is not None
+    assert made._browsers._playwright is None
     assert error.code is Code.SANDBOX_UNAVAILABLE
     assert "Set browser.inner_sandbox = false" in str(error)
 

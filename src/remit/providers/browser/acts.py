@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from remit.providers.browser import shapes
     from remit.providers.browser.settings import BrowserSettings
+    from remit.sandbox.execution import Connection
 
 LOAD_S: Final = 25.0
 _SETTLE_S: Final = 0.5
@@ -35,6 +36,8 @@ _FIELDS: Final = 200
 _SHORTEST: Final = 4
 """Characters of a password from which on it is masked wherever it stands; a shorter one only in its field."""
 _BLANKS: Final = 4
+_PROXY_SAYS: Final = frozenset({403, 502, 503})
+"""What the proxy answers where a page is not reached, unless it is asked for a tunnel: that fails."""
 _BLANK: Final = "about:blank"
 _COUNT: Final = "document.getElementsByTagName('*').length"
 _OPTIONS: Final = (
@@ -81,7 +84,7 @@ class Acts:
         fresh = args.new_page or not (args.page or conversation.pages)
         tab = await conversation.new_tab() if fresh else conversation.tab(args.page)
         tab.refs, tab.asked = frozenset(), address
-        status, failure = 0, None
+        status, failure, before = 0, None, dict(conversation.browser.refusals)
         try:
             response = await tab.page.goto(
                 f"{address}#{quote(fragment)}" if fragment else address,
@@ -91,15 +94,8 @@ class Acts:
             status = response.status if response is not None else 0
         except Error as error:
             failure = error
-        refusal = next(
-            (
-                one
-                for place, one in conversation.browser.refusals.items()
-                if f"{place[0]}:{place[1]}" == place_of(tab.asked)
-            ),
-            None,
-        )
-        if refusal is not None:
+        refusal = self._refusal(conversation, tab, before)
+        if refusal is not None and (failure is not None or status in _PROXY_SAYS):
             conversation.browser.refusals.clear()
             await _blank(tab)
             reached = Code.dns_failed if "[Errno -" in refusal.why else Code.connect_failed
@@ -108,6 +104,15 @@ class Acts:
             await _blank(tab)
             raise browser_error(tab.asked, failure)
         return Done(tab, (("status_code", status),))
+
+    def _refusal(
+        self, conversation: Conversation, tab: Tab, before: Mapping[tuple[str, int], Connection]
+    ) -> Connection | None:
+        """Return how the proxy refused what a page asked for last, since `before`; None: it did not."""
+        for place, connection in conversation.browser.refusals.items():
+            if f"{place[0]}:{place[1]}" == place_of(tab.asked) and connection is not before.get(place):
+                return connection
+        return None
 
     async def snapshot(self, conversation: Conversation, args: shapes.SnapshotArgs) -> Done:
         """Show a page, or a part of it."""

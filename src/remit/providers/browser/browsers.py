@@ -18,6 +18,7 @@ from remit.providers.browser.conversation import Conversation, File
 from remit.providers.browser.faults import GONE, BrowserError, browser_error
 from remit.providers.browser.launch import SandboxedBrowser
 from remit.providers.browser.shapes import TAKES, Artifact, CloseResult, WaitArgs
+from remit.tasks import Tasks
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from remit.clock import Clock
     from remit.providers.browser.settings import BrowserSettings
+    from remit.sandbox.execution import Execution
     from remit.sandbox.sandbox import Sandbox
 
 _ACT_S: Final = LOAD_S + 10
@@ -46,6 +48,8 @@ class Browsers:
         self._changing = asyncio.Lock()
         self._playwright: Playwright | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._starting = 0
+        self._ends = Tasks()
 
     async def act(self, word: str, asked: Any, ctx: CallContext) -> ToolResult:
         """Do what a tool says, in the browser of the call's job or session. Raises ProviderError."""
@@ -71,6 +75,8 @@ class Browsers:
             if self._watching is not None:
                 self._watching.cancel()
             await asyncio.gather(*(self._drop(name) for name in list(self._conversations)))
+            await self._ends.ended()
+            await self._rest()
         await self._sandbox.close()
 
     # --- one act
@@ -123,21 +129,27 @@ class Browsers:
             if found is None:
                 if not opens:
                     raise BrowserError(GONE)
-                await self._make_room()
                 found = await self._open(name)
             return found
 
     async def _open(self, name: str) -> Conversation:
-        browser = SandboxedBrowser(self._sandbox, self._settings)
-        await browser.start(self._driver)
-        conversation = Conversation(browser, self._settings)
-        self._conversations[name] = conversation
-        conversation.used = self._clock.monotonic()
+        self._starting += 1
         try:
+            await self._make_room()
+            browser = SandboxedBrowser(self._sandbox, self._settings)
+            await browser.start(self._driver)
+            conversation = self._conversations[name] = Conversation(browser, self._settings)
+            conversation.used = self._clock.monotonic()
             await conversation.open()
-        except Error as error:
-            await self._drop(name)
-            raise browser_error("The browser did not start", error) from error
+        except BaseException as error:
+            if name in self._conversations:
+                await self._drop(name)
+            if isinstance(error, Error):
+                raise browser_error("The browser did not start", error) from error
+            raise
+        finally:
+            self._starting -= 1
+            await self._rest()
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch(), name="remit:browser-idle")
         return conversation
@@ -158,24 +170,29 @@ class Browsers:
         await self._drop(min(idle, key=lambda name: self._conversations[name].used))
 
     async def _close_one(self, name: str) -> ToolResult:
-        async with self._changing:
-            found = self._conversations.get(name)
-            if found is None:
-                return ToolResult(msgspec.to_builtins(CloseResult(closed=False)))
-            async with found.turn:
-                execution = await self._drop(name)
+        found = self._conversations.get(name)
+        if found is None:
+            return ToolResult(msgspec.to_builtins(CloseResult(closed=False)))
+        async with found.turn, self._changing:
+            execution = await self._drop(name) if self._conversations.get(name) is found else None
         receipt = execution.receipt if execution is not None else None
         return ToolResult(msgspec.to_builtins(CloseResult(closed=True, receipt=receipt)))
 
-    async def _drop(self, name: str) -> Any:
-        """End a browser, and with the last one Playwright's own process. Returns how it ran."""
-        conversation = self._conversations.pop(name)
+    async def _drop(self, name: str) -> Execution | None:
+        """End a browser, whatever becomes of the caller. Returns how it ran."""
+        return await asyncio.shield(self._ends.task(self._ended(self._conversations.pop(name))))
+
+    async def _ended(self, conversation: Conversation) -> Execution | None:
         await conversation.close()
         execution = await conversation.browser.close()
-        if not self._conversations and self._playwright is not None:
+        await self._rest()
+        return execution
+
+    async def _rest(self) -> None:
+        """End Playwright's own process, if no browser needs it."""
+        if self._playwright is not None and not (self._conversations or self._starting):
             playwright, self._playwright = self._playwright, None
             await playwright.stop()
-        return execution
 
     async def _watch(self) -> None:
         """End what is idle, until nothing is left."""

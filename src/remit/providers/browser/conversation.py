@@ -225,11 +225,14 @@ class Conversation:
                 self.note(f"the download {name!r} was cancelled: {_DOWNLOADS} are the most at once")
                 return
             done = asyncio.ensure_future(download.path())
-            while not done.done():
-                await asyncio.wait({done}, timeout=_LOOK_S)
-                if size_of(self.browser.folder)[0] > most * len(self._downloads):
-                    await download.cancel()
-            path = await done
+            try:
+                while not done.done():
+                    await asyncio.wait({done}, timeout=_LOOK_S)
+                    if size_of(self.browser.folder)[0] > most * len(self._downloads):
+                        await download.cancel()
+                path = await done
+            finally:
+                done.cancel()
             size = path.stat().st_size
             if size <= most:
                 self._files.append(File(name, download.url, path.read_bytes()))
