@@ -19,13 +19,14 @@ BIN := .venv/bin
 READY := .venv/.ready
 PEERS_READY := .venv-bench/.ready .venv-gateway/.ready
 FRAMEWORKS_READY := $(patsubst %,build/frameworks/%/.ready,adk claude crewai)
+SEARXNG_READY := build/frameworks/searxng/.ready
 MCP_PEERS_READY := $(patsubst %,build/peers-mcp/%/.ready,npm git sqlite time)
 PACKAGES_READY := build/peers-packages/.ready
 CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup demo format check static quick test bench peers frameworks conformance screenshots recording docs clean lock
+.PHONY: help setup demo format check static quick test bench peers frameworks searxng conformance screenshots recording docs clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +90,8 @@ bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes bu
 peers: $(MCP_PEERS_READY) $(PACKAGES_READY) build/adapters/.ready ## Install servers, packages and frameworks that tests run
 
 frameworks: $(FRAMEWORKS_READY) ## Install the frameworks that tests run with REMIT_TEST_FRAMEWORKS=1 (1.7 GB)
+
+searxng: $(SEARXNG_READY) ## Install SearXNG, which tests search with if REMIT_TEST_SEARXNG=1 (140 MB)
 
 build/frameworks/%/.ready: tests/peers/python/%.txt
 	$(PYTHON) -m venv --clear $(@D)
@@ -159,6 +162,6 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in
 	$(COMPILE) --output-file requirements/gateway.txt requirements/gateway.in
 	$(COMPILE) --output-file requirements/docs.txt requirements/docs.in
-	for name in adk claude crewai git sqlite time packages; do \
+	for name in adk claude crewai git searxng sqlite time packages; do \
 		$(COMPILE) --output-file tests/peers/python/$$name.txt tests/peers/python/$$name.in || exit 1; \
 	done

@@ -1,0 +1,93 @@
+"""web.search with SearXNG itself, which searches a web on loopback with one engine, while another does not answer.
+
+It is large, so it is installed and tested only if that is asked for: `make searxng`, REMIT_TEST_SEARXNG=1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from examples.web.town import Town
+from remit.codes import Code
+from remit.providers.web import search
+from remit.providers.web.faults import WebError
+from remit.providers.web.fetcher import Fetcher
+from tests.patience import PATIENCE_S
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not os.environ.get("REMIT_TEST_SEARXNG"), reason="140 MB: `make searxng` installs it"),
+]
+PYTHON = Path(__file__).parents[3] / "build/frameworks/searxng/bin/python"
+ENGINE = """
+  - {{name: {name}, engine: json_engine, enable_http: true, shortcut: {shortcut}, categories: general,
+     search_url: "{base}/search?q={{query}}&format=json", results_query: results, url_query: url,
+     title_query: title, content_query: content}}
+"""
+SETTINGS = """
+use_default_settings: {{engines: {{keep_only: []}}}}
+search: {{formats: [html, json]}}
+server: {{secret_key: loopback, limiter: false, bind_address: 127.0.0.1, port: {port}}}
+plugins: {{searx.plugins.tracker_url_remover.SXNGPlugin: {{active: false}}}}
+engines:
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+async def instance(tmp_path: Path) -> AsyncIterator[str]:
+    town, port = Town(), free_port()
+    runner = await town.start()
+    engines = ENGINE.format(name="town", shortcut="tw", base=town.base)
+    engines += ENGINE.format(name="closed", shortcut="cl", base="http://127.0.0.1:1")
+    (tmp_path / "settings.yml").write_text(SETTINGS.format(port=port) + engines)
+    env = {**os.environ, "SEARXNG_SETTINGS_PATH": str(tmp_path / "settings.yml")}
+    with (tmp_path / "log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            str(PYTHON), "-m", "searx.webapp", cwd=tmp_path, env=env, stdout=log, stderr=log
+        )
+        try:
+            await answering(f"http://127.0.0.1:{port}", process)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            await process.wait()
+            await runner.cleanup()
+
+
+async def answering(base: str, process: asyncio.subprocess.Process) -> None:
+    """Wait until the instance answers."""
+    async with asyncio.timeout(PATIENCE_S), aiohttp.ClientSession() as session:
+        while process.returncode is None:
+            try:
+                async with session.get(f"{base}/healthz"):
+                    return
+            except aiohttp.ClientConnectionError:
+                await asyncio.sleep(0.05)  # noqa: TID251 - another process tells nobody that it listens
+    pytest.fail("SearXNG ended")
+
+
+async def test_its_answers_are_read_and_engines_that_fail_are_no_empty_list(instance: str) -> None:
+    fetcher = Fetcher(private=(instance.removeprefix("http://"),))
+    backend = search.searxng(instance)
+    hits = await search.ask(fetcher, backend, "swimming pool prices", 5)
+    assert len(hits) == 5
+    assert "/swimming-pool/prices" in " ".join(hit.url for hit in hits)
+    with pytest.raises(WebError) as caught:
+        await search.ask(fetcher, backend, "!cl swimming pool prices", 5)
+    assert caught.value.cause is Code.WebProviderError
+    assert "closed" in str(caught.value)
+    assert await search.ask(fetcher, backend, "!tw zzzz", 5) == []
+    await fetcher.close()
