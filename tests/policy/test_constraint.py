@@ -147,3 +147,43 @@ def test_presence_and_absence_are_opposites_and_null_may_be_either(
 def test_a_constraint_reads_as_it_is_written() -> None:
     constraint = Constraint("path", (Operator("glob", ["docs/**"]), Operator("max_length", 9)))
     assert str(constraint) == 'path: glob ["docs/**"], max_length 9'
+
+
+FETCHES = {"type": "object", "properties": {"url": {"type": "string"}, "mirrors": {"format": "uri"}}}
+
+
+@pytest.mark.parametrize(
+    ("url", "strictly", "widely"),
+    [
+        ("https://docs.acme.example/a?b#c", True, True),
+        ("HTTPS://Docs.ACME.example:8443", True, True),
+        ("https://docs.acme.example./x", True, True),
+        ("docs.acme.example", True, True),
+        ("https://evil.example/docs.acme.example", False, False),
+        ("https://docs.acme.example.evil.example/", False, False),
+        ("https://evil.example?docs.acme.example/", False, False),
+        ("https://docs.acme.example@evil.example/", None, None),
+        ("https://evil.example\\@docs.acme.example/", None, None),
+        ("https://evil.example\\.docs.acme.example/", None, None),
+        ("https://docs%2eacme.example/", None, None),
+        ("https://d\u043ecs.acme.example/", None, None),
+        ("https://[::1]/", None, None),
+        (" https://docs.acme.example/", None, None),
+        ("https:docs.acme.example", None, None),
+        (7, None, None),
+    ],
+)
+def test_a_rule_about_host_reads_the_host_of_each_url(url: Any, strictly: bool | None, widely: bool | None) -> None:
+    check = Constraint("host", (Operator("glob", ["*.acme.example"]),))
+    assert check.judge(wide=False)({"url": url}, FETCHES) is strictly
+    assert check.judge(wide=True)({"url": url}, FETCHES) is widely
+
+
+def test_of_several_urls_an_allow_rule_needs_every_host_and_a_deny_rule_one() -> None:
+    check = Constraint("host", (Operator("equals", "a.example"),))
+    both = {"url": "https://a.example/", "mirrors": ["https://b.example/"]}
+    assert check.judge(wide=False)(both, FETCHES) is False
+    assert check.judge(wide=True)(both, FETCHES) is True
+    assert check.judge(wide=True)({"mirrors": ["https://b.example/", "https://x@b.example"]}, FETCHES) is None
+    assert check.judge(wide=False)({}, FETCHES) is None
+    assert check.judge(wide=True)({"path": "x"}, {"type": "object", "properties": {"path": {}}}) is False

@@ -10,6 +10,7 @@ from remit.policy.constraint import Constraint, find
 from remit.policy.decision import UNKNOWN, Query
 from remit.policy.evaluation import compiled, verdict
 from remit.policy.expression import Node, Path, parts_of, paths_of
+from remit.policy.places import HOST, places_of
 from remit.policy.rule import Rule
 from remit.policy.table import describe
 
@@ -49,6 +50,9 @@ def explained(rule: Rule, query: Query) -> Iterator[tuple[Verdict, str]]:
 def worded(key: str, constraint: Constraint, query: Query, found: Verdict) -> str:
     """Whether a constraint holds, in words."""
     values, missing = find(query.args, constraint.path)
+    schema = query.tool.input_schema if query.tool is not None else None
+    if constraint.path == HOST and (places := places_of(schema)).urls:
+        values, missing = places.hosts(query.args)
     if missing:
         seen = "is missing" if not values else "is missing in places"
     else:

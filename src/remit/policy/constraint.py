@@ -25,7 +25,7 @@ from typing import Any, Final
 import msgspec
 
 from remit.policy.checks import OPTIONAL, PRESENCE, Verdict, check_of, every, some, takes_lists
-from remit.policy.places import places_of
+from remit.policy.places import HOST, places_of
 from remit.tools.meta import JsonSchema
 
 _OPEN_SCHEMA: Final = frozenset({
@@ -95,6 +95,11 @@ def _judge(path: str, operator: Operator, *, wide: bool, optional: bool) -> Judg
 
     def judge(args: dict[str, Any], schema: JsonSchema | None) -> Verdict:
         value = args.get(path)
+        if path == HOST and (places := places_of(schema)).urls:
+            values, unknown = places.hosts(args)
+            if values or unknown:
+                return combine([of_value(value) for value in values] + ([None] if unknown else []))
+            return optional or None
         if plain and (places := places_of(schema)).concern(path, wide=wide):
             values, missing = places.values(args, path, wide=wide)
             missing = missing and declares(schema, path)

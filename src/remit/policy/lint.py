@@ -179,7 +179,7 @@ def _arguments(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     for path in [*(constraint.path for constraint in (*rule.when, *rule.unless)), *(rule.only or ())]:
         if any(declares(tool.input_schema, path) for tool in tools):
             continue
-        if rule.wide and any(places_of(tool.input_schema).concern(path, wide=True) for tool in tools):
+        if any(places_of(tool.input_schema).concern(path, wide=rule.wide) for tool in tools):
             continue
         known = {name for tool in tools for name in (tool.input_schema or {}).get("properties", {})}
         message = f"names the argument {path!r}, which none of its tools has"
