@@ -14,6 +14,7 @@ from remit.gateway.outcome import Outcome, refused
 from remit.jobs.results import CallError
 from remit.jobs.run import Run
 from remit.providers.folder import FolderSearchProvider
+from remit.recipes.gather import items_of
 from remit.recipes.report_files import ReportProvider
 from remit.recipes.research_report import research_report
 from remit.testing.providers import call_context
@@ -173,3 +174,18 @@ def test_the_recipe_takes_its_arguments_by_name() -> None:
 async def test_without_a_place_to_look_in_it_says_what_to_name(run: ScriptedRun) -> None:
     with pytest.raises(RunError, match="nothing to look in"):
         await research_report.function(cast("Run", run), QUERY)
+
+
+def test_a_list_of_results_is_put_into_the_form_of_items(caplog: pytest.LogCaptureFixture) -> None:
+    given = [
+        {"link": "https://a.example/", "title": "A", "content": "words"},
+        {"url": "ftp://b.example/"},
+        "https://c.example/",
+        {"href": "http://d.example/"},
+    ]
+    assert items_of(given) == [
+        {"title": "A", "url": "https://a.example/", "snippet": "words", "provider": "list", "rank": 1},
+        {"title": "", "url": "http://d.example/", "snippet": "", "provider": "list", "rank": 3},
+    ]
+    assert "old form" in caplog.text
+    assert items_of("none") == []

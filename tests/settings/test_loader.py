@@ -33,6 +33,8 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "web.searxng_timeout_ms": (1, 2, 3),
     "web.brave_key": ("a", "b", "c"),
     "web.serper_key": ("a", "b", "c"),
+    "web.folder": ("a", "b", "c"),
+    "web.folder_url": ("http://a", "http://b", "http://c"),
     "web.cooldown_seconds": (1, 2, 3),
     "web.private": (["a:1"], ["b:1", "c:1"], ["d:1"]),
     "web.max_bytes": (1, 2, 3),

@@ -61,6 +61,15 @@ def authority_of(tool: ToolMeta, args: dict[str, Any], *, every: bool = False) -
     return arguments_of(tool.input_schema, args, foreign=tool.provider_id.startswith("mcp_"), every=every)
 
 
+def addresses_of(tool: ToolMeta, args: dict[str, Any]) -> list[Argument]:
+    """The arguments that a tool's schema itself calls URLs: to read one tells its owner what stands in it."""
+    properties = (tool.input_schema or {}).get("properties")
+    tables = properties if isinstance(properties, dict) else {}
+    named = [name for name, one in tables.items() if isinstance(one, dict) and one.get(KEYWORD) == "url"]
+    given = {name: args[name] for name in named if name in args}
+    return authority_of(tool, given) if given else []
+
+
 class _Walk:
     """Goes through arguments and their schema together."""
 

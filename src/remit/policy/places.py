@@ -4,8 +4,8 @@
   about it sees both as one path, as the tool does.
 - A deny or ask rule about `path` is about every argument that is a path: its schema says so (`x-remit-role` or `format`
   is `path`), or its name does, such as `folder` or `file`.
-- A rule about `host` is about the host of every argument that is a URL or a host, by the same signs. A host that
-  cannot be told, as of a URL with a user name or a backslash, is unknown.
+- A rule about `host` is about the host of every argument that is a URL or a host, by the same signs. A host that clients
+  may read differently, as of a URL with a user name or a backslash, is unknown.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Places(NamedTuple):
         return path in self.below or (wide and path == PATH and bool(self.named))
 
     def hosts(self, args: Mapping[str, Any]) -> tuple[list[Any], bool]:
-        """The hosts of all URLs in the arguments, in lower case, and whether one of them cannot be told."""
+        """The hosts of all URLs in the arguments, in lower case, and whether one of them is unknown."""
         given = [value for name in self.urls if (value := args.get(name)) is not None]
         hosts = [_host_of(value) for value in _each(given)]
         return [host for host in hosts if host is not None], None in hosts

@@ -26,6 +26,7 @@ from remit.policy.groups import NO_GROUPS, Groups, expanded
 from remit.policy.levels import DEFAULTS_VERSION, default_for
 from remit.policy.limit import Limit
 from remit.policy.overlay import Overlay
+from remit.policy.places import HOST, places_of
 from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule, check_ids, parse_rules
 from remit.tools.meta import ToolMeta
@@ -271,7 +272,7 @@ class Policy:
         if said:
             first = max(said, key=lambda rule: TAINTS.index(rule.taint or "allow"))
             effect, rule_id = _effect(first.taint or "ask"), f"taint:{first.id}"
-        elif any(rule.effect == "allow" and rule.bounded.issuperset(paths) for rule in about):
+        elif any(rule.effect == "allow" and _bounded(rule, query).issuperset(paths) for rule in about):
             return None
         else:
             effect, rule_id = _effect(self._taint), TAINT_ID
@@ -336,6 +337,13 @@ def _needs(rules: Sequence[Rule]) -> Needs:
 def _limited(rule: Rule, limit: Limit) -> Limited:
     bare = structs.replace(rule, limit=None)
     return Limited(rule, limit, bare.condition() if bare.conditional else None)
+
+
+def _bounded(rule: Rule, query: Query) -> frozenset[str]:
+    """The arguments that a rule limits, of a tool's URLs those whose hosts it does."""
+    if HOST not in rule.bounded or query.tool is None:
+        return rule.bounded
+    return rule.bounded.union(places_of(query.tool.input_schema).urls)
 
 
 def _unlisted(overlay: Overlay, tool: ToolMeta) -> _Ready:

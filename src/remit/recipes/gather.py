@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -24,6 +25,7 @@ _FUSION: Final = 60
 _THIN: Final = 200
 """Characters below which a page has no text to quote."""
 _STUB: Final = "stub"
+_log: Final = logging.getLogger("remit.web")
 
 
 class Gathered(NamedTuple):
@@ -73,7 +75,7 @@ async def from_web(run: Run, query: str, queries: Sequence[str], wanted: int) ->
     run.progress("searching the web")
     asked = [{"query": text, "max_results": _RESULTS} for text in queries]
     lists = await run.gather(run.call("web.search", asked[0]), *(run.attempt("web.search", args) for args in asked[1:]))
-    ranked = _fused([outcome.value["items"] for outcome in lists if outcome.ok])
+    ranked = _fused([items_of(outcome.value) for outcome in lists if outcome.ok])
     offline = [item for item in ranked if item["provider"] == _STUB]
     rest = [item for item in ranked if item["provider"] != _STUB]
     pages = _Pages()
@@ -91,6 +93,21 @@ async def from_web(run: Run, query: str, queries: Sequence[str], wanted: int) ->
         cut=frozenset(pages.cut),
         note=offline[0]["snippet"] if offline else "",
     )
+
+
+def items_of(value: Any) -> list[dict[str, Any]]:
+    """The items of an answer of web.search; a bare list, as some providers give, is put into their form."""
+    if isinstance(value, dict):
+        return list(value["items"])
+    _log.warning("web.search gave a list, which is an old form: a provider gives {items: [...]}")
+    given = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    urls = [str(one.get("url") or one.get("link") or one.get("href") or "") for one in given]
+    texts = [str(one.get("snippet") or one.get("content") or one.get("description") or "") for one in given]
+    return [
+        {"title": str(one.get("title") or ""), "url": url, "snippet": text, "provider": "list", "rank": rank}
+        for rank, (one, url, text) in enumerate(zip(given, urls, texts, strict=True), 1)
+        if url.startswith(("https://", "http://"))
+    ]
 
 
 class _Pages:

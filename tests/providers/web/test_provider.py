@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -153,6 +154,19 @@ async def test_a_page_is_asked_for_again_only_if_it_changed(site: Loopback, prov
     assert hits == [False, True, True]
     hits = [(await call(provider, "web.fetch", url=site.url("/stored")))["cache_hit"] for _ in range(2)]
     assert hits == [False, False]
+
+
+async def test_a_redirect_to_what_a_rule_keeps_from_the_caller_is_not_followed(
+    site: Loopback, provider: WebProvider
+) -> None:
+    def hidden(tool: str, args: dict[str, Any]) -> bool:
+        return tool == "web.fetch" and args == {"url": site.url("/article")}
+
+    context = msgspec.structs.replace(call_context(), hidden=hidden)
+    with pytest.raises(ProviderError) as caught:
+        await provider.invoke("web.fetch", {"url": site.url("/old")}, context)
+    assert caught.value.code is Code.POLICY_DENIED
+    assert "/article" not in site.requests
 
 
 async def test_without_a_backend_web_search_is_the_stubs_and_says_how_to_search(journal: Any) -> None:

@@ -82,12 +82,12 @@ async def answering(base: str, process: asyncio.subprocess.Process) -> None:
 async def test_its_answers_are_read_and_engines_that_fail_are_no_empty_list(instance: str) -> None:
     fetcher = Fetcher(private=(instance.removeprefix("http://"),))
     backend = search.searxng(instance)
-    hits = await search.ask(fetcher, backend, "swimming pool prices", 5)
+    hits = await backend.ask(fetcher, "swimming pool prices", 5)
     assert len(hits) == 5
     assert "/swimming-pool/prices" in " ".join(hit.url for hit in hits)
     with pytest.raises(WebError) as caught:
-        await search.ask(fetcher, backend, "!cl swimming pool prices", 5)
+        await backend.ask(fetcher, "!cl swimming pool prices", 5)
     assert caught.value.cause is Code.WebProviderError
     assert "closed" in str(caught.value)
-    assert await search.ask(fetcher, backend, "!tw zzzz", 5) == []
+    assert await backend.ask(fetcher, "!tw zzzz", 5) == []
     await fetcher.close()

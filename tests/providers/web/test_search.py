@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from remit.blocking import Threads
 from remit.codes import Code
+from remit.files.closed import Closed
 from remit.providers.web import search
 from remit.providers.web.faults import WebError
 from remit.providers.web.fetcher import Fetcher
+from remit.providers.web.folder import FolderBackend
 from remit.providers.web.opening import backends_of
 from remit.providers.web.shapes import Item
 from remit.settings.sections.web import WebSettings
@@ -35,7 +39,7 @@ FOUND = [("A", "https://a.example/", "words")]
 )
 async def test_an_answer_is_read(engine: Engine, fetcher: Fetcher, name: str, body: Any, hits: list[Any]) -> None:
     engine.says(body)
-    assert await search.ask(fetcher, engine.backend(name), "a question", 5) == hits
+    assert await engine.backend(name).ask(fetcher, "a question", 5) == hits
 
 
 @pytest.mark.parametrize(
@@ -60,7 +64,7 @@ async def test_what_blocks_or_fails_is_never_an_empty_list(
 ) -> None:
     engine.says(body, status)
     with pytest.raises(WebError) as caught:
-        await search.ask(fetcher, engine.backend(name), "q", 5)
+        await engine.backend(name).ask(fetcher, "q", 5)
     assert (caught.value.cause, caught.value.blocked_by) == (cause, detail)
 
 
@@ -77,7 +81,7 @@ async def test_an_engine_is_asked_as_its_documentation_says(
     engine: Engine, fetcher: Fetcher, name: str, method: str, path: str, header: tuple[str, str] | None
 ) -> None:
     engine.says({"searxng": SEARXNG, "brave": BRAVE, "serper": SERPER}.get(name, DDG))
-    await search.ask(fetcher, engine.backend(name), "a b", 3)
+    await engine.backend(name).ask(fetcher, "a b", 3)
     ((was, asked, headers, body),) = engine.requests
     assert (was, asked) == (method, path)
     assert header is None or headers[header[0]] == header[1]
@@ -92,6 +96,23 @@ def test_lists_are_fused_by_rank_and_pages_that_many_name_come_first() -> None:
     assert [(item.url, item.provider, item.rank) for item in best] == [("z", "a+b", 1), ("x", "a", 2), ("w", "b", 3)]
 
 
+async def test_a_folder_gives_the_addresses_of_its_files(tmp_path: Path, fetcher: Fetcher) -> None:
+    site = tmp_path / "site"
+    (site / "a b").mkdir(parents=True)
+    (site / "pool.html").write_text("<title>Pool</title><p>The pool opens at noon, and the water is warm.</p>")
+    (site / "a b" / "pools.md").write_text("# Pools\n\nEach pool of the town.\n\n" + "The pool again. " * 200)
+    (site / "other.md").write_text("Nothing of it.")
+    backend = FolderBackend(site, "https://town.example/x/", tmp_path / "cache", Closed(()), Threads())
+    hits = await backend.ask(fetcher, "when does the pool open", 5)
+    assert {hit.url for hit in hits} == {"https://town.example/x/pool.html", "https://town.example/x/a%20b/pools.md"}
+    assert hits[0].title == "Pool"
+    assert "noon" in hits[0].snippet
+    missing = FolderBackend(tmp_path / "none", "https://town.example", tmp_path / "cache", Closed(()), Threads())
+    with pytest.raises(WebError) as caught:
+        await missing.ask(fetcher, "pool", 5)
+    assert caught.value.cause is Code.WebProviderError
+
+
 @pytest.mark.parametrize(
     ("given", "names", "said"),
     [
@@ -101,6 +122,8 @@ def test_lists_are_fused_by_rank_and_pages_that_many_name_come_first() -> None:
         ({"search": ("searxng",), "searxng_url": "http://127.0.0.1:8888"}, ["searxng"], ""),
         ({"search": ("brave", "ddg_html")}, ["ddg_html"], "BRAVE_API_KEY"),
         ({"search": ("serper",), "serper_key": "k"}, ["serper"], ""),
+        ({"search": ("folder",), "folder": "site"}, [], "WEB_SEARCH_FOLDER_URL"),
+        ({"search": ("folder",), "folder": "site", "folder_url": "https://e.example"}, ["folder"], ""),
         ({"search": ("bing",)}, [], "shut down"),
         ({"search": ("gogle",)}, [], "WEB_SEARCH_BACKEND"),
     ],

@@ -10,7 +10,7 @@ from remit.gateway.call import Call, Proceed
 from remit.gateway.conversation import Conversation, Provenance, family_of
 from remit.gateway.ledgers import Ledgers
 from remit.gateway.outcome import Outcome, refused
-from remit.origins.arguments import authority_of
+from remit.origins.arguments import addresses_of, authority_of
 from remit.origins.roles import is_moment
 from remit.policy.decision import Decision
 from remit.policy.levels import effective_level
@@ -47,8 +47,6 @@ class CheckOrigins:
         if not ledger.tainted:
             return await proceed(call)
         call.tainted, call.untrusted_input = True, _is_untrusted(call, conversation, ledger)
-        if effective_level(call.tool.meta) is Level.L0:
-            return await proceed(call)
         call.untrusted = await self._untrusted(call, conversation, provenance, ledger)
         if not call.untrusted:
             self._ask_on(call)
@@ -66,9 +64,12 @@ class CheckOrigins:
     async def _untrusted(
         self, call: Call, conversation: Conversation, provenance: Provenance, ledger: Ledger
     ) -> tuple[UntrustedArgument, ...]:
-        approved = await provenance.approved(call.journal.value) - _in_question(call)
         meta, every = call.tool.meta, call.policy.is_strict(call.query)
-        arguments = authority_of(meta, call.args, every=every)
+        reads = effective_level(meta) is Level.L0
+        arguments = addresses_of(meta, call.args) if reads else authority_of(meta, call.args, every=every)
+        if not arguments:
+            return ()
+        approved = await provenance.approved(call.journal.value) - _in_question(call)
         if call.confirmation is not None and call.confirmation.request.edited_from:
             own = set(authority_of(meta, call.request.args, every=every))  # any other a person has put there
             arguments = [one for one in arguments if one in own]

@@ -7,22 +7,30 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from remit.canonical import sha256
 from remit.codes import Code
-from remit.errors import ChainBrokenError
+from remit.errors import ChainBrokenError, ProviderError
 from remit.files.hypertext import TooDeepError, page_text
 from remit.process.workers import Workers
 from remit.providers.web.extraction import Extract, Job
 from remit.providers.web.faults import WebError
 from remit.providers.web.fetcher import Fetcher, Page
 from remit.providers.web.robots import Pace, Robots
-from remit.providers.web.search import Backend, Hit, ask, fused, items
-from remit.providers.web.shapes import SECONDS, ExtractResult, FetchArgs, FetchResult, Item, SearchArgs, SearchResult
+from remit.providers.web.search import Hit, SearchBackend, fused, items
+from remit.providers.web.shapes import (
+    SECONDS,
+    ExtractResult,
+    FetchArgs,
+    FetchResult,
+    Item,
+    SearchArgs,
+    SearchResult,
+)
 from remit.providers.web.text import check_answer, is_consent, is_html, text_of, title_of
 from remit.providers.web.urls import checked, host_of, joined, without_tracking
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
@@ -56,7 +64,7 @@ class WebEngine:
         fetcher: Fetcher,
         clock: Clock,
         terms: Terms,
-        backends: Sequence[Backend] = (),
+        backends: Sequence[SearchBackend] = (),
         cooldowns: Cooldowns | None = None,
     ) -> None:
         self._fetcher = fetcher
@@ -94,14 +102,14 @@ class WebEngine:
         found = fused(lists, args.max_results) if len(lists) > 1 else lists[0][: args.max_results]
         return ToolResult(msgspec.to_builtins(SearchResult(items=found)))
 
-    async def _ask(self, backend: Backend, args: SearchArgs) -> list[Hit]:
+    async def _ask(self, backend: SearchBackend, args: SearchArgs) -> list[Hit]:
         left = await self._seconds_left(backend.name)
         if left:
             why = f"{backend.name} blocked Remit; it is asked again in {left} s"
             raise WebError(why, Code.WebBlocked, blocked_by=Code.captcha_cooldown)
         async with self._pace.turn(backend.name):
             try:
-                return await ask(self._fetcher, backend, args.query, args.max_results)
+                return await backend.ask(self._fetcher, args.query, args.max_results)
             except WebError as error:
                 if error.blocked_by is not None and self._cooldowns is not None:
                     await self._cooldowns.block(backend.name, error.blocked_by)
@@ -120,7 +128,7 @@ class WebEngine:
 
     async def fetch(self, args: FetchArgs, ctx: CallContext) -> ToolResult:
         """Return a page as text. Raises WebError."""
-        page, kept = await self._page(args.url)
+        page, kept = await self._page(args.url, _follows("web.fetch", ctx))
         text = text_of(page)
         title, shown = title_of(text) if is_html(page) else "", _readable(page, text)
         result = FetchResult(
@@ -137,7 +145,7 @@ class WebEngine:
 
     async def extract(self, args: FetchArgs, ctx: CallContext) -> ToolResult:
         """Return the main text of a page. Raises WebError."""
-        page, _ = await self._page(args.url)
+        page, _ = await self._page(args.url, _follows("web.extract", ctx))
         text = text_of(page)
         if is_html(page):
             found = await self._extractors.extract(text, page.final_url)
@@ -160,8 +168,16 @@ class WebEngine:
         )
         return ToolResult(msgspec.to_builtins(result), (_evidence(result.final_url, result.text, ctx),))
 
-    async def _page(self, url: str) -> tuple[Page, bool]:
+    async def _page(self, url: str, follows: Callable[[str], bool]) -> tuple[Page, bool]:
         """Return a page, and whether the site said that the kept one is still it."""
+
+        async def before_hop(target: str) -> None:
+            if not follows(target):
+                why = f"{url}: it redirects to {target}, and a rule keeps that from the caller"
+                raise ProviderError(why, cause=None, code=Code.POLICY_DENIED)
+            if self._terms.robots:
+                await self._robots.check(target)
+
         address = without_tracking(checked(url))
         pause_s = (await self._robots.check(address)).pause_s if self._terms.robots else 0.0
         known = self._kept.get(address)
@@ -171,7 +187,7 @@ class WebEngine:
                 seconds=SECONDS,
                 limit=self._terms.max_bytes,
                 headers=_conditions(known),
-                before_hop=self._robots.check if self._terms.robots else None,
+                before_hop=before_hop,
             )
         if known is not None and page.status == _NOT_MODIFIED:
             self._kept.move_to_end(address)
@@ -187,6 +203,11 @@ class WebEngine:
         self._kept[address] = page
         while len(self._kept) > self._terms.pages:
             self._kept.popitem(last=False)
+
+
+def _follows(tool: str, ctx: CallContext) -> Callable[[str], bool]:
+    """Return whether rules about arguments let a tool's call go to an address."""
+    return lambda url: ctx.hidden is None or not ctx.hidden(tool, {"url": url})
 
 
 def _conditions(page: Page | None) -> dict[str, str]:

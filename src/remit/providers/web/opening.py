@@ -11,13 +11,13 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.files.closed import Closed
 from remit.providers.web.provider import SEARCH, WebProvider
 from remit.providers.web.shapes import Item
 from remit.tools.stub import StubProvider
 
 if TYPE_CHECKING:
     from remit.capability import Opening
-    from remit.journal.journal import Journal
     from remit.providers.web.engine import WebEngine
     from remit.settings.sections.web import WebSettings
     from remit.tools.provider import ToolProvider
@@ -25,12 +25,20 @@ if TYPE_CHECKING:
 _STUB: Final = "stub"
 _OFFLINE: Final = "stub_web"
 """Id of the provider that answers where no backend does."""
-_NEEDS: Final = {"ddg_html": "", "searxng": "searxng_url", "brave": "brave_key", "serper": "serper_key"}
-"""The setting that each backend needs."""
+_NEEDS: Final[dict[str, tuple[str, ...]]] = {
+    "ddg_html": (),
+    "folder": ("folder", "folder_url"),
+    "searxng": ("searxng_url",),
+    "brave": ("brave_key",),
+    "serper": ("serper_key",),
+}
+"""The settings that each backend needs."""
 _ENVIRONMENT: Final = {
     "searxng_url": "SEARXNG_BASE_URL",
     "brave_key": "BRAVE_API_KEY",
     "serper_key": "SERPER_API_KEY",
+    "folder": "WEB_SEARCH_FOLDER",
+    "folder_url": "WEB_SEARCH_FOLDER_URL",
 }
 _log: Final = logging.getLogger("remit.settings")
 
@@ -41,7 +49,7 @@ def open_web(opening: Opening) -> list[ToolProvider]:
     names, warnings = backends_of(settings)
     for warning in warnings:
         _log.warning("%s", warning)
-    return [WebProvider(lambda: _engine(settings, opening.journal, names), searches=bool(names)), _stub()]
+    return [WebProvider(lambda: _engine(opening, names), searches=bool(names)), _stub()]
 
 
 def backends_of(settings: WebSettings) -> tuple[list[str], list[str]]:
@@ -64,22 +72,31 @@ def _problem(name: str, settings: WebSettings) -> str:
         return "Bing's search API was shut down in 2025: choose another backend in web.search (WEB_SEARCH_BACKEND)"
     if name not in _NEEDS:
         return f"{name[:40]!r} in web.search (WEB_SEARCH_BACKEND) is no backend"
-    needs = _NEEDS[name]
-    return f"{name} needs web.{needs} ({_ENVIRONMENT[needs]})" if needs and not getattr(settings, needs) else ""
+    missing = [needs for needs in _NEEDS[name] if not getattr(settings, needs)]
+    return f"{name} needs web.{missing[0]} ({_ENVIRONMENT[missing[0]]})" if missing else ""
 
 
-def _engine(settings: WebSettings, journal: Journal, names: Sequence[str]) -> WebEngine:
+def _engine(opening: Opening, names: Sequence[str]) -> WebEngine:
     """Make what the tools use. Raises ProviderError where the extra is not installed."""
+    settings, journal = opening.settings.web, opening.journal
     try:
         # An extra, and slow to load: with the first call.
         from remit.providers.web import search  # noqa: PLC0415 - as above
         from remit.providers.web.cooldown import Cooldowns  # noqa: PLC0415 - as above
         from remit.providers.web.engine import Terms, WebEngine  # noqa: PLC0415 - as above
         from remit.providers.web.fetcher import Fetcher  # noqa: PLC0415 - as above
+        from remit.providers.web.folder import FolderBackend  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
         why = f"{error.name} is not installed: pip install 'remit[web]'"
         raise ProviderError(why, cause=Code.SpawnFailed) from error
-    makers: dict[str, Callable[[], search.Backend]] = {
+    makers: dict[str, Callable[[], search.SearchBackend]] = {
+        "folder": lambda: FolderBackend(
+            opening.settings.folder / settings.folder,
+            settings.folder_url,
+            opening.settings.folder / ".remit" / "cache",
+            Closed(opening.private),
+            opening.threads,
+        ),
         "ddg_html": search.ddg_html,
         "searxng": lambda: search.searxng(
             settings.searxng_url, settings.searxng_key, settings.searxng_timeout_ms / 1_000

@@ -7,7 +7,7 @@ one cannot answer, the next is asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import msgspec
@@ -37,8 +37,21 @@ class Hit(NamedTuple):
     snippet: str
 
 
+class SearchBackend(Protocol):
+    """What web.search may ask."""
+
+    @property
+    def name(self) -> str:
+        """As the settings name it."""
+        ...
+
+    async def ask(self, fetcher: Fetcher, query: str, count: int) -> list[Hit]:
+        """Return at most `count` results of web addresses. Raises WebError: a failure is never an empty list."""
+        ...
+
+
 class Backend(NamedTuple):
-    """An engine: how it is asked, and how its answer is read."""
+    """An engine on the web: how it is asked, and how its answer is read."""
 
     name: str
     url: Callable[[str, int], str]
@@ -47,6 +60,32 @@ class Backend(NamedTuple):
     body: Callable[[str, int], bytes] | None = None
     """The body that is posted; None: it is a GET."""
     seconds: float = 15.0
+
+    async def ask(self, fetcher: Fetcher, query: str, count: int) -> list[Hit]:
+        """Request an answer and read it."""
+        post = self.body(query, count) if self.body is not None else None
+        page = await fetcher.fetch(
+            self.url(query, count),
+            seconds=self.seconds,
+            limit=_LIMIT,
+            headers=self.headers,
+            method="GET" if post is None else "POST",
+            data=post,
+            redirects=0,  # a key goes to the host that it is for, and nowhere else
+        )
+        _check(self.name, page)
+        return usable(self.read(page))[:count]
+
+
+def usable(hits: Sequence[Hit]) -> list[Hit]:
+    """Return the results that lead to addresses of the web, in the form in which they are requested."""
+    found = []
+    for hit in hits:
+        try:
+            found.append(hit._replace(url=without_tracking(checked(hit.url))))
+        except ProviderError:
+            continue  # not an address of the web
+    return found
 
 
 def ddg_html(base: str = _DDG) -> Backend:
@@ -88,28 +127,6 @@ def serper(key: str, base: str = _SERPER) -> Backend:
         "serper", lambda _query, _count: f"{base}/search", lambda page: _hits(page, ("organic",), "link", "snippet"),
         headers, body,
     )  # fmt: skip
-
-
-async def ask(fetcher: Fetcher, backend: Backend, query: str, count: int) -> list[Hit]:
-    """Return what an engine answers, at most `count` of web addresses. Raises WebError."""
-    post = backend.body(query, count) if backend.body is not None else None
-    page = await fetcher.fetch(
-        backend.url(query, count),
-        seconds=backend.seconds,
-        limit=_LIMIT,
-        headers=backend.headers,
-        method="GET" if post is None else "POST",
-        data=post,
-        redirects=0,  # a key goes to the host that it is for, and nowhere else
-    )
-    _check(backend.name, page)
-    hits = []
-    for hit in backend.read(page):
-        try:
-            hits.append(hit._replace(url=without_tracking(checked(hit.url))))
-        except ProviderError:
-            continue  # not an address of the web
-    return hits[:count]
 
 
 def items(hits: Sequence[Hit], provider: str) -> list[Item]:

@@ -15,8 +15,8 @@ class WebSettings(Section, frozen=True):
     search: Annotated[
         Texts,
         About(
-            "Search backends in the order in which they are asked: `stub` (offline), `ddg_html`, `searxng`, `brave` or "
-            "`serper`. If one cannot answer, the next is asked. Only `stub`: nothing leaves the machine.",
+            "Search backends in the order in which they are asked: `stub` (offline), `folder`, `ddg_html`, `searxng`, "
+            "`brave` or `serper`. If one cannot answer, the next is asked. Only `stub`: nothing leaves the machine.",
             env=("WEB_SEARCH_BACKEND",),
         ),
     ] = ("stub",)
@@ -32,6 +32,11 @@ class WebSettings(Section, frozen=True):
     )
     brave_key: Annotated[str, About("The key of Brave's search API.", env=("BRAVE_API_KEY",), picture=_masked)] = ""
     serper_key: Annotated[str, About("The key of Serper.", env=("SERPER_API_KEY",), picture=_masked)] = ""
+    folder: Annotated[
+        str,
+        About("The folder that the backend `folder` searches: the files of a site.", env=("WEB_SEARCH_FOLDER",)),
+    ] = ""
+    folder_url: Annotated[str, About("The URL below which that site serves them.", env=("WEB_SEARCH_FOLDER_URL",))] = ""
     cooldown_seconds: Annotated[
         Seconds, About("Seconds for which a backend that blocked Remit is not asked again.")
     ] = 900
