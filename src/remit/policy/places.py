@@ -4,8 +4,8 @@
   about it sees both as one path, as the tool does.
 - A deny or ask rule about `path` is about every argument that is a path: its schema says so (`x-remit-role` or `format`
   is `path`), or its name does, such as `folder` or `file`.
-- A rule about `host` is about the host of every argument that is a URL or a host, by the same signs. A host that clients
-  may read differently, as of a URL with a user name or a backslash, is unknown.
+- A rule about `host` is about the host of every argument that is a URL or a host, by the same signs. A host that
+  clients may read differently, as of a URL with a user name or a backslash, is unknown.
 """
 
 from __future__ import annotations

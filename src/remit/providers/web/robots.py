@@ -7,6 +7,7 @@ allows nothing. Rules are kept for a day. Requests to one host come one after an
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -27,6 +28,8 @@ _KEPT_US: Final = 24 * 3_600 * SECOND
 _SITES: Final = 1_000
 _LONGEST_PAUSE_S: Final = 30.0
 _FIELDS: Final = (b"user-agent", b"allow", b"disallow", b"crawl-delay", b"sitemap")
+_AGENT: Final = re.compile(rb"^(\s*user-agent\s*:\s*)([a-z_-]+)/[^#]*", re.IGNORECASE)
+"""A robot with its version, which does not count (RFC 9309, 2.2.1)."""
 _UNREACHABLE: Final = 500
 _NOT_FOUND: Final = 400
 
@@ -85,7 +88,7 @@ class Robots:
 
 def parse(text: bytes, until: int) -> Rules:
     """Return the rules of a robots file. Lines of other fields are left out, since they would end a group."""
-    lines = [line for line in text.removeprefix(b"\xef\xbb\xbf").splitlines() if _is_rule(line)]
+    lines = [_AGENT.sub(rb"\1\2", line) for line in text.removeprefix(b"\xef\xbb\xbf").splitlines() if _is_rule(line)]
     parsed = protego.Protego.parse(b"\n".join(lines).decode("utf-8", "replace"))
     delay = parsed.crawl_delay(AGENT)
     return Rules(lambda url: bool(parsed.can_fetch(url, AGENT)), min(float(delay or 0), _LONGEST_PAUSE_S), until)
