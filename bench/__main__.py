@@ -37,6 +37,7 @@ from bench import (
     startup,
     steps,
     usage,
+    web,
 )
 from bench.baseline import fallen_behind, keep, load
 from bench.lab import Lab
@@ -97,6 +98,9 @@ ALL = (
     sandbox.sandboxed_warm,
     browser.browser_started,
     browser.browser_seen,
+    web.extracted,
+    web.bombed,
+    web.reported,
     startup.imported,
     startup.helped,
     startup.looked,

@@ -67,8 +67,8 @@ async def from_folder(run: Run, folder: str, query: str, wanted: int) -> Gathere
     )
 
 
-async def from_web(run: Run, query: str, queries: Sequence[str], wanted: int) -> Gathered:
-    """The best passages of pages that searches find; where a page cannot be read, the next result takes its place.
+async def from_web(run: Run, query: str, queries: Sequence[str], wanted: int, passages: int) -> Gathered:
+    """The best `passages` of pages that searches find; where one cannot be read, the next result takes its place.
 
     Raises CallError if the question itself cannot be searched for.
     """
@@ -86,7 +86,7 @@ async def from_web(run: Run, query: str, queries: Sequence[str], wanted: int) ->
         for item, outcome in zip(batch, outcomes, strict=True):
             pages.add(item, outcome)
     return Gathered(
-        best(query, pages.pieces, 3 * wanted),
+        best(query, pages.pieces, passages),
         results=len(ranked) - len(offline),
         pages=len(pages.texts),
         unread=tuple(pages.unread),

@@ -38,9 +38,10 @@ async def research_report(
     if not (folder or web):
         raise RunError("nothing to look in", code=Code.INVALID_INPUT, remedy="Name a folder, or look in the web.")
     max_sources = max(1, min(max_sources, _SOURCES_MOST))
-    files = await from_folder(run, folder, query, _PASSAGES_PER_SOURCE * max_sources) if folder else Gathered([])
+    passages, wanted = _PASSAGES_PER_SOURCE * max_sources, _PAGES_PER_SOURCE * max_sources
+    files = await from_folder(run, folder, query, passages) if folder else Gathered([])
     queries = [] if not web else await planned(run, query, model) if model else keywords(query)
-    pages = await from_web(run, query, queries, _PAGES_PER_SOURCE * max_sources) if web else Gathered([])
+    pages = await from_web(run, query, queries, wanted, passages) if web else Gathered([])
     run.progress("choosing quotations")
     called = files.folder.rpartition("/")[2]
     claims = verified(choose(query, [*files.pieces, *pages.pieces], max_sources=max_sources, folder=called))

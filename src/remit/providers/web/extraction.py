@@ -6,17 +6,22 @@ on memory and time (remit.process.workers). This module is what such a process r
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from remit.process.worker import answer_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _LARGE: Final = 5 * 1024 * 1024
 """Characters above which only resiliparse is asked: trafilatura takes minutes."""
 _SHARE: Final = 0.6
 """Fewer words than this share of resiliparse's, and trafilatura missed the text."""
 _LINKS: Final = 200
+_TELLING: Final = 2_000
+"""Characters that tell the language."""
 
 
 class Extract(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,45 +52,54 @@ def extract(job: Job) -> Extract:
 
     tree = HTMLTree.parse(job.html)
     plain = extract_plain_text(tree, main_content=True, alt_texts=False).strip()
-    marked = "" if len(job.html) > _LARGE else _markdown(job)
+    marked, links = ("", _walked(tree)) if len(job.html) > _LARGE else _marked(job)
     fits = len(marked.split()) >= _SHARE * len(plain.split())
     text, method = (marked, "trafilatura") if marked and fits else (plain, "resiliparse")
     return Extract(
         text=text,
         title=" ".join((tree.title or "").split()),
         language=_language(plain),
-        links=_links(tree),
+        links=links,
         method=method,
     )
 
 
-def _markdown(job: Job) -> str:
+def _marked(job: Job) -> tuple[str, tuple[str, ...]]:
+    """The text as Markdown, and the links of the tree that trafilatura reads it from."""
     import trafilatura  # noqa: PLC0415 - an extra, and slow to load
 
+    tree = trafilatura.load_html(job.html)
+    if tree is None:
+        return "", ()
+    links = _links(anchor.get("href") for anchor in tree.iter("a"))
     found = trafilatura.extract(
-        job.html, url=job.url, output_format="markdown", include_comments=False, include_tables=True
+        tree, url=job.url, output_format="markdown", include_comments=False, include_tables=True
     )
-    return (found or "").strip()
+    return (found or "").strip(), links
 
 
 def _language(text: str) -> str:
     from resiliparse.parse.lang import detect_fast  # noqa: PLC0415 - an extra, loaded in workers alone
 
-    language, _ = detect_fast(text[:10_000])
+    language, _ = detect_fast(text[:_TELLING])
     return "" if language == "unknown" else str(language)
 
 
-def _links(tree: Any) -> tuple[str, ...]:
-    if tree.body is None:
-        return ()
-    targets: dict[str, None] = {}
-    for anchor in tree.body.query_selector_all("a[href]"):
-        target = (anchor.getattr("href") or "").strip()
+def _walked(tree: Any) -> tuple[str, ...]:
+    """The links of a large page; its parser's own lists search the page again for each of their items."""
+    body = tree.body if tree.body is not None else ()
+    return _links(node.getattr("href") for node in body if node.tag == "a")
+
+
+def _links(targets: Iterable[str | None]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for given in targets:
+        target = (given or "").strip()
         if target and not target.startswith(("#", "javascript:", "data:")):
-            targets[target[:2_048]] = None
-        if len(targets) >= _LINKS:
+            found[target[:2_048]] = None
+        if len(found) >= _LINKS:
             break
-    return tuple(targets)
+    return tuple(found)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,208 @@
+"""The web: texts beside the bare extractor, the cost of a bomb, and a report beside the reading of its pages."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import random
+import re
+import resource
+import sys
+import time
+import zlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import asynccontextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from bench.lab import ROOT, Lab
+from bench.measure import Mark, Reading, Result, against
+from bench.subject import remit_in
+from remit.providers.web.fetcher import Fetcher
+from remit.providers.web.text import text_of
+from remit.providers.web.workers import Extractors
+from remit.recipes.research_report import research_report
+
+PAGES, SOURCES = 40, 10
+"""Pages of a measurement; sources of a report, which reads twice as many."""
+_BOMB: Final = 1_000_000_000
+_LATENCY_S: Final = 0.25
+"""Until a page of a report is answered; those of the web take longer."""
+_LIMIT: Final = 5_000_000
+_TEXT: Final = """
+the a of and in to that is for with as by on at from town council harbour budget winter report members water
+decided wrote opened closed built found large small early late public yearly clear new old
+"""
+_STATUS: Final = Path("/proc/self/status")
+_QUERY: Final = "when was the bridge of the harbour built"
+
+
+def article(number: int) -> str:
+    """A page of the usual size: a menu, forty paragraphs, a table and a footer; the same for the same number."""
+    chance = random.Random(number)
+    links = "".join(f'<li><a href="/page/{n}">{_sentence(chance, 3)}</a></li>' for n in range(80))
+    paragraphs = "".join(f"<p>{' '.join(_sentence(chance, 14) for _ in range(4))}</p>" for _ in range(40))
+    rows = "".join(f"<tr><td>{_sentence(chance, 2)}</td><td>{chance.random():.3f}</td></tr>" for _ in range(20))
+    return (
+        f"<!doctype html><html lang='en'><head><title>Harbour {number}</title><style>p {{ margin: 0 }}</style>"
+        f"<script>var x = {number};</script></head><body><header><ul>{links}</ul></header><main><article>"
+        f"<h1>Harbour {number}</h1><p>The bridge of the harbour was built in {1_800 + number}.</p>{paragraphs}"
+        f"<h2>Figures</h2><table>{rows}</table></article></main><footer><ul>{links}</ul></footer></body></html>"
+    )
+
+
+def _sentence(chance: random.Random, words: int) -> str:
+    return " ".join(chance.choices(_TEXT.split(), k=words)).capitalize() + "."
+
+
+# --- extraction
+
+
+async def extracted(_: Lab) -> list[Result]:
+    """Main texts in one of our workers, beside trafilatura alone in one process."""
+    pages = [article(number) for number in range(PAGES)]
+    extractors = Extractors(1, seconds=60)
+    await extractors.extract(pages[0], "http://a.example/")
+
+    async def sample() -> Reading:
+        began = time.perf_counter()
+        for page in pages:
+            await extractors.extract(page, "http://a.example/")
+        return Reading(len(pages) / (time.perf_counter() - began))
+
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(pool, _bare, pages[:1])
+
+        async def floor() -> Reading:
+            return Reading(len(pages) / await loop.run_in_executor(pool, _bare, pages))
+
+        note = "floor: trafilatura alone, in one process"
+        lines = await against("extraction", "per second", sample, floor, note, mark=Mark(0.9, "floor"))
+    await extractors.close()
+    return lines
+
+
+def _bare(pages: Sequence[str]) -> float:
+    """Seconds that trafilatura takes."""
+    import trafilatura  # noqa: PLC0415 - in the process that is measured
+
+    began = time.perf_counter()
+    for page in pages:
+        trafilatura.extract(
+            page, url="http://a.example/", output_format="markdown", include_comments=False, include_tables=True
+        )
+    return time.perf_counter() - began
+
+
+# --- a bomb
+
+
+async def bombed(_: Lab) -> list[Result]:
+    """Memory that a page of a megabyte takes whose text is a gigabyte, in a process of its own."""
+
+    async def sample() -> Reading:
+        async with _site({"/page": _bomb(), "/small": gzip.compress(b"hello")}, {"content-encoding": "gzip"}) as base:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "bench.web", base, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+            )
+            told, _ = await process.communicate()
+        return Reading(float(told))
+
+    note = "peak while it is fetched, beside the peak before"
+    return await against("gzip bomb of 1 GB", "kB", sample, None, note, mark=Mark(20_000), rounds=1)
+
+
+def _bomb() -> bytes:
+    packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+    piece = b"\0" * 1_000_000
+    return b"".join(packer.compress(piece) for _ in range(_BOMB // len(piece))) + packer.flush()
+
+
+async def _fetch_bomb(base: str) -> int:
+    """Kilobytes by which the peak of this process grows."""
+    fetcher = Fetcher(private=(base.removeprefix("http://"),))
+    await fetcher.fetch(f"{base}/small", seconds=60, limit=_LIMIT)
+    before = _peak()
+    await fetcher.fetch(f"{base}/page", seconds=60, limit=_LIMIT)
+    await fetcher.close()
+    return _peak() - before
+
+
+def _peak() -> int:
+    """The most that this process has had in memory, in kilobytes."""
+    if _STATUS.exists():  # what getrusage says includes the process that started this one
+        return int(re.findall(r"VmHWM:\s*(\d+)", _STATUS.read_text(encoding="ascii"))[0])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+# --- a report
+
+
+async def reported(lab: Lab) -> list[Result]:
+    """A report on twenty pages, beside the same pages fetched and extracted without any record."""
+    pages = {f"/page/{number}": article(number).encode() for number in range(2 * SOURCES)}
+    async with _site(pages, latency_s=_LATENCY_S) as base:
+
+        async def sample() -> Reading:
+            flags = {"web.search": ("searxng",), "web.searxng_url": base, "web.pause_ms": 1, "web.robots": False}
+            async with remit_in(lab.folder, flags=flags) as remit:
+                await remit.run(research_report(_QUERY, web=True, max_sources=1))  # starts the workers
+                began = time.perf_counter()
+                await remit.run(research_report(_QUERY, web=True, max_sources=SOURCES))
+                return Reading((time.perf_counter() - began) * 1e3)
+
+        async def floor() -> Reading:
+            fetcher, extractors = Fetcher(private=(base.removeprefix("http://"),)), Extractors()
+            await asyncio.gather(*(extractors.extract(article(n), "http://a.example/") for n in range(4)))
+            began = time.perf_counter()
+
+            async def read(number: int) -> None:
+                page = await fetcher.fetch(f"{base}/page/{number}", seconds=60, limit=_LIMIT)
+                await extractors.extract(text_of(page), page.final_url)
+
+            await asyncio.gather(*(read(number) for number in range(2 * SOURCES)))
+            took = time.perf_counter() - began
+            await extractors.close()
+            await fetcher.close()
+            return Reading(took * 1e3)
+
+        note = "floor: its pages, which answer after 250 ms, fetched and extracted alone; 1.33: a quarter outside"
+        return await against("report on 20 pages", "ms", sample, floor, note, mark=Mark(1.333, "floor"))
+
+
+@asynccontextmanager
+async def _site(
+    pages: Mapping[str, bytes], headers: Mapping[str, str] | None = None, latency_s: float = 0.0
+) -> AsyncIterator[str]:
+    """Pages by path, and a search that finds ten others for each question."""
+    queries: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.path != "/search":
+            await asyncio.sleep(latency_s)
+            return web.Response(body=pages[request.path], headers={"content-type": "text/html", **(headers or {})})
+        query = request.query["q"]
+        queries.extend([query] * (query not in queries))
+        first = 10 * queries.index(query)
+        found = [{"url": f"{base}{path}", "title": path} for path in list(pages)[first : first + 10]]
+        return web.json_response({"results": found})
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    base = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield base
+    finally:
+        await runner.cleanup()
+
+
+if __name__ == "__main__":
+    print(asyncio.run(_fetch_bomb(sys.argv[1])))
