@@ -7,6 +7,7 @@ well, and with a prior from the rank of its passage or page in the search.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -131,27 +132,31 @@ def choose(query: str, pieces: Sequence[Piece], *, max_sources: int, folder: str
 
 def best(query: str, pieces: Sequence[Piece], wanted: int) -> list[Piece]:
     """The passages that answer best, best first, at most `_PER_FILE` of each source; for pages that were read whole."""
-    names = compounds(query)
-    asked = list(dict.fromkeys([*names, *map(stem, query_words(query))]))
-    counts = [_terms(names, f"{piece.title} {piece.heading} {piece.text}") for piece in pieces]
-    mean = sum(each.total() for each in counts) / max(1, len(counts))
-    weights: dict[str, float] = {}
-    for term in asked:
-        having = sum(term in each for each in counts)
-        weights[term] = math.log(1 + (len(counts) - having + 0.5) / (having + 0.5))
-    scored: list[tuple[float, Piece]] = []
-    for piece, each in zip(pieces, counts, strict=True):
-        length = _K1 * (1 - _B + _B * each.total() / mean)
-        score = sum(weights[term] * each[term] * (_K1 + 1) / (each[term] + length) for term in asked if term in each)
-        scored.append((score / (1 + _RANK_FADE * piece.rank), piece))
-    scored.sort(key=lambda each: -each[0])
+    asked = list(dict.fromkeys([*compounds(query), *map(stem, query_words(query))]))
+    texts = [f"{piece.title} {piece.heading} {piece.text}".lower() for piece in pieces]
+    counts = {term: _counts(term, texts) for term in asked}
+    mean = sum(map(len, texts)) / max(1, len(texts))
+    scores = [0.0] * len(pieces)
+    for own in counts.values():
+        weight = math.log(1 + (len(own) - sum(map(bool, own)) + 0.5) / (sum(map(bool, own)) + 0.5))
+        for index, count in enumerate(own):
+            length = _K1 * (1 - _B + _B * len(texts[index]) / mean)
+            scores[index] += weight * count * (_K1 + 1) / (count + length) / (1 + _RANK_FADE * pieces[index].rank)
     per_source: Counter[str] = Counter()
     kept: list[Piece] = []
-    for score, piece in scored:
+    for score, piece in sorted(zip(scores, pieces, strict=True), key=lambda each: -each[0]):
         if score > 0 and per_source[piece.path] < _PER_FILE and len(kept) < wanted:
             per_source[piece.path] += 1
             kept.append(piece)
     return kept
+
+
+def _counts(term: str, texts: Sequence[str]) -> list[int]:
+    """How often each text has a stem or name; a stem is how the words that have it begin."""
+    if not term.isalnum() or not term.isascii():
+        return [text.count(term) for text in texts]
+    begins = re.compile(rf"(?<![a-z0-9]){term}[a-z0-9]*")
+    return [sum(_stem(word) == term for word in begins.findall(text)) for text in texts]
 
 
 def _place(piece: Piece, folder: str) -> str:
