@@ -9,6 +9,7 @@ from typing import get_args
 import pytest
 import yaml
 
+from remit.jobs.answers import ModelAnswer
 from remit.models.faults import FAULTS
 from remit.models.limiter import SHORT_S
 from remit.models.names import PROVIDERS, parse
@@ -58,3 +59,11 @@ def test_the_script_of_the_page_is_one_and_every_key_is_listed(title: str, tmp_p
     assert load(parse("scripted:s.yaml"), tmp_path).name.model == "s.yaml"
     assert len(yaml.safe_load(script)) == 3
     assert {row[0] for row in _rows(title)} == set(Step.__struct_fields__)
+
+
+def test_an_answer_on_the_page_has_the_attributes_that_are_read_and_listed() -> None:
+    read = set(re.findall(r"\banswer\.(\w+)", PAGE))
+    table = PAGE.partition("| attribute of the answer |")[2].partition("\n\n")[0]
+    listed = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+    assert {"text", "value"} <= read <= listed
+    assert listed == {*ModelAnswer.__struct_fields__, "text"}
