@@ -133,3 +133,12 @@ async def test_what_an_agent_says_is_seen_while_it_says_it(served: Served, tmp_p
             await opened.service.conversations.say(job, "And now?")
             await expect(page.locator("#speech .text")).to_have_count(0)
             assert await page.evaluate("document.querySelectorAll('script').length") == 2
+
+
+async def test_the_row_of_an_agent_is_its_task(served: Served, tmp_path: Path) -> None:
+    async with remit(tmp_path, STEPS) as opened, served(opened) as browser:
+        given = {"task": "Look around the harbour", "tools": [], "turns": 3}
+        await opened.service.jobs.start_named("agent", given, Options(delay_s=3_600))
+        text = (await browser.get("/agents")).text
+    assert ">Look around the harbour" in text
+    assert "task:" not in text
