@@ -31,33 +31,37 @@ def route(name: str, path: str) -> Route:
     return Route(method="GET", path=path, name=name, scope="read", summary="Answer.", handler=answer)
 
 
-OWN = (route("weather.days", "/v1/weather/days"),)
-NAMED_LIKE_ANOTHER = (route("jobs.page", "/v1/weather/days"),)
-PLACED_ELSEWHERE = (route("weather.days", "/v1/jobs"),)
-PAGE_OF_ITS_OWN = (Page(path="/weather", scope="read", handler=show, name="Weather", key="y"),)
-PAGE_ELSEWHERE = (Page(path="/jobs", scope="read", handler=show),)
+OWN = route("weather.days", "/v1/weather/days")
+NAMED_LIKE_ANOTHER = route("jobs.page", "/v1/weather/days")
+PLACED_ELSEWHERE = route("weather.days", "/v1/jobs")
+BROUGHT: list[Route | Page] = []
+ROUTED = Capability(name="weather", about="Forecasts.", routes=f"{__name__}:BROUGHT")
+SHOWN = Capability(name="weather", about="Forecasts.", pages=f"{__name__}:BROUGHT")
 
 
-def part(**brings: str) -> Capability:
-    references = {field: f"{__name__}:{name}" for field, name in brings.items()}
-    return Capability(name="weather", about="Forecasts.", **references)  # type: ignore[arg-type]
+def brings(one: Route | Page) -> None:
+    BROUGHT[:] = [one]
 
 
 def test_what_bears_the_name_of_the_part_stands_beside_the_core() -> None:
-    assert {one.name for one in routes_of([part(routes="OWN")])} > {"weather.days", "jobs.page"}
-    assert {one.path for one in pages_of([part(pages="PAGE_OF_ITS_OWN")])} > {"/weather", "/jobs"}
+    brings(OWN)
+    assert {one.name for one in routes_of([ROUTED])} > {"weather.days", "jobs.page"}
+    brings(Page(path="/weather", scope="read", handler=show, name="Weather", key="y"))
+    assert {one.path for one in pages_of([SHOWN])} > {"/weather", "/jobs"}
 
 
-@pytest.mark.parametrize("name", ["NAMED_LIKE_ANOTHER", "PLACED_ELSEWHERE"])
-def test_an_operation_with_another_name_or_path_is_refused(name: str) -> None:
+@pytest.mark.parametrize("one", [NAMED_LIKE_ANOTHER, PLACED_ELSEWHERE], ids=["name", "path"])
+def test_an_operation_with_another_name_or_path_is_refused(one: Route) -> None:
+    brings(one)
     with pytest.raises(UsageError, match="weather") as refused:
-        routes_of([part(routes=name)])
+        routes_of([ROUTED])
     assert refused.value.code is Code.MODULE_UNLOADABLE
 
 
 def test_a_page_elsewhere_is_refused() -> None:
+    brings(Page(path="/jobs", scope="read", handler=show))
     with pytest.raises(UsageError, match="weather") as refused:
-        pages_of([part(pages="PAGE_ELSEWHERE")])
+        pages_of([SHOWN])
     assert refused.value.code is Code.MODULE_UNLOADABLE
 
 
