@@ -11,7 +11,7 @@ import pytest
 from remit import Remit, Run, recipe
 from remit.app import JobEndedError
 from remit.codes import Code
-from remit.journal.kinds import CommandCommitted, decode
+from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.settings import Settings, load
 from remit.testing.models import Canned, ChatSpeech, ModelServer, Received, Scene, Streamed
 
@@ -93,6 +93,19 @@ async def test_pauses_grow_up_to_the_longest(tmp_path: Path) -> None:
             job = await remit.start(ask())
             assert await asyncio.wait_for(job.result(), 20) == "Hi."
             assert [one.again_ms for one in await _committed(remit, job.id)] == [1, 2, 4, 8, None]
+
+
+async def test_a_question_names_the_rule_and_the_policy_that_decided_it(tmp_path: Path) -> None:
+    async with ModelServer(_in_turn([WHOLE], asyncio.Event())).listening() as server:
+        settings = _settings(tmp_path, server.url)
+        rule = {"id": "models", "effect": "allow", "tools": ["model.*"]}
+        async with Remit(settings=settings, recipes=[ask], policy=[rule]) as remit:
+            job = await remit.start(ask())
+            assert await job == "Hi."
+            events = [decode(one.kind, one.data) for one in await remit.runtime.journal.read(f"job/{job.id}")]
+            policy = remit.runtime.gateway.services.policy.hash
+    started = [(one.rule_id, one.policy_hash) for one in events if isinstance(one, CommandStarted)]
+    assert started == [("models", policy)]
 
 
 async def test_the_longest_pause_is_the_one_of_the_settings(tmp_path: Path) -> None:
