@@ -5,6 +5,7 @@ from typing import get_args
 
 import pytest
 
+from remit.capability import resolve
 from remit.http.access import Scope
 from remit.http.token import digest_of
 from remit.settings import SettingDoc, documented, load
@@ -14,8 +15,15 @@ from remit.settings.expansion import expanded
 from remit.settings.file import MAX_BYTES
 from remit.settings.mcp import McpServer
 from remit.settings.mcp_servers import mcp_servers
+from remit.settings.table import rows_of
+from remit.wiring.capabilities import FIRST_PARTY
 
 PAGE = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
+DOCS = [
+    *documented(),
+    *(doc for part in FIRST_PARTY if part.settings for doc in documented(rows_of(part.name, resolve(part.settings)))),
+]
+"""Every setting, those of parts last."""
 
 
 def row(doc: SettingDoc) -> str:
@@ -31,22 +39,22 @@ def section(name: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("doc", documented(), ids=lambda doc: doc.key)
+@pytest.mark.parametrize("doc", DOCS, ids=lambda doc: doc.key)
 def test_every_setting_is_listed_with_its_type_default_names_and_meaning(doc: SettingDoc) -> None:
     assert row(doc) in section(doc.key.partition(".")[0]).splitlines()
 
 
 def test_no_other_setting_is_listed() -> None:
-    sections = dict.fromkeys(doc.key.partition(".")[0] for doc in documented())
+    sections = dict.fromkeys(doc.key.partition(".")[0] for doc in DOCS)
     assert re.findall(r"^### `\[(\w+)\]`$", PAGE, re.MULTILINE) == list(sections)
     listed = [
         f"{name}.{key}" for name in sections for key in re.findall(r"^\| `(\w+)` \|", section(name), re.MULTILINE)
     ]
-    assert listed == [doc.key for doc in documented()]
+    assert listed == [doc.key for doc in DOCS]
 
 
 def test_every_environment_name_on_the_page_exists() -> None:
-    known = {name for doc in documented() for name in doc.env} | {"REMIT_CONFIG", "REMIT_TEST_"}
+    known = {name for doc in DOCS for name in doc.env} | {"REMIT_CONFIG", "REMIT_TEST_"}
     assert set(re.findall(r"\bREMIT_[A-Z_]+", PAGE)) <= known
 
 

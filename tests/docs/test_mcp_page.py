@@ -160,7 +160,7 @@ def test_the_client_of_the_page_sees_what_its_token_may(project: Path) -> None:
             for token in ("of-alice", "of-ci", "of-nobody")
         )
     listed, said = alice.splitlines()
-    assert len(ast.literal_eval(listed)) == 30
+    assert len(ast.literal_eval(listed)) == 35
     assert said == "noted tea"
     assert re.fullmatch(as_shown(block("text ci")), ci), ci
     assert "MCPError" in nobody

@@ -23,6 +23,7 @@ _CODECS: Final = ("big5", "cp", "euc_", "gb", "iso8859", "johab", "koi8", "mac-"
 """Families of text codecs; Python's others transform bytes, escape, or take quadratic time (punycode)."""
 _HYPERTEXT: Final = frozenset({".html", ".htm", ".xhtml"})
 _PROSE: Final = _HYPERTEXT | {".adoc", ".markdown", ".md", ".mdx", ".org", ".rst", ".tex", ".text", ".txt"}
+_DOCUMENTS: Final = frozenset({".docx", ".ipynb", ".pdf"})
 
 
 class Readable(NamedTuple):
@@ -87,7 +88,7 @@ def suffix_of(path: str) -> str:
 
 def is_prose(path: str) -> bool:
     """Whether a file of this name is written for people, going by its suffix; source code and data are not."""
-    return suffix_of(path) in _PROSE
+    return suffix_of(path) in _PROSE | _DOCUMENTS
 
 
 def _page(text: str) -> Readable | None:

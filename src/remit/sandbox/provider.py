@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import mimetypes
+import shlex
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -16,7 +17,9 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.process.enclosure import CommandMissingError, LooserError, SandboxUnavailableError, Stream
 from remit.process.live import Live
+from remit.sandbox.limits import MB
 from remit.sandbox.opening import open_sandbox
+from remit.sandbox.policy import SandboxPolicy, merged
 from remit.sandbox.sandbox import Ran, RunRequest, Sandbox
 from remit.sandbox.shapes import (
     CollectArgs,
@@ -32,7 +35,7 @@ from remit.sandbox.shapes import (
 from remit.sandbox.snapshots import SnapshotLostError
 from remit.sandbox.walking import TooManyError
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
+from remit.tools.provider import CallContext, EvidenceCandidate, Preview, ToolResult
 from remit.tools.shapes import arguments, struct_schema
 
 _PROVIDER: Final = "sandbox"
@@ -102,6 +105,21 @@ class SandboxProvider:
         self._require_open()
         if name == "sandbox.exec" and self._sandbox.policy.network:
             raise ProviderError("The command could reach the network: what it did there is unknown.", cause=None)
+        return None
+
+    async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
+        self._require_open()
+        try:
+            if name == "sandbox.exec":
+                return _exec_preview(arguments(ExecArgs, args), self._sandbox.policy)
+            if name == "sandbox.write_files":
+                return _write_preview(arguments(WriteArgs, args))
+            if name == "sandbox.collect":
+                paths = arguments(CollectArgs, args).paths
+                what = ", ".join(map(repr, paths)) or "all files"
+                return Preview(what=f"Takes {what} out of the sandbox's workspace, and changes nothing there.")
+        except LooserError as error:
+            raise ProviderError(str(error), cause=Code.InvalidInput, code=Code.POLICY_DENIED) from error
         return None
 
     async def close(self) -> None:
@@ -215,6 +233,19 @@ def _result(ran: Ran, streams: dict[str, Stream]) -> ExecResult:
         restored=ran.restored,
         receipt=execution.receipt,
     )
+
+
+def _exec_preview(asked: ExecArgs, terms: SandboxPolicy) -> Preview:
+    terms = merged(terms, asked.policy)
+    network = f"and may reach {', '.join(terms.network)}" if terms.network else "without a network"
+    limits = f"{terms.limits.wall_ms / 1_000:g} s and {terms.limits.memory_bytes // MB} MB"
+    return Preview(what=f"Runs {shlex.join(asked.command)} in the sandbox, with {limits} at most, {network}.")
+
+
+def _write_preview(asked: WriteArgs) -> Preview:
+    files = [f"{file.path} ({len(_content(file)):,} bytes)" for file in asked.files]
+    where = "/inputs" if asked.folder == "inputs" else "/workspace"
+    return Preview(what=f"Writes in the sandbox, below {where}: {', '.join(files)}.")
 
 
 def _text(stream: Stream) -> tuple[str, bool]:

@@ -19,7 +19,7 @@ from remit.codes import Code
 from remit.errors import NameInvalidError, NotFoundError, ProviderError, StateError, UsageError
 from remit.tools.jobs import JobService, Offer
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.provider import CallContext, ToolResult
+from remit.tools.provider import CallContext, Preview, ToolResult
 
 PROVIDER_ID: Final = "jobs"
 WAIT_S: Final = 20.0
@@ -90,6 +90,16 @@ class JobsProvider:
             job = await self._own(args["job"], ctx.principal)
             done = await self._jobs.state(job) == "cancelled"
         return ToolResult(await self._jobs.status(job)) if done else None
+
+    async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
+        """Say which recipe would run, or where the job stands that would be stopped."""
+        if name in self._offers:
+            offer = self._offers[name]
+            return Preview(what=f"Starts a job of the recipe {offer.recipe}, version {offer.version}.")
+        if name == "job.cancel":
+            state = await self._jobs.state(args["job"])
+            return Preview(what=f"Asks {args['job']} to stop; it is {state or 'not there'}.")
+        return None
 
     async def close(self) -> None:
         """Take no more calls; jobs go on."""

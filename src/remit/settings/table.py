@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -78,11 +78,11 @@ def rows_of(name: str, section: type[Section]) -> list[Setting]:
     ]
 
 
-def documented() -> list[SettingDoc]:
-    """Every setting, for people."""
+def documented(rows: Iterable[Setting] | None = None) -> list[SettingDoc]:
+    """Settings, for people: every one of the core, or these."""
     return [
         SettingDoc(row.key, type_text(row.hint), row.default_text, row.env, row.about.meaning)
-        for row in table().values()
+        for row in (table().values() if rows is None else rows)
     ]
 
 

@@ -62,6 +62,16 @@ FIRST_PARTY: Final = (
         extra="browser",
     ),
     Capability(
+        name="documents",
+        about="Read, search and edit documents: PDF, Word, HTML, Markdown, text, CSV, notebooks.",
+        settings="remit.providers.doc.settings:DocumentSettings",
+        providers="remit.providers.doc.provider:open_documents",
+        provider_ids=("doc",),
+        recipes=("remit.recipes.edit_docs:edit_docs",),
+        modules=("pypdfium2",),
+        extra="documents",
+    ),
+    Capability(
         name="mcp",
         about="The tools of MCP servers.",
         providers="remit.providers.mcp.opening:open_servers",

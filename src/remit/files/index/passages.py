@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from remit.files.outline import Mark, outline, scopes
@@ -42,15 +43,16 @@ class _Text(NamedTuple):
     paragraphs: list[int]
 
 
-def cut(path: str, text: str) -> list[Passage]:
-    """The passages of a file's text in order, without the blanks around them."""
+def cut(path: str, text: str, pages: Sequence[int] = ()) -> list[Passage]:
+    """The passages of a file's text in order, without the blanks around them; none is on two `pages`."""
     marks = outline(path, text)
     paragraphs = [found.end() for found in _PARAGRAPH.finditer(text)]
     whole = _Text(text, marks, scopes(path, marks), [mark.at for mark in marks], paragraphs)
     passages: list[Passage] = []
     start = 0
     while start < len(text):
-        end = _end(whole, start)
+        following = bisect_right(pages, start)
+        end = min(_end(whole, start), pages[following] if following < len(pages) else len(text))
         passage = _passage(whole, start, end)
         if passage is not None:
             passages.append(passage)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.browser.shapes import TAKES
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.provider import CallContext, ToolResult
+from remit.tools.provider import CallContext, Preview, ToolResult
 from remit.tools.shapes import arguments, struct_schema
 
 if TYPE_CHECKING:
@@ -22,6 +24,14 @@ _TIMEOUT_MS: Final = 90_000
 """More than a start, a page and its downloads take together, which have limits of their own."""
 _READS: Final = frozenset({"snapshot", "wait_for", "extract", "screenshot"})
 _REPEATABLE: Final = frozenset({"navigate", "close"})
+_SAID: Final = {
+    "navigate": "Opens {url} in the browser of this job or session.",
+    "click": "Clicks {ref} of the page that the last snapshot shows.",
+    "type": "Types into {ref} of the page that the last snapshot shows, in place of what is there.",
+    "select": "Chooses {options} in {ref} of the page that the last snapshot shows.",
+    "press": "Presses {key} in the page that is open.",
+}
+"""By tool, what a call would do; of the others their description says it."""
 
 
 def _meta(name: str) -> ToolMeta:
@@ -72,6 +82,14 @@ class BrowserProvider:
         asked = arguments(TAKES[word][0], args)
         browsers = self._browsers = self._browsers or self._make()
         return await browsers.act(word, asked, ctx)
+
+    async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
+        """Say what would be done; the page is not looked at."""
+        word = name.removeprefix(_PREFIX)
+        if word not in TAKES or not name.startswith(_PREFIX):
+            return None
+        asked = msgspec.to_builtins(arguments(TAKES[word][0], args))
+        return Preview(what=_SAID[word].format(**asked) if word in _SAID else TAKES[word][2])
 
     async def close(self) -> None:
         """End every browser."""

@@ -1,0 +1,1 @@
+"""Documents: read, searched, and edited in two phases."""

@@ -1,0 +1,52 @@
+"""The text of a PDF, page by page, as PDFium finds it. Runs in a worker: PDFium is C++, and PDFs come from anyone."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from remit.codes import Code
+from remit.providers.doc.answers import Job, Parsed, Refused, joined
+
+_LOCKED: Final = frozenset({4, 5})
+"""PDFium's codes for a password that is missing or an encryption that it does not know."""
+_HYPHEN: Final = "\x02"
+"""PDFium's sign for the hyphen of a word that is divided between two lines."""
+
+
+def read_pdf(job: Job) -> Parsed | Refused:
+    """Return the text of a PDF's first pages."""
+    try:
+        import pypdfium2  # noqa: PLC0415 - an extra, loaded in workers alone
+    except ModuleNotFoundError:
+        return Refused(Code.SpawnFailed.name, "pypdfium2 is not installed: pip install 'remit[documents]'")
+    try:
+        document = pypdfium2.PdfDocument(job.data)
+        page_count = len(document)
+    except pypdfium2.PdfiumError as error:
+        if getattr(error, "err_code", None) in _LOCKED:
+            return Refused(Code.DOCUMENT_ENCRYPTED.name, "it can only be opened with a password")
+        return Refused(Code.DOCUMENT_UNREADABLE.name, "it is no PDF that can be opened")
+    texts: list[str] = []
+    room = job.chars
+    while len(texts) < min(page_count, job.pages) and room > 0:
+        texts.append(_page(pypdfium2, document, len(texts)))
+        room -= len(texts[-1]) + 2
+    title = " ".join(str(document.get_metadata_dict().get("Title", "")).replace("\0", "").split())
+    return joined(texts, job, title=_clean(title)[:500], page_count=page_count)
+
+
+def _page(pypdfium2: Any, document: Any, number: int) -> str:
+    try:
+        page = document[number]
+        text = page.get_textpage()
+        found = str(text.get_text_bounded())
+        text.close()
+        page.close()
+    except pypdfium2.PdfiumError:
+        return ""  # one broken page leaves the others readable
+    return _clean(found.replace("\r\n", "\n").replace("\r", "\n").replace(_HYPHEN, "")).strip()
+
+
+def _clean(text: str) -> str:
+    """Text that JSON can carry: no NUL, no lone surrogate."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,236 @@
+"""The provider of the document tools."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+
+from remit.blocking import Stop, Threads
+from remit.capability import Opening
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.files.confined import unsafe
+from remit.files.index.store import Index
+from remit.files.roots import Roots
+from remit.providers.doc.documents import Ask, Documents
+from remit.providers.doc.editing import Editing, Kept
+from remit.providers.doc.reading import Reading
+from remit.providers.doc.settings import DocumentSettings
+from remit.providers.doc.shapes import (
+    ApplyArgs,
+    ApplyResult,
+    Proposal,
+    ProposeArgs,
+    ReadArgs,
+    ReadResult,
+    SearchArgs,
+    SearchResult,
+    UndoArgs,
+)
+from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.provider import CallContext, EvidenceCandidate, Preview, ToolResult
+from remit.tools.shapes import arguments, struct_schema
+
+_PROVIDER: Final = "doc"
+
+
+def _meta(
+    name: str, description: str, takes: type[msgspec.Struct], gives: type[msgspec.Struct], seconds: int = 60
+) -> ToolMeta:
+    writes = gives is ApplyResult
+    return ToolMeta(
+        name=name,
+        provider_id=_PROVIDER,
+        description=description,
+        input_schema=struct_schema(takes),
+        output_schema=struct_schema(gives),
+        capability_level=Level.L1 if writes else Level.L0,
+        risk_level=Risk.WRITE if writes else Risk.READ_ONLY,
+        side_effects=writes,
+        idempotent=True,  # a change is made to one content only
+        requires_confirm=writes,
+        timeout_ms=seconds * 1_000,
+        version="1",
+        output_trusted=writes,  # it says nothing of what a file held; anyone may have written a document
+    )
+
+
+TOOLS: Final = (
+    _meta(
+        "doc.read",
+        "Read a document: PDF, Word (DOCX), HTML, Markdown, text, CSV or a Jupyter notebook, or some pages of it.",
+        ReadArgs,
+        ReadResult,
+    ),
+    _meta(
+        "doc.search",
+        "Find the passages in a folder's documents that answer a question best. Ranked by words, not by meaning: name"
+        " the things you look for. Read a result with doc.read.",
+        SearchArgs,
+        SearchResult,
+        300,  # the first search of a large folder reads all of it
+    ),
+    _meta(
+        "doc.propose_edit",
+        "Show what a change to a text file would do, and change nothing. Each edit replaces text that occurs exactly"
+        " once; or give the whole new content.",
+        ProposeArgs,
+        Proposal,
+    ),
+    _meta(
+        "doc.apply_edit",
+        "Make a change that doc.propose_edit showed, if the file is still the same. The earlier content is kept.",
+        ApplyArgs,
+        ApplyResult,
+    ),
+    _meta(
+        "doc.undo_edit",
+        "Bring back the content that a file had before doc.apply_edit, if the file is still as that left it.",
+        UndoArgs,
+        ApplyResult,
+    ),
+)
+
+
+class DocProvider:
+    """Reads, searches and edits documents below its roots."""
+
+    def __init__(
+        self,
+        roots: Roots,
+        settings: DocumentSettings,
+        *,
+        index_dir: Path,
+        undo_dir: Path,
+        threads: Threads | None = None,
+    ) -> None:
+        """Keep indexes in `index_dir`, and what edits replaced in `undo_dir`: no root may lead there."""
+        self._threads = threads or Threads()
+        self._documents = Documents(settings)
+        self._reading = Reading(roots, self._documents, lambda folder: Index(index_dir, folder, self._documents.kind))
+        self._editing = Editing(roots, settings.max_bytes, Kept(undo_dir, settings.undo))
+        self._closed = False
+
+    @property
+    def provider_id(self) -> str:
+        """`doc`."""
+        return _PROVIDER
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        """doc.read, doc.search, doc.propose_edit, doc.apply_edit and doc.undo_edit."""
+        self._require_open()
+        return TOOLS
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        """Call a tool. Raises ProviderError."""
+        self._require_open()
+        work = self._work(name, args, ctx)
+        value = await self._threads.stoppable(work)
+        return ToolResult(msgspec.to_builtins(value), _evidence(value, ctx))
+
+    async def reconcile(
+        self,
+        name: str,
+        args: dict[str, Any],
+        ctx: CallContext,  # noqa: ARG002 - the port's; a file says more than who asked
+    ) -> ToolResult | None:
+        """Compare the file with what the call was to leave. Raises ProviderError where that does not settle it."""
+        self._require_open()
+        found: ApplyResult | None
+        if name == "doc.apply_edit":
+            apply = arguments(ApplyArgs, args)
+            found = await self._threads.stoppable(lambda _: self._editing.find_applied(apply))
+        elif name == "doc.undo_edit":
+            undo = arguments(UndoArgs, args)
+            found = await self._threads.stoppable(lambda _: self._editing.find_undone(undo))
+        else:
+            raise ProviderError(f"{name!r} is not a tool that writes.", cause=Code.ToolNotFound)
+        return None if found is None else ToolResult(msgspec.to_builtins(found))
+
+    async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
+        """Compare the file with what a change or an undo would leave. Raises ProviderError."""
+        self._require_open()
+        if name == "doc.apply_edit":
+            apply = arguments(ApplyArgs, args)
+            return await self._threads.stoppable(lambda _: self._editing.preview_apply(apply))
+        if name == "doc.undo_edit":
+            undo = arguments(UndoArgs, args)
+            return await self._threads.stoppable(lambda _: self._editing.preview_undo(undo))
+        return None
+
+    def slots(self, name: str) -> asyncio.Semaphore:  # noqa: ARG002 - all of them read or write
+        """Those of the threads."""
+        return self._threads.slots
+
+    async def close(self) -> None:
+        """Refuse later calls, and end the processes that parse."""
+        self._closed = True
+        await self._documents.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ProviderError("The document provider has been closed.", cause=Code.ProviderClosed)
+
+    def _work(self, name: str, args: dict[str, Any], ctx: CallContext) -> Callable[[Stop], msgspec.Struct]:
+        reading, editing, key = self._reading, self._editing, ctx.idempotency_key
+        loop = asyncio.get_running_loop()
+
+        def asker(stop: Stop) -> Ask:
+            return self._documents.asker(loop, stop)
+
+        def progress(done: int, total: int) -> None:
+            loop.call_soon_threadsafe(ctx.progress, done, total, f"read {done:,} of {total:,} documents")
+
+        match name:
+            case "doc.read":
+                read = arguments(ReadArgs, args)
+                return lambda stop: reading.read(read, asker(stop))
+            case "doc.search":
+                search = arguments(SearchArgs, args)
+                return lambda stop: reading.search(search, asker(stop), ctx.hidden, stop, progress)
+            case "doc.propose_edit":
+                propose = arguments(ProposeArgs, args)
+                if ctx.hidden is not None and ctx.hidden("doc.read", {"path": propose.path}):
+                    raise unsafe(propose.path, "is kept from you by a rule; a diff would show what it holds")
+                return lambda _: editing.propose(propose)
+            case "doc.apply_edit":
+                apply = arguments(ApplyArgs, args)
+                return lambda stop: editing.apply(apply, key, stop)
+            case "doc.undo_edit":
+                undo = arguments(UndoArgs, args)
+                return lambda stop: editing.undo(undo, key, stop)
+            case _:
+                raise ProviderError(f"The document provider has no tool {name!r}.", cause=Code.ToolNotFound)
+
+
+def _evidence(value: msgspec.Struct, ctx: CallContext) -> tuple[EvidenceCandidate, ...]:
+    """Return the text that was read, as evidence."""
+    if not isinstance(value, ReadResult):
+        return ()
+    span = {"sha256": value.sha256, "start": value.start, "end": value.end}
+    if value.pages:
+        span["page"] = value.pages[0].page
+    return (
+        EvidenceCandidate(
+            kind="tool_output", source=value.path, retrieved_at=ctx.now, text=value.text, metadata=dict(span)
+        ),
+    )
+
+
+def open_documents(opening: Opening) -> tuple[DocProvider]:
+    """The provider of documents in the folders that the settings open; what it keeps lies beside the journal."""
+    own = opening.settings.folder / ".remit"
+    roots = Roots([Path(root) for root in opening.settings.fs.roots], opening.decisive, opening.private)
+    return (
+        DocProvider(
+            roots,
+            cast("DocumentSettings", opening.part),
+            index_dir=own / "cache",
+            undo_dir=own / "undo",
+            threads=opening.threads,
+        ),
+    )
