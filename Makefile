@@ -62,8 +62,8 @@ static: setup
 	$(BIN)/python scripts/check_docstrings.py
 	$(BIN)/python scripts/check_prose.py
 
-quick: setup ## The fast tests: under a minute
-	$(BIN)/pytest --quiet -m "not slow" --hypothesis-profile=quick -n $(JOBS)
+quick: setup ## The fast tests, without those of the documentation: under a minute
+	$(BIN)/pytest --quiet -m "not slow" --ignore=tests/docs --hypothesis-profile=quick -n $(JOBS)
 
 test: ## Everything: setup, check, the site and every test
 	@$(MAKE) --jobs=2 static peers docs

@@ -45,6 +45,7 @@ def defined() -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_tree_at_the_head_of_the_file_is_the_tree() -> None:
     assert drawn() == defined()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,15 @@ def _is_patient(bound: ast.expr) -> bool:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_no_wait_is_shorter_than_the_patience_of_tests(path: Path) -> None:
     assert short_waits(path.read_text(encoding="utf-8")) == []
+
+
+WAITS = re.compile(r"(asyncio\.timeout\(|asyncio\.wait_for\(.*, |communicate\(timeout=)[1-9][0-9]?\)")
+"""A literal bound of a second or more of what every other test waits for; shorter ones are to pass."""
+
+
+def test_no_literal_bounds_a_wait_of_any_other_test() -> None:
+    others = [path for path in HERE.rglob("*.py") if path != Path(__file__)]
+    assert [path.name for path in others if WAITS.search(path.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.parametrize(

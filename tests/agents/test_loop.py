@@ -16,6 +16,7 @@ from remit.journal.kinds import CommandStarted, ToolInvocationStarted, decode
 from remit.models.message import Message, ToolResult
 from remit.models.message import decode as message_of
 from remit.settings import Settings, load
+from tests.patience import PATIENCE_S
 
 Scripted = Callable[..., Settings]
 WRITTEN: list[str] = []
@@ -72,7 +73,7 @@ async def _run(settings: Settings, **given: Any) -> tuple[Any, list[Message]]:
     """What the agent ended with, and every message that its models were sent; the replay agrees."""
     async with _opened(settings) as remit:
         job = await remit.start(agent(task="Do it.", **{"tools": ["notes.*"], **given}))
-        ended = await asyncio.wait_for(job.result(), 30)
+        ended = await asyncio.wait_for(job.result(), PATIENCE_S)
         events = await remit.runtime.journal.read(f"job/{job.id}")
         assert (await remit.service.jobs.replay(job.id)).verdict == "same"
         started = [payload for event in events if isinstance(payload := decode(event.kind, event.data), CommandStarted)]

@@ -23,6 +23,7 @@ from remit.models.thread import EMPTY
 from remit.origins.arguments import authority_of
 from remit.record.views import ConfirmationView
 from tests.agents.bank import IBAN, INJECTED, PAID, RULE, TOOLS, call, opened, pay, read, settings
+from tests.patience import PATIENCE_S
 
 FEE = "DE02120300000000202051"
 DENY = RULE | {"taint": "deny"}
@@ -34,7 +35,7 @@ def _nothing_paid() -> None:
 
 
 async def _asked(remit: Any, job: str) -> ConfirmationView:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         async for question in remit.questions(job):
             found: ConfirmationView = question
             return found
@@ -235,7 +236,7 @@ async def test_the_task_of_an_agent_that_an_agent_starts_is_as_trusted_as_what_t
             assert PAID == [IBAN]
             return
         mark = 0
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not (pending := await remit.service.confirmations.pending()):
                 mark = await remit.runtime.journal.changed(mark)
         (one,) = pending[0].untrusted

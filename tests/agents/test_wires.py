@@ -30,6 +30,7 @@ from remit.testing.models import (
 )
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.stub import StubProvider
+from tests.patience import PATIENCE_S
 
 UNION: dict[str, Any] = {
     "type": "object",
@@ -119,7 +120,7 @@ async def test_optional_arguments_that_a_strict_model_leaves_out_are_left_out(se
     answers = _in_turn(speech.events(calls), speech.events(Scene(text=("Found.",))))
     async with served("openai:m", answers, desk) as (remit, server):
         job = await remit.start(agent(task="Look.", tools=["desk.*"]))
-        assert (await asyncio.wait_for(job.result(), 30)).answer == "Found."
+        assert (await asyncio.wait_for(job.result(), PATIENCE_S)).answer == "Found."
         assert (await remit.service.jobs.replay(job.id)).verdict == "same"
     sent = {one["name"]: one for one in server.received[0].body["tools"]}
     assert sent["desk__search"]["strict"]
@@ -136,7 +137,7 @@ async def test_one_tool_with_a_union_at_its_root_costs_no_other_its_use(served: 
 
     async with served("anthropic:m", answers, _Desk()) as (remit, _):
         job = await remit.start(agent(task="Say hi.", tools=["desk.*"]))
-        assert (await asyncio.wait_for(job.result(), 30)).answer == "Hi."
+        assert (await asyncio.wait_for(job.result(), PATIENCE_S)).answer == "Hi."
 
 
 @pytest.mark.parametrize("stop", ["answer", "tools"])
@@ -145,7 +146,7 @@ async def test_an_empty_reply_is_asked_again_and_is_never_an_answer(served: Serv
     empty, whole = speech.events(Scene(stop=stop)), speech.events(Scene(text=("Done.",)))
     async with served("openai-compatible:URL#m", _in_turn(empty, empty, whole)) as (remit, server):
         job = await remit.start(agent(task="Do it."))
-        assert (await asyncio.wait_for(job.result(), 30)).answer == "Done."
+        assert (await asyncio.wait_for(job.result(), PATIENCE_S)).answer == "Done."
         assert (await remit.service.jobs.replay(job.id)).verdict == "same"
         reasons = [one.finish_reason for one in await _events(remit, job.id) if isinstance(one, CommandCommitted)]
     assert reasons == ["empty", "empty", "answer"]
@@ -170,7 +171,7 @@ async def test_a_tool_that_is_left_out_is_named_in_the_record(served: Served) ->
     answers = _in_turn(AnthropicSpeech().events(Scene(text=("Hi.",))))
     async with served("anthropic:m", answers, Odd()) as (remit, server):
         job = await remit.start(agent(task="Say hi.", tools=["desk.*"]))
-        await asyncio.wait_for(job.result(), 30)
+        await asyncio.wait_for(job.result(), PATIENCE_S)
         (started,) = [one for one in await _events(remit, job.id) if isinstance(one, CommandStarted)]
     assert [one["name"] for one in server.received[0].body["tools"]] == ["desk__search", "agent__read_result"]
     assert started.left_out.keys() == {"desk__odd"}

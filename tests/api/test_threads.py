@@ -18,6 +18,7 @@ from remit.tickets.ticket import stream_of
 from remit.tickets.tickets import tickets_of
 from tests.api.conftest import Client, Served
 from tests.opened import OpenRemit
+from tests.patience import PATIENCE_S
 
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello"}
 STEPS = [{"tool_name": "fs_read", "args": {"path": "a.txt"}}]
@@ -45,7 +46,7 @@ async def all_at_once(url: str, ask: Ask) -> list[tuple[int, Any]]:
 
     def one(number: int) -> tuple[int, Any]:
         path, body = ask(number)
-        connection = http.client.HTTPConnection(host, timeout=50)
+        connection = http.client.HTTPConnection(host, timeout=PATIENCE_S)
         connection.connect()
         start.wait()
         connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})

@@ -9,6 +9,7 @@ import pytest
 from remit.api.calls import operations_of
 from remit.cli import complete
 from tests.cli.conftest import Project
+from tests.patience import PATIENCE_S
 
 EVENT = '{"type": "message", "thread_id": "t1", "content": "hello"}'
 
@@ -64,7 +65,7 @@ def test_an_operation_is_called_through_a_server(project: Project) -> None:
             assert project.here("--server", url, "api", "tickets.view", "ticket=none", "--json").status != 0
         finally:
             server.terminate()
-            server.communicate(timeout=50)
+            server.communicate(timeout=PATIENCE_S)
 
 
 def test_names_of_operations_are_completed() -> None:

@@ -12,6 +12,7 @@ import pytest
 from remit.record.views import JobRow
 from remit.service.jobs import Jobs
 from tests.cli.conftest import Project, lines_until
+from tests.patience import PATIENCE_S
 
 DIGEST = "sha256:" + "0" * 64
 
@@ -244,7 +245,7 @@ def test_a_cancelled_job_exits_with_5(project: Project) -> None:
     with project.start("resume", job, "--wait") as process:
         lines_until(process, lambda line: "waits for" in line)
         assert project.here("cancel", job, "--reason", "no need").status == 0
-        _, err = process.communicate(timeout=50)
+        _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 5
     assert "JOB_CANCELLED" in err
     assert "cancelled by alice: no need" in err
@@ -316,7 +317,7 @@ def test_resume_takes_over_at_once_what_a_killed_process_held(project: Project) 
     with project.start("resume", job) as process:
         lines_until(process, lambda line: "a read is under way" in line)
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=50)
+        _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert f"resume with: remit resume {job}" in err
 
@@ -329,8 +330,8 @@ def test_resume_of_a_job_that_another_process_works_on_says_who_and_watches(proj
             lines = lines_until(process, lambda line: "is running" in line)
             assert f"process {other.pid} on " in lines[-1]
             assert project.here("cancel", job).status == 0
-            process.communicate(timeout=50)
-        other.communicate(timeout=50)
+            process.communicate(timeout=PATIENCE_S)
+        other.communicate(timeout=PATIENCE_S)
     assert (process.returncode, other.returncode) == (5, 5)
 
 
@@ -383,7 +384,7 @@ def started(project: Project, *words: str, until: str) -> str:
     with project.start("run", *words) as process:
         job = lines_until(process, lambda line: until in line)[0].split()[1]
         process.kill()
-        process.communicate(timeout=50)
+        process.communicate(timeout=PATIENCE_S)
     return job
 
 

@@ -8,6 +8,7 @@ from remit.codes import Code
 from remit.errors import StateError
 from remit.service.jobs import Jobs
 from tests.cli.conftest import Project, lines_until
+from tests.patience import PATIENCE_S
 
 MODULE = """
 from remit import Run, recipe{tool_import}
@@ -110,7 +111,7 @@ def test_a_worker_says_which_recipes_it_serves(project: Project) -> None:
     with project.start("worker") as worker:
         said = lines_until(worker, lambda line: "runs plans" in line)
         worker.terminate()
-        worker.communicate(timeout=50)
+        worker.communicate(timeout=PATIENCE_S)
     assert ", shouts," in said[-1]
     assert "runs plans and the recipes " in said[-1]
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.conftest import Project, lines_until
 from tests.notify.servers import Hook, running_hook
+from tests.patience import PATIENCE_S
 
 HOOK = """
 [[notify]]
@@ -72,7 +73,7 @@ def test_a_worker_and_a_server_tell_and_stop_when_told(project: Project, words: 
             assert _arrived(hook)
             lines_until(process, lambda line: "the pager is off" in line)
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=50)
+            process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     assert (hook.posted[0].json["event"], hook.posted[0].json["job"]) == ("failed", job)
     oncall, pager = project.here("notify", "list", "--json").json

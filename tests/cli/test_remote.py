@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.cli.conftest import Finished, Project, lines_until
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
@@ -175,7 +176,7 @@ def serving(one: Project, *words: str, port: str = "0") -> Iterator[str]:
             yield server.stdout.readline().strip()
         finally:
             server.terminate()
-            server.communicate(timeout=50)
+            server.communicate(timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -346,7 +347,7 @@ def test_tickets_are_worked_on_through_a_server_that_goes_away_and_comes_back(
             ticket = project.here("--server", url, "tickets", "create", document, "--json").json["id"]
             lines_until(worker, lambda line: f"{ticket} is done" in line)
             worker.send_signal(signal.SIGTERM)
-            out, _ = worker.communicate(timeout=50)
+            out, _ = worker.communicate(timeout=PATIENCE_S)
     report = json.loads(out)
     assert (report["worker"], report["counters"]["ok"]) == ("far", 1)
 
@@ -382,7 +383,7 @@ def test_ctrl_c_stops_watching_and_the_server_goes_on(project: Project, stage: S
     with project.start("run", "forever", env={"REMIT_SERVER": stage.url}) as watching:
         job = re.findall(r"job_\w{26}", "".join(lines_until(watching, lambda line: line.startswith("job "))))[0]
         watching.send_signal(signal.SIGINT)
-        _, err = watching.communicate(timeout=50)
+        _, err = watching.communicate(timeout=PATIENCE_S)
     assert watching.returncode == 130
     assert f"the server continues with {job}" in err
     assert f"watch with: remit resume {job}" in err

@@ -14,6 +14,7 @@ from remit.cli.errors import describe
 from remit.cli.root import COMMANDS, root
 from remit.version import __version__
 from tests.cli.conftest import Project
+from tests.patience import PATIENCE_S
 
 HEAVY = ("asyncio", "msgspec", "apsw", "httpx", "rich", "jsonschema_rs", "yaml")
 EVERY = [(name,) for name in COMMANDS] + [("policy", name) for name in policy.COMMANDS]
@@ -163,7 +164,7 @@ def test_a_closed_pipe_ends_a_command_quietly(project: Project, unbuffered: str)
         text=True,
     ) as process:
         os.close(writer)
-        _, err = process.communicate(timeout=50)
+        _, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (0, "")
 
 

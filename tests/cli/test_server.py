@@ -12,6 +12,7 @@ import pytest
 from tests.cli.conftest import Project
 from tests.cli.test_mcp_pins import far
 from tests.cli.test_remote import serving
+from tests.patience import PATIENCE_S
 
 __all__ = ["far"]
 pytestmark = pytest.mark.slow
@@ -22,7 +23,7 @@ def answer(url: str, body: Any = None) -> tuple[int, Any]:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"content-type": "application/json"})  # noqa: S310 - loopback
     try:
-        with urllib.request.urlopen(request, timeout=50) as response:  # noqa: S310 - loopback
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:  # noqa: S310 - loopback
             return response.status, json.load(response)
     except urllib.error.HTTPError as error:
         with error:

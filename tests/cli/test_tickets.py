@@ -12,6 +12,7 @@ from remit.codes import Code
 from remit.errors import StateError
 from remit.tickets.tickets import Tickets
 from tests.cli.conftest import Project, lines_until
+from tests.patience import PATIENCE_S
 
 TOOL = {
     "type": "TOOL",
@@ -63,7 +64,7 @@ def test_work_goes_on_with_what_comes_until_it_is_stopped(project: Project) -> N
         ticket = create(project)
         lines_until(worker, lambda line: "is done" in line)
         worker.send_signal(signal.SIGTERM)
-        out, _ = worker.communicate(timeout=50)
+        out, _ = worker.communicate(timeout=PATIENCE_S)
     assert json.loads(out)["counters"]["ok"] == 1
     assert project.here("tickets", "show", ticket, "--json").json["status"] == "done"
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Project
+from tests.patience import PATIENCE_S
 
 HAND_WRITTEN = """
 # who may connect
@@ -124,7 +125,7 @@ def test_a_token_lets_its_bearer_in_until_it_is_revoked(project: Project, over: 
                 return [status(url, one) for one in (token, old, "rmt_wrong")]
             finally:
                 server.terminate()
-                server.communicate(timeout=50)
+                server.communicate(timeout=PATIENCE_S)
 
     found = statuses()
     assert found[0] != 401

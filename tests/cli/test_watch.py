@@ -13,6 +13,7 @@ from remit.jobs.state import stream_of
 from remit.record.job_story import JobStory
 from remit.record.views import ConfirmationView, JobRow
 from tests.opened import OpenRemit
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
@@ -146,7 +147,7 @@ async def test_what_follows_a_look_that_took_long_is_seen_soon(
         monotonic = clock.monotonic
         monkeypatch.setattr(type(clock), "monotonic", lambda _clock: monotonic() + waited)
         monkeypatch.setattr(remit.service.jobs, "row", late)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             await Watch(remit, [job], Recorder(), Answers(remit, "approve"), patient=False).run()
         assert job.row.state == "completed"
 

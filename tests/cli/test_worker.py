@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Project, lines_until
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +25,7 @@ def test_a_worker_runs_what_is_due_and_stops_when_told(project: Project) -> None
         project.here("signal", parked, "go", '"from outside"')
         assert '"from outside"' in wait_for(project, parked)
         worker.send_signal(signal.SIGTERM)
-        out, err = worker.communicate(timeout=50)
+        out, err = worker.communicate(timeout=PATIENCE_S)
     assert (worker.returncode, out) == (0, "")
     assert err.rstrip().endswith("stopped")
     assert f"job/{detached}: begun" in err
@@ -39,7 +40,7 @@ def test_a_worker_lets_a_call_under_way_end(project: Project) -> None:
         worker.send_signal(signal.SIGINT)
         lines_until(worker, lambda line: "1 job under way, 20 s left to end" in line)
         (project.folder / "done").write_text("written", encoding="utf-8")
-        worker.communicate(timeout=50)
+        worker.communicate(timeout=PATIENCE_S)
     assert worker.returncode == 0
     assert project.here("show", job, "--json").json["result"] == "written"
 
@@ -52,7 +53,7 @@ def test_a_second_signal_stops_a_worker_at_once_and_another_takes_its_jobs(proje
             worker.send_signal(signal.SIGTERM)
             lines_until(worker, lambda line: "20 s left to end" in line)
             worker.send_signal(signal.SIGTERM)
-            worker.communicate(timeout=50)
+            worker.communicate(timeout=PATIENCE_S)
         assert worker.returncode == 130
     assert project.here("show", job, "--json").json["row"]["worker"] == ""
 
@@ -78,7 +79,7 @@ def test_a_worker_that_waits_for_its_journal_hears_that_it_shall_stop(project: P
             connection, _ = silent.accept()
             with connection:
                 worker.send_signal(signal.SIGTERM)
-                _, err = worker.communicate(timeout=50)
+                _, err = worker.communicate(timeout=PATIENCE_S)
     assert (worker.returncode, err) == (0, "")
 
 
@@ -126,6 +127,6 @@ def test_a_run_at_the_terminal_is_run_by_its_own_code_whatever_worker_is_faster(
             done = [project.apart("-q", "run", "edited") for _ in range(3)]
         finally:
             worker.terminate()
-            _, log = worker.communicate(timeout=50)
+            _, log = worker.communicate(timeout=PATIENCE_S)
     assert [one.out for one in done] == ['"NEWER"\n'] * 3, [one.err for one in done]
     assert "was recorded as" not in log

@@ -12,6 +12,7 @@ import pytest
 
 from remit.codes import Code
 from tests.cli.conftest import Project, project
+from tests.patience import PATIENCE_S
 
 __all__ = ["project"]
 
@@ -54,7 +55,7 @@ def test_the_commands_and_the_code_print_what_the_page_shows(project: Project, t
             assert (ran.stdout, ran.stderr) == (block("text"), "")
         finally:
             server.terminate()
-            server.communicate(timeout=50)
+            server.communicate(timeout=PATIENCE_S)
 
 
 def test_every_code_on_the_page_exists() -> None:

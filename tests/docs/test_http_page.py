@@ -17,6 +17,7 @@ from remit.http.access import SCOPES
 from remit.http.limits import REQUESTS
 from remit.http.patience import HEAD_S
 from tests.cli.conftest import Project, project
+from tests.patience import PATIENCE_S
 
 __all__ = ["project"]
 
@@ -53,14 +54,14 @@ def test_the_commands_print_what_the_page_shows(project: Project) -> None:
             for line, shown in commands():
                 for name, text in known.items():
                     line = line.replace(name, text)  # noqa: PLW2901 - the command with what came before
-                done = subprocess.run(shlex.split(line), capture_output=True, text=True, check=True, timeout=30)
+                done = subprocess.run(shlex.split(line), capture_output=True, text=True, check=True, timeout=PATIENCE_S)
                 assert re.match(re.escape(shown).replace("…", ".*"), done.stdout, re.DOTALL), (line, done.stdout)
                 if line.endswith('/v1/confirmations"'):
                     (question,) = json.loads(done.stdout)
                     known |= {"QUESTION": question["confirmation"], "DIGEST": question["digest"]}
         finally:
             server.terminate()
-            server.communicate(timeout=50)
+            server.communicate(timeout=PATIENCE_S)
     assert (project.folder / "notes.txt").read_text(encoding="utf-8") == "bye\n"
 
 

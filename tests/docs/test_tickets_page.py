@@ -11,6 +11,7 @@ import pytest
 
 from remit.codes import Code
 from tests.cli.conftest import Project, project
+from tests.patience import PATIENCE_S
 
 __all__ = ["project"]
 
@@ -67,7 +68,7 @@ def test_the_walk_over_http_is_what_happens(project: Project) -> None:
         try:
             for words, shown in walk("curl"):
                 said = [filled_in(word, known) for word in ("curl", *words)]
-                done = subprocess.run(said, capture_output=True, text=True, check=True, timeout=50)
+                done = subprocess.run(said, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
                 assert re.match(pattern(shown), done.stdout, re.DOTALL), (said, done.stdout)
                 if found := re.search(r'"derived":{"reason":"created","ticket":"(\w+)"', done.stdout):
                     known["TOOL_TICKET"] = found[1]
@@ -75,7 +76,7 @@ def test_the_walk_over_http_is_what_happens(project: Project) -> None:
                     known |= {"TICKET": found[1], "TOKEN": found[2]}
         finally:
             server.terminate()
-            server.communicate(timeout=50)
+            server.communicate(timeout=PATIENCE_S)
 
 
 def test_every_code_on_the_page_exists() -> None:

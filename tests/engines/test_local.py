@@ -24,6 +24,7 @@ from remit.journal.owner import Owner
 from remit.settings import load
 from remit.wiring.journal import open_store
 from tests.opened import OpenRemit, local_engine, until_waiting
+from tests.patience import PATIENCE_S
 
 NOW = {"jobs.drain_seconds": 0}
 
@@ -76,7 +77,7 @@ async def test_of_chosen_jobs_too_no_more_are_taken_than_there_is_room_for(remit
     async with remit_in(recipes=[short], flags=flags, work=False) as remit:
         jobs = [await remit.start(short()) for _ in range(5)]
         remit.runtime.engine.start(only={stream_of(job.id) for job in jobs})
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             assert [await job for job in jobs] == ["done"] * 5
         kinds = {event.kind for job in jobs for event in await remit.service.streams.events(f"job/{job.id}")}
         assert kinds == {"job_created", "job_completed"}

@@ -4,6 +4,7 @@ import asyncio
 
 from remit import Run, recipe, tool
 from tests.opened import OpenRemit, local_engine
+from tests.patience import PATIENCE_S
 
 
 @tool("news.never", level="L0", timeout=600)
@@ -40,7 +41,7 @@ async def test_a_message_between_the_lease_and_the_pass_is_not_slept_through(rem
         await job.cancel()
         telling = asyncio.create_task(engine.holding._tell())
         await engine.holding.begin(lease)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             assert (await remit.ended(job.id)).state == "cancelled"
         telling.cancel()
         await asyncio.wait([telling])

@@ -11,6 +11,7 @@ import pytest
 
 from remit.http import patience
 from remit.http.serving import listen, serve
+from tests.patience import PATIENCE_S
 
 HALF = b"GET / HTTP/1.1\r\nhost: x\r\nx-half: "
 WHOLE = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -76,7 +77,7 @@ async def test_the_oldest_connection_without_a_request_makes_room(sent: bytes) -
         newest = [await opened(port, WHOLE) for _ in range(2)]
         assert [await status(one) for one in newest] == [b"204"] * 2
         for reader, _ in idle[:2]:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 with suppress(ConnectionError):
                     await reader.read()  # to its end
         for _, writer in (*idle, *newest):

@@ -19,6 +19,7 @@ from remit.http.router import Router
 from remit.http.serving import listen, serve
 from remit.http.tls import server_context
 from tests.http.certificates import Certificate, certificate
+from tests.patience import PATIENCE_S
 
 
 @asynccontextmanager
@@ -118,7 +119,7 @@ async def test_connections_without_a_handshake_make_room_for_others(tmp_path: Pa
 async def test_a_handshake_that_never_begins_is_given_up(tmp_path: Path) -> None:
     async with served(certificate(tmp_path)) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             assert await reader.read() == b""
         writer.close()
 

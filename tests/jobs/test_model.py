@@ -24,6 +24,7 @@ from remit.service.options import Options
 from remit.settings import Settings, load
 from remit.testing.models import ChatSpeech, ModelServer, Received, Scene, Streamed
 from tests.opened import until, until_waiting
+from tests.patience import PATIENCE_S
 
 Scripted = Callable[..., Settings]
 
@@ -337,7 +338,7 @@ async def test_the_day_of_a_principal_has_a_limit_over_all_jobs_and_restarts(scr
 async def test_branches_ask_at_the_same_time(scripted: Scripted) -> None:
     async with _opened(scripted("[{say: hi}]")) as remit:
         job = await remit.start(patient())
-        assert await asyncio.wait_for(job.result(), 20) == ["hi", "hi"]
+        assert await asyncio.wait_for(job.result(), PATIENCE_S) == ["hi", "hi"]
         steps = [one.step for one in _commands(await _events(remit, job.id)) if isinstance(one, CommandStarted)]
         assert sorted(steps) == ["1.0.1", "1.1.1"]
 

@@ -7,6 +7,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.watch import Watch
+from tests.patience import PATIENCE_S
 
 
 class Others:
@@ -59,7 +60,7 @@ async def test_what_others_write_during_a_wait_ends_it() -> None:
     watch = Watch(others)
     task = await waiting(watch, await watch.changed(0))
     others.version = 2
-    assert await asyncio.wait_for(task, 10) > 1
+    assert await asyncio.wait_for(task, PATIENCE_S) > 1
     await watch.close()
 
 
@@ -80,7 +81,7 @@ async def test_nobody_looks_while_nobody_waits() -> None:
     watch.notify(heads=False)
     await task
     others.looked.clear()
-    await asyncio.wait_for(_silence(others), 10)
+    await asyncio.wait_for(_silence(others), PATIENCE_S)
     await watch.close()
 
 
@@ -104,7 +105,7 @@ async def test_a_storage_that_cannot_tell_now_is_asked_again() -> None:
     await others.looked.wait()
     assert not task.done()
     others.version = 2
-    assert await asyncio.wait_for(task, 10) > mark
+    assert await asyncio.wait_for(task, PATIENCE_S) > mark
     await watch.close()
 
 
@@ -116,7 +117,7 @@ async def test_a_failing_storage_is_told_to_whoever_waits_and_whoever_comes() ->
     others.error = JournalError("the disk is gone", code=Code.JOURNAL_IO)
     for waits in (task, watch.changed(mark)):
         with pytest.raises(JournalError, match="gone"):
-            await asyncio.wait_for(waits, 10)
+            await asyncio.wait_for(waits, PATIENCE_S)
     watch.notify(heads=False)
     others.error = None
     others.version = 3
@@ -168,5 +169,5 @@ async def test_what_others_write_may_have_changed_heads() -> None:
     await asyncio.sleep(0)  # noqa: TID251 - lets it begin, and waits for nothing
     watch.notify(heads=False)
     others.version = 2
-    assert await asyncio.wait_for(task, 10) > mark
+    assert await asyncio.wait_for(task, PATIENCE_S) > mark
     await watch.close()

@@ -20,6 +20,7 @@ from tests.mcp_server.test_calls import Door, count
 from tests.mcp_server.test_http import ACCEPT, INITIALIZE
 from tests.mcp_server.test_listing import echo, write
 from tests.opened import OpenRemit
+from tests.patience import PATIENCE_S
 
 OLDER = {**ACCEPT, "mcp-protocol-version": "2025-11-25"}
 NEWER = {**ACCEPT, "mcp-protocol-version": MODERN}
@@ -58,7 +59,7 @@ async def bare(remit_in: OpenRemit, *tools: Any) -> AsyncIterator[Bare]:
         remit_in(tools=list(tools)) as remit,
         facing(remit) as face,
         serving(face) as url,
-        httpx2.AsyncClient(timeout=20) as http,
+        httpx2.AsyncClient(timeout=PATIENCE_S) as http,
     ):
         yield Bare(remit, face, url, http)
 
@@ -266,7 +267,7 @@ async def test_a_question_to_a_client_that_left_is_not_waited_for(remit_in: Open
         await asyncio.wait([calling])
         assert (await it.post(listing(id=2), session)).status_code == 200
         go_on.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await told.wait()
 
 

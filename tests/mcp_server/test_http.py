@@ -20,6 +20,7 @@ from tests.mcp_server.links import MODERN, application, at, facing, listening, p
 from tests.mcp_server.test_calls import Door
 from tests.mcp_server.test_listing import echo, names, write
 from tests.opened import OpenRemit
+from tests.patience import PATIENCE_S
 
 ERAS = pytest.mark.parametrize("era", ["legacy", MODERN])
 PEOPLE = [person(name) for name in ("ann", "ben")]
@@ -199,7 +200,7 @@ async def test_it_stops_within_seconds_whatever_is_open(remit_in: OpenRemit, era
                 call = asyncio.create_task(client.call_tool("door__pass", {}))
                 await door.began.wait()
                 stop.set()
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(PATIENCE_S):
                     await task
                     await door.stopped.wait()
                     with pytest.raises(MCPError):

@@ -51,5 +51,6 @@ def test_the_docstring_of_a_struct_stands_in_its_schema_and_may_stay() -> None:
     assert problem == "a.py:7: begin with a verb or a noun, not with 'How'"
 
 
+@pytest.mark.slow
 def test_the_source_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(Path(__file__).parents[2]) == 0, capsys.readouterr().out

@@ -18,6 +18,7 @@ from remit.providers.mcp.supervisor import STABLE_S
 from remit.testing.clock import ManualClock
 from remit.tools.pins import Pins
 from tests.gateway.world import opened
+from tests.patience import PATIENCE_S
 from tests.providers.mcp.world import TOOLS, World, tool, world
 
 HANG, ECHO = "mcp.puppet.hang", "mcp.puppet.echo"
@@ -76,7 +77,7 @@ REPLIES: dict[str, tuple[bytes, set[Code | None]]] = {
 async def test_whatever_a_server_replies_the_call_has_an_outcome(mcp: World, name: str) -> None:
     reply, codes = REPLIES[name]
     provider = mcp.provider(mcp.server(level="L0"), max_message_bytes=CAP)
-    async with asyncio.timeout(20), opened(provider, max_value_bytes=CAP // 2) as gate:
+    async with asyncio.timeout(PATIENCE_S), opened(provider, max_value_bytes=CAP // 2) as gate:
         call = asyncio.create_task(gate.call(HANG))
         asked = await mcp.strings.heard("tools/call")
         mcp.clock.advance(STABLE_S)  # a server that ends is started again at once
@@ -120,7 +121,7 @@ async def test_a_server_that_asks_hears_nothing_of_ours(
 ) -> None:
     server = mcp.server({"eras": ["legacy"], "tools": TOOLS}, level="L0")
     provider = mcp.provider(server, elicitation=elicitation)
-    async with asyncio.timeout(20), opened(provider) as gate:
+    async with asyncio.timeout(PATIENCE_S), opened(provider) as gate:
         call = asyncio.create_task(gate.call(HANG))
         asked = await mcp.strings.heard("tools/call")
         request = {"jsonrpc": "2.0", "id": "q", "method": method, "params": params}

@@ -19,6 +19,7 @@ from remit.providers.mcp.oauth import Login, Origins
 from remit.settings.mcp import McpServer
 from remit.tools.remote import Authorized
 from tests.gateway.world import opened
+from tests.patience import PATIENCE_S
 from tests.providers.mcp.authority import Authority
 from tests.providers.mcp.test_oauth import Person
 from tests.providers.mcp.world import World, tool, world
@@ -123,7 +124,7 @@ async def outcome_of(mcp: World, upstream: Upstream, **entry: Any) -> tuple[Code
         mcp.server(name="web", url=upstream.url, era="legacy", level="L0", headers=headers, **entry),
         max_message_bytes=CAP,
     )
-    async with asyncio.timeout(20), opened(provider) as gate:
+    async with asyncio.timeout(PATIENCE_S), opened(provider) as gate:
         outcome = await gate.call("mcp.web.do")
         await provider.close()
     return outcome.code, str(outcome)

@@ -22,6 +22,7 @@ from remit.mcp_server.endpoint import Endpoint
 from remit.mcp_server.place import PATH
 from tests.mcp_server.links import application, at, facing, listening, person, serving, text_of
 from tests.opened import OpenRemit
+from tests.patience import PATIENCE_S
 
 PEOPLE = [person(name) for name in ("alice", "bob", "mallory")]
 PAID: list[str] = []
@@ -57,7 +58,7 @@ class Gateway:
         reader, writer = await asyncio.open_connection(there.hostname, there.port)
         try:
             writer.write(data)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 answer = await (reader.read() if ends else reader.readuntil(b"\r\n"))
         except (ConnectionError, BrokenPipeError):
             return 0, "closed"

@@ -18,6 +18,7 @@ from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
 from remit.testing.clock import ManualClock
 from remit.tools.pins import Changes, Definitions, Pins, hash_of, stream_of
+from tests.patience import PATIENCE_S
 
 ADD: dict[str, Any] = {
     "name": "add",
@@ -190,7 +191,7 @@ async def test_the_approval_of_another_process_releases(tmp_path: Path) -> None:
         await theirs.record("other", BOTH, how="pin", by="bob")
         assert not waiting.done()
         await theirs.record("calc", BOTH, how="approve", by="bob")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await waiting
         assert await ours.withheld("calc", BOTH) == {}
         pin = await ours.load("calc")
@@ -204,7 +205,7 @@ async def test_the_approval_of_another_process_releases(tmp_path: Path) -> None:
 async def test_a_pin_that_is_another_already_is_not_waited_for(journal: Journal) -> None:
     mine = pins(journal)
     await mine.withheld("calc", BOTH)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await mine.changed("calc", 0)
 
 

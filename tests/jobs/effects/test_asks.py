@@ -14,6 +14,7 @@ from remit.codes import Code
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.settings import Settings, load
 from remit.testing.models import Canned, ChatSpeech, ModelServer, Received, Scene, Streamed
+from tests.patience import PATIENCE_S
 
 WHOLE = Streamed(events=ChatSpeech().events(Scene(text=("Hi.",))))
 CUT = Streamed(events=ChatSpeech().events(Scene(text=("Hi.",)))[:1])
@@ -55,9 +56,9 @@ async def test_deaths_of_workers_cost_no_attempts(tmp_path: Path) -> None:
             asked.clear()
             async with Remit(settings=settings, recipes=[ask]) as remit:
                 job = job or (await remit.start(ask())).id
-                await asyncio.wait_for(asked.wait(), 20)
+                await asyncio.wait_for(asked.wait(), PATIENCE_S)
         async with Remit(settings=settings, recipes=[ask]) as remit:
-            assert await asyncio.wait_for(remit.job(job).result(), 20) == "Hi."
+            assert await asyncio.wait_for(remit.job(job).result(), PATIENCE_S) == "Hi."
             committed = await _committed(remit, job)
             assert (await remit.service.jobs.replay(job)).verdict == "same"
     assert [one.lost for one in committed] == [True, True, True, False, False]
@@ -91,7 +92,7 @@ async def test_pauses_grow_up_to_the_longest(tmp_path: Path) -> None:
         )
         async with Remit(settings=settings, recipes=[ask]) as remit:
             job = await remit.start(ask())
-            assert await asyncio.wait_for(job.result(), 20) == "Hi."
+            assert await asyncio.wait_for(job.result(), PATIENCE_S) == "Hi."
             assert [one.again_ms for one in await _committed(remit, job.id)] == [1, 2, 4, 8, None]
 
 

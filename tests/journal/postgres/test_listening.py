@@ -23,6 +23,7 @@ from remit.testing.journal.storage import LEASE, head_of, holder, job, note, num
 from tests.journal.postgres.relay import Relay
 from tests.journal.postgres.server import PostgresServer
 from tests.journal.storages import PostgresStorage
+from tests.patience import PATIENCE_S
 
 
 async def until_it_fails(journal: Journal, mark: int) -> int:
@@ -59,7 +60,7 @@ async def test_a_lost_connection_is_no_silence(
     monkeypatch.setattr(log, "warning", lambda text, *values: said.put_nowait(text % values))
     await journal.changed(0)
     line.cut_all()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         told = [await said.get(), await said.get()]
     where = f"postgresql://{line.folder}/postgres?schema={schema}"
     assert told == [f"{where}: connection lost; trying again for up to 30 s", f"{where}: connected again"]

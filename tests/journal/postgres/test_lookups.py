@@ -10,6 +10,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.postgres.store import Lookups
+from tests.patience import PATIENCE_S
 
 
 class Answers:
@@ -71,7 +72,7 @@ async def test_who_asks_again_at_once_is_answered_again() -> None:
         for key in range(10):
             assert await lookups.find(key) == 2 * key
 
-    await asyncio.wait_for(asyncio.gather(asks(), asks(), asks()), 5)
+    await asyncio.wait_for(asyncio.gather(asks(), asks(), asks()), PATIENCE_S)
 
 
 async def test_who_no_longer_waits_takes_nothing_from_the_others() -> None:

@@ -13,6 +13,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.index import refresh
 from remit.testing.providers import call_context
+from tests.patience import PATIENCE_S
 from tests.providers.folder.library import OLD, everything, index_of, paths, provider, reads, search, write
 
 
@@ -138,7 +139,7 @@ async def test_several_processes_share_one_index(folder: Path, tmp_path: Path) -
     workers = [context.Process(target=search_in_process, args=(tmp_path, answers)) for _ in range(3)]
     for worker in workers:
         worker.start()
-    found = await asyncio.gather(*(asyncio.to_thread(answers.get, timeout=50) for _ in workers))
+    found = await asyncio.gather(*(asyncio.to_thread(answers.get, timeout=PATIENCE_S) for _ in workers))
     for worker in workers:
         worker.join(10)
     assert all(result == found[0] for result in found)

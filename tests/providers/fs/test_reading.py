@@ -15,6 +15,7 @@ from remit.files.roots import Roots
 from remit.providers.fs import FsProvider, reading
 from remit.providers.fs.shapes import ListArgs, SearchArgs
 from remit.testing.providers import call_context
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -136,7 +137,7 @@ async def test_a_pattern_that_cannot_run_is_refused(root: Path, query: str) -> N
 
 async def test_no_pattern_can_hold_the_process(root: Path) -> None:
     (root / "long").write_text("a" * 9_000 + "!")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         assert (await call(root, "fs.search", query="(a+)+$", regex=True))["matches"] == []
 
 

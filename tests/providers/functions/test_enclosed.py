@@ -23,6 +23,7 @@ from remit.sandbox.sandbox import Sandbox
 from remit.sandbox.scratch import scratch
 from remit.sandbox.workspaces import Workspaces
 from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
+from tests.patience import PATIENCE_S
 from tests.providers.functions import sandboxed
 
 pytestmark = pytest.mark.slow
@@ -103,7 +104,7 @@ async def test_what_it_writes_to_stderr_is_seen_as_it_comes_and_a_cancelled_call
     said: asyncio.Queue[str] = asyncio.Queue()
     ctx = msgspec.structs.replace(call_context(), progress=lambda _done, _total, line: said.put_nowait(line))
     call = asyncio.create_task(provider.invoke("box.hang", {"marker": "here I am"}, ctx))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         assert await said.get() == "here I am"
         call.cancel()
         with pytest.raises(asyncio.CancelledError):

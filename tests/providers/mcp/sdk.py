@@ -16,6 +16,8 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Ser
 from mcp.shared.exceptions import MCPError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tests.patience import PATIENCE_S
+
 ECHO: Final = types.Tool(
     name="echo",
     description="Gives a text back.",
@@ -51,7 +53,7 @@ class HttpServer:
 
     async def listening(self) -> None:
         """Wait until somebody hears of changes (2026-07-28)."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await self.bus.heard.wait()
 
     async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:

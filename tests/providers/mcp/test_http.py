@@ -14,6 +14,7 @@ from remit.errors import ProviderError
 from remit.providers.mcp import connection, supervisor
 from remit.testing.providers import call_context
 from tests.gateway.world import opened
+from tests.patience import PATIENCE_S
 from tests.providers.mcp.sdk import answer, http_server
 from tests.providers.mcp.world import World
 
@@ -65,7 +66,7 @@ async def test_a_cancellation_reaches_the_server(mcp: World, era: str) -> None:
         await server.hanging.wait()
         call.cancel()
         await asyncio.wait([call])
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await server.cancelled.wait()
         assert (await provider.invoke(ECHO, {"text": "on"}, call_context())).value == "on"
         await provider.close()
@@ -168,7 +169,7 @@ async def test_changed_tools_are_heard_of(mcp: World, era: str) -> None:
             await server.bus.publish(ToolsListChanged())
         else:
             await provider.invoke(ECHO, {"text": "change"}, call_context())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await told.wait()
         (meta,) = await provider.list_tools()
         assert meta.withheld
@@ -188,7 +189,7 @@ async def test_a_server_that_restarted_is_asked_anew_what_it_offers(mcp: World) 
         server.tools = [CHANGED]
         await mcp.clock.until_asleep()
         mcp.clock.advance(connection.RELISTEN_S)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await told.wait()
         assert [meta.withheld != "" for meta in await provider.list_tools()] == [True]
         await provider.close()

@@ -15,6 +15,7 @@ from remit.errors import ProviderError
 from remit.process.child import Child
 from remit.providers.mcp import stdio, supervisor
 from remit.testing.providers import call_context
+from tests.patience import PATIENCE_S
 from tests.providers.mcp.world import TOOLS, World, alive, descriptors
 
 pytestmark = pytest.mark.slow  # each starts and ends processes
@@ -312,7 +313,7 @@ async def ended(pid: int) -> None:
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(handle, over.set)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await over.wait()
     finally:
         loop.remove_reader(handle)

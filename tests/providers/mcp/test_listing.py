@@ -19,6 +19,7 @@ from remit.providers.mcp.listing import MAX_PAGES, MAX_TOOLS
 from remit.testing.providers import call_context
 from remit.tools.catalog import Catalog, ResolveError
 from tests.gateway.world import opened
+from tests.patience import PATIENCE_S
 from tests.providers.mcp.world import TOOLS, World, quoted, tool
 
 pytestmark = pytest.mark.slow  # each starts and ends processes
@@ -133,7 +134,7 @@ async def test_a_silent_server_keeps_nobody_else_waiting_and_recovers_when_it_an
         pid = (await mcp.strings.started(2 * round_))["pid"]
         await mcp.strings.report(partial(hears, pid, method))
         mcp.strings.all_order(unmute=method)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await changed.wait()
         assert (await catalog.resolve(f"mcp.silent{len(method)}.echo", {}))[0].quarantined is None
         await catalog.close()

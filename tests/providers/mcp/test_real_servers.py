@@ -15,6 +15,7 @@ import pytest
 from remit.providers.mcp import supervisor
 from remit.testing.providers import call_context
 from remit.tools.catalog import Catalog
+from tests.patience import PATIENCE_S
 from tests.peers import servers
 from tests.providers.mcp.world import World, alive
 
@@ -92,5 +93,5 @@ async def called(mcp: World, provider: Any, peer: Peer, folder: Path) -> str:
         await provider.list_tools()
         return ""
     name = next(meta.name for meta in await provider.list_tools() if meta.definition["name"] == peer.call)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         return str((await provider.invoke(name, peer.args(folder), call_context())).value)

@@ -22,6 +22,7 @@ from remit.settings.mcp import McpServer
 from remit.settings.sections.mcp import McpSettings
 from remit.testing.clock import ManualClock
 from remit.tools.pins import Pins
+from tests.patience import PATIENCE_S
 
 PUPPET: Final = Path(__file__).parent / "servers" / "puppet.py"
 
@@ -73,7 +74,7 @@ class Strings:
 
     async def report(self, wanted: Callable[[dict[str, Any]], bool], number: int = 1) -> dict[str, Any]:
         """The report, of those so far and to come, that is the so-many-th that is wanted."""
-        async with asyncio.timeout(20), self._news:
+        async with asyncio.timeout(PATIENCE_S), self._news:
             while len(found := [each for each in self._reports if wanted(each)]) < number:
                 await self._news.wait()
         return found[number - 1]
