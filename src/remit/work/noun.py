@@ -231,9 +231,9 @@ class Work:
         "POST /v1/work/results",
         "call",
         "Hand in the result of a run that a person did, or adopt one that came too late.",
-        codes=(Code.WORK_CONFLICT, Code.WORK_NOT_FOUND, Code.output_unparseable),
+        codes=(Code.WORK_NOT_FOUND,),
         body=Body("ResultBody", "The result of a run."),
-        example={"issue_ref": "local#1", "run_id": "2026-02-14-work-0001", "status": "ok", "commit": "4f2c1d9"},
+        example={"result": {"issue_ref": "local#1", "run_id": "2026-02-14-work-0001", "status": "ok"}},
     )
     async def result(self, result: WorkResult, *, adopt: bool = False, by: By = "") -> Verdict:
         """Take the result of a run, and queue its comment.
