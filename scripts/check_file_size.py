@@ -1,6 +1,9 @@
-"""Keep files and functions small: `python scripts/check_file_size.py` fails on what is too long.
+"""Keep files and functions small, but whole: `python scripts/check_file_size.py` fails on what is too long or a crumb.
 
 A file has at most 400 lines and a function at most 60, its docstring counted. There are no exceptions.
+
+A crumb is a file of the source below the floor whose names one neighbour alone imports, and could hold. The floor only
+rises. A file that is imported as a module, inside a function, or by a reference has a reason to be one.
 """
 
 import ast
@@ -11,6 +14,7 @@ from typing import Final
 
 FILE_LINES: Final = 400
 FUNCTION_LINES: Final = 60
+FLOOR: Final = 31
 FOLDERS: Final = ("src", "tests", "bench", "scripts")
 
 Sizes = Mapping[str, int]
@@ -54,9 +58,54 @@ def _functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
             yield from _functions(child, prefix)
 
 
+def crumbs(sources: Mapping[str, str], floor: int = FLOOR) -> list[str]:
+    """Every module, by its path below `src`, that belongs into the one neighbour that imports it: one sentence each."""
+    users: dict[str, set[str]] = {}
+    for path, source in sources.items():
+        tree = ast.parse(source, path)
+        local = {
+            id(node) for function in ast.walk(tree) if isinstance(function, _FUNCTIONS) for node in ast.walk(function)
+        }
+        for node in ast.walk(tree):
+            for name in _mentioned(node):
+                users.setdefault(name, set()).add("" if id(node) in local or isinstance(node, ast.Constant) else path)
+    lines = {path: len(source.splitlines()) for path, source in sources.items()}
+    return [
+        f"{path}: {size} lines, {floor} are the least: fold it into {user}, its only user"
+        for path, size in lines.items()
+        if size < floor
+        for user in _neighbour(path, users.get(path.removesuffix(".py").replace("/", "."), set()))
+        if size + lines[user] <= FILE_LINES
+    ]
+
+
+def _neighbour(path: str, users: set[str]) -> Iterator[str]:
+    """The only user of a module, if it is a module beside it."""
+    if len(users) == 1:
+        for user in users:
+            if user and Path(user).parent == Path(path).parent and Path(user).stem != "__init__":
+                yield user
+
+
+_FUNCTIONS: Final = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _mentioned(node: ast.AST) -> Iterator[str]:
+    """The modules that a statement imports names of, or a reference stands for; or a module itself, with its name."""
+    match node:
+        case ast.ImportFrom(module=str() as module):
+            yield module
+        case ast.Constant(value=str() as text) if text.startswith("remit."):
+            yield text.partition(":")[0]
+        case _:
+            pass
+
+
 def main(root: Path) -> int:
     """Print what is wrong under `root`; return the exit status."""
-    problems = findings(measure(root))
+    source = root / "src"
+    texts = {path.relative_to(source).as_posix(): path.read_text(encoding="utf-8") for path in source.rglob("*.py")}
+    problems = [*findings(measure(root)), *crumbs(dict(sorted(texts.items())))]
     for problem in problems:
         print(problem)
     return 1 if problems else 0

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.check_file_size import FILE_LINES, FUNCTION_LINES, findings, main, measure
+from scripts.check_file_size import FILE_LINES, FUNCTION_LINES, crumbs, findings, main, measure
 
 FILE = "src/remit/gateway.py"
 FUNCTION = "src/remit/gateway.py::Gateway.call"
@@ -21,6 +21,34 @@ class TestFindings:
 
     def test_above_the_ceiling_is_found(self, name: str, limit: int) -> None:
         assert findings({name: limit + 1}) == [f"{name}: {limit + 1} lines, {limit} are allowed: split it"]
+
+
+class TestCrumbs:
+    USER = "remit/a/user.py"
+    IMPORT = "from remit.a.crumb import f\n"
+
+    def test_a_small_file_with_one_user_beside_it_is_found(self) -> None:
+        problem = "remit/a/crumb.py: 1 lines, 2 are the least: fold it into remit/a/user.py, its only user"
+        assert crumbs({"remit/a/crumb.py": "f = 1\n", self.USER: self.IMPORT}, floor=2) == [problem]
+
+    @pytest.mark.parametrize(
+        "others",
+        [
+            {USER: IMPORT, "remit/b.py": IMPORT},
+            {"remit/b.py": IMPORT},
+            {"remit/a/__init__.py": IMPORT},
+            {USER: "def g():\n    from remit.a.crumb import f\n"},
+            {USER: "from remit.a import crumb\n"},
+            {USER: "REFERENCE = 'remit.a.crumb:f'\n"},
+            {USER: IMPORT + "\n" * FILE_LINES},
+        ],
+        ids=["two users", "elsewhere", "package", "lazy", "module", "reference", "too long"],
+    )
+    def test_a_file_with_a_reason_is_left_alone(self, others: dict[str, str]) -> None:
+        assert crumbs({"remit/a/crumb.py": "f = 1\n", **others}, floor=2) == []
+
+    def test_a_file_at_the_floor_is_left_alone(self) -> None:
+        assert crumbs({"remit/a/crumb.py": "f = 1\n", self.USER: self.IMPORT}, floor=1) == []
 
 
 class TestMeasure:

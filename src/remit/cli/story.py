@@ -30,7 +30,7 @@ _DECISIONS: Final = {
 }  # fmt: skip
 """Ends of questions, in words."""
 _NULL: Final = re.compile(r', ?"\w+": ?null|(?<=^\{)(?:"\w+": ?null(?:, ?)?)+')
-"""What a job was not given, in the preview of its input."""
+"""Inputs that a job was not given, in the preview of its input."""
 _EFFECTS: Final = {
     "committed": "it happened",
     "none": "nothing happened",

@@ -32,14 +32,14 @@ class Comment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     read_up_to: str = ""
     """The newest event of the thread that was taken into account."""
     trigger: str
-    """What it is written for, once."""
+    """The reason that it is written for, once."""
     summary: str = ""
     changes: Changes = Changes()
     tests: tuple[Test, ...] = ()
     blocked_by: tuple[str, ...] = ()
     open_questions: tuple[str, ...] = ()
     next: str = ""
-    """Who does what now."""
+    """The next step, and the one who takes it."""
 
     @property
     def marker(self) -> str:

@@ -16,7 +16,7 @@ class Step(NamedTuple):
 
     state: BodyStatus
     next: str
-    """Who does what now, in words."""
+    """The next step, and the one who takes it, in words."""
 
 
 def step_after(result: WorkResult, failures: int) -> Step:

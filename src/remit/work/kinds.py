@@ -57,7 +57,7 @@ class WorkResultAccepted(Payload, frozen=True, kw_only=True):
     comment: OptionalRaw = UNSET
     comment_blob: OptionalRef = UNSET
     by: str = ""
-    """Who adopted the result by hand."""
+    """The person who adopted the result by hand."""
 
 
 class WorkResultRefused(Payload, frozen=True, kw_only=True):

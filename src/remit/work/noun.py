@@ -52,7 +52,7 @@ class UnitView(msgspec.Struct, frozen=True, kw_only=True):
     runs: list[Run]
     """Newest first."""
     results: dict[str, WorkResult]
-    """What was accepted, by run."""
+    """The accepted results, by run."""
     unwritten: list[str]
     """Triggers of comments that are still to be written."""
     written: dict[str, str]

@@ -1,4 +1,4 @@
-"""What the part brings: its providers, and its noun."""
+"""The opening of the part: its providers, and its noun."""
 
 from __future__ import annotations
 

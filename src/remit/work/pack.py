@@ -35,7 +35,7 @@ SPEC, LINKS, CONSTRAINTS = "spec_snapshot.md", "links.md", "constraints.md"
 FILES, MANIFEST, AUDIT = "manifest.txt", "manifest.json", "work_audit.json"
 STDOUT, STDERR = "stdout.log", "stderr.log"
 LEFT: Final = frozenset({RESULT, RESULT_TEXT, STDOUT, STDERR, AUDIT})
-"""What is not there when the pack is handed over."""
+"""Files that are not there when the pack is handed over."""
 LOGS: Final = (f".{STDOUT}", f".{STDERR}")
 """Endings of what setup and acceptance commands wrote."""
 

@@ -72,13 +72,13 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     outbox: OutboxTable = OutboxTable()
     roles: dict[Name, str] = {}
-    """What each role is for."""
+    """The use of each role."""
     repos: dict[Name, str] = {}
     """The folder of each repository, relative to the file."""
     role_repo: dict[Name, Name] = {}
     """The repository that a role works in; without one, the file's own folder."""
     labels: dict[str, str] = {}
-    """What the labels of this project mean."""
+    """The meaning of the labels of this project."""
     groups: dict[Name, Group] = {}
     flow: Flow = Flow()
     executors: dict[Name, ExecutorTable] = {}

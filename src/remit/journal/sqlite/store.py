@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import threading
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from typing import Final, TypeVar
 
 import apsw
@@ -19,12 +21,11 @@ import apsw
 from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.batching import CommitThread, journal_closed, taken
+from remit.journal.batching import CommitThread, Task, journal_closed, perform, taken
 from remit.journal.event import Blob, Claim, Commit, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.connection import MEMORY, open_reader, open_writer
 from remit.journal.sqlite.groups import GroupWriter
-from remit.journal.sqlite.reading import ReadThread
 from remit.journal.sqlite.transaction import Transaction
 from remit.journal.watch import Watch
 
@@ -348,3 +349,29 @@ def translated(error: apsw.Error | OSError, path: str) -> JournalError:
         if isinstance(error, kind):
             return JournalError(f"{path}: {code.meaning} ({error})", code=code, remedy=remedy)
     return JournalError(f"{path}: {error}", code=Code.JOURNAL_IO, remedy="Run `remit doctor`.")
+
+
+class ReadThread:
+    """Does what it is given, in order."""
+
+    def __init__(self, name: str) -> None:
+        """Start it; what it does is awaited on the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[Task | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Run `work` on the thread. Cancelling the future does not stop it."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put((work, future))
+        return future
+
+    def close(self) -> None:
+        """End the thread after what was asked before; blocks until then."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (task := self._queue.get()) is not None:
+            perform(task, self._loop)

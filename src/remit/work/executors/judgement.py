@@ -26,7 +26,7 @@ class Facts(NamedTuple):
     forbidden: tuple[str, ...] = ()
     """Paths that changed and may not."""
     claim: WorkResult | None = None
-    """What the executor left."""
+    """The result that the executor left."""
     terminal: bool = True
     """Whether its output holds the event that ends a turn, where it has one."""
     denied: int = 0

@@ -53,7 +53,7 @@ class ExecuteResult(msgspec.Struct, frozen=True, kw_only=True):
     """None: it left nothing that can be used."""
     verdict: Verdict
     comment: str = ""
-    """What is to be written to the issue."""
+    """The text to be written to the issue."""
     labels: tuple[str, ...] = ()
     pack: str
 

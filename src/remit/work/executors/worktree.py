@@ -31,7 +31,7 @@ _QUIET: Final = (
 )
 _ENV: Final = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": "true", "LC_ALL": "C"}
 _DROPPINGS: Final = (":(exclude,glob)**/.aider*",)
-"""What tools leave behind that does not belong to the work."""
+"""Files that tools leave behind and that do not belong to the work."""
 
 
 class Worktree:

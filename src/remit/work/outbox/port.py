@@ -23,7 +23,7 @@ class Issue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     body: str = ""
     labels: tuple[str, ...] = ()
     assignee: str = ""
-    """Who is responsible; never the executor."""
+    """The person responsible; never the executor."""
     state: Literal["open", "closed"] = "open"
     url: str = ""
     read_up_to: str = ""
