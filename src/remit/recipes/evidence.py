@@ -152,7 +152,7 @@ def best(query: str, pieces: Sequence[Piece], wanted: int) -> list[Piece]:
 
 
 def _counts(term: str, texts: Sequence[str]) -> list[int]:
-    """How often each text has a stem or name; a stem is how the words that have it begin."""
+    """Count how often each text has a stem or name; a stem is how the words that have it begin."""
     if not term.isalnum() or not term.isascii():
         return [text.count(term) for text in texts]
     begins = re.compile(rf"(?<![a-z0-9]){term}[a-z0-9]*")

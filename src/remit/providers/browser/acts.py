@@ -37,7 +37,7 @@ _SHORTEST: Final = 4
 """Characters of a password from which on it is masked wherever it stands; a shorter one only in its field."""
 _BLANKS: Final = 4
 _PROXY_SAYS: Final = frozenset({403, 502, 503})
-"""What the proxy answers where a page is not reached, unless it is asked for a tunnel: that fails."""
+"""The answers of the proxy where a page is not reached, unless it is asked for a tunnel: that fails."""
 _BLANK: Final = "about:blank"
 _COUNT: Final = "document.getElementsByTagName('*').length"
 _OPTIONS: Final = (

@@ -38,7 +38,7 @@ class Hit(NamedTuple):
 
 
 class SearchBackend(Protocol):
-    """What web.search may ask."""
+    """A backend that web.search may ask."""
 
     @property
     def name(self) -> str:
