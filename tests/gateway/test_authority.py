@@ -17,6 +17,7 @@ from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome
 from remit.gateway.stages.queue import Queue
 from remit.gateway.stages.ready import Ready
+from remit.gateway.stages.take_limits import TakeLimits
 from remit.journal.kinds import ConfirmationDecided
 from remit.policy.remembered import Remembered
 from remit.providers.functions import FunctionProvider
@@ -146,6 +147,32 @@ async def test_what_ended_while_anything_else_was_waited_for_counts_too(monkeypa
         await world.approve(asked)
         waits.append(DAY // SECOND + 1)
         assert (await world.again(asked, "note.write", HELLO)).code is Code.CONFIRMATION_REQUIRED
+
+
+@pytest.mark.parametrize("ends", ["approval", "remembered", "rule"])
+async def test_what_ended_just_before_the_announcement_counts_too(monkeypatch: pytest.MonkeyPatch, ends: str) -> None:
+    door, waits, take = Door(), list[float](), TakeLimits.__call__
+    limited = {"effect": "allow", "tools": ["door.*"], "during": {"until": "1970-01-02T00:00:00Z"}}
+    async with door.world({**limited, "id": "limited"} if ends == "rule" else ASK) as world:
+
+        def taken(stage: TakeLimits, call: Call, proceed: Proceed) -> Any:
+            if waits:
+                world.clock.advance(waits.pop())
+            return take(stage, call, proceed)
+
+        monkeypatch.setattr(TakeLimits, "__call__", taken)
+        question = None
+        if ends == "approval":
+            asked = await world.call("door.enter", {"number": 1})
+            await world.approve(asked)
+            question = asked.confirmation
+        elif ends == "remembered":
+            await remembered(world)
+        else:
+            world.clock._start += SECOND - world.clock.now()
+        waits.append(2 * DAY / SECOND)
+        outcome = await world.call("door.enter", {"number": 1}, confirmation=question)
+        assert (outcome.code, door.entered) == (Code.CONFIRMATION_REQUIRED, [])
 
 
 async def test_a_budget_counts_a_call_that_waited_once() -> None:
