@@ -1,6 +1,6 @@
 """The part of a model in a report: queries, and sentences of which each shows the words of a source that it is from.
 
-The model is given passages and no tools. Its sentences are checked by quotation.py: what a source does not hold word
+The model is given passages and no tools. Its sentences are checked (`Text`): what a source does not hold word
 for word is dropped.
 """
 
