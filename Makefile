@@ -62,7 +62,7 @@ static: setup
 	$(BIN)/python scripts/check_docstrings.py
 	$(BIN)/python scripts/check_prose.py
 
-quick: setup ## The fast tests, without those of the documentation: under a minute
+quick: setup ## The fast tests, without those of the documentation: about a minute
 	$(BIN)/pytest --quiet -m "not slow" --ignore=tests/docs --hypothesis-profile=quick -n $(JOBS)
 
 test: ## Everything: setup, check, the site and every test

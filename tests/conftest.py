@@ -20,7 +20,7 @@ from tests.opened import OpenRemit
 settings.register_profile(
     "remit", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
 )
-settings.register_profile("quick", settings.get_profile("remit"), max_examples=20)
+settings.register_profile("quick", settings.get_profile("remit"), max_examples=10)
 settings.load_profile("remit")
 
 # Tests make their own projects, and trust them; tests of trust take this away again. It reaches children too.

@@ -49,6 +49,7 @@ async def test_the_worker_begins_anew_each_time_the_journal_failed_it(
 async def test_the_work_on_tickets_begins_anew_and_log_and_health_say_why_it_ended(
     remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(work, "AGAIN_S", 0.01)  # the third run lasts so long by the machine's clock
     stop, ends = asyncio.Event(), [StateError("not this one", code=Code.HEAD_FORGED), ValueError("a defect")]
     clock = ManualClock()
 

@@ -209,6 +209,7 @@ def test_levels_are_counted_outside_of_strings(levels: int, beside: str) -> None
     assert _too_deep(text.encode()) == (levels + deeper > MAX_DEPTH)
 
 
+@pytest.mark.slow
 def test_a_large_message_is_decoded_as_a_small_one_is() -> None:
     data = msgspec.json.encode(nested())
     assert len(data) > LARGE
