@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -20,6 +21,14 @@ def replace_file(place: Path, data: bytes, *, mode: int = 0o600) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def clear_place(place: Path) -> None:
+    """Take away whatever stands at a path, a folder with all in it too; links are not followed. Raises OSError."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)
 
 
 def written_beside(place: Path, data: bytes, *, mode: int = 0o600) -> Path:

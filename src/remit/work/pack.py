@@ -10,16 +10,18 @@ given, so that both sides can see that none was changed. The pack of a run is wr
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 
-from remit.atomic import replace_file
+from remit.atomic import clear_place, replace_file
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.files.confined import ConfinedDirectory, Entry
@@ -71,6 +73,7 @@ class ContextPack:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._inside = ConfinedDirectory(folder)
+        self._seen = folder.with_name(f"{folder.name}.audit.json")
 
     @classmethod
     def of(cls, root: Path, issue: IssueRef, run_id: str) -> ContextPack:
@@ -144,15 +147,33 @@ class ContextPack:
 
     def put_result(self, result: WorkResult) -> None:
         """Write the result as JSON, in the place of whatever stood there."""
-        replace_file(self.folder / RESULT, write_document(result))
+        self._replace(RESULT, write_document(result))
 
     def put_audit(self, audit: msgspec.Struct) -> None:
-        """Write what the adapter knows of the process."""
-        replace_file(self.folder / AUDIT, write_document(audit))
+        """Write what the adapter knows of the process; beside the pack too, where no program of the run can write."""
+        data = write_document(audit)
+        replace_file(self._seen, data)
+        self._replace(AUDIT, data)
 
     def audit(self) -> bytes | None:
         """Return what `put_audit` wrote; None if it did not."""
-        return self._left(AUDIT) if (self.folder / AUDIT).exists() else None
+        return self._seen.read_bytes() if self._seen.exists() else None
+
+    def open_log(self, name: str) -> BinaryIO | None:
+        """Open what a program wrote; None for no regular file: a program may have put a link or a pipe there."""
+        try:
+            descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return None
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return os.fdopen(descriptor, "rb")
+        os.close(descriptor)
+        return None
+
+    def _replace(self, name: str, data: bytes) -> None:
+        place = self.folder / name
+        clear_place(place)
+        replace_file(place, data)
 
     def _left(self, name: str) -> bytes:
         try:

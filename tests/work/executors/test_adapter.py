@@ -152,6 +152,68 @@ async def test_a_result_that_names_no_run_or_another_is_never_taken(bench: Bench
     assert refused.value.code is Code.output_unparseable
 
 
+@pytest.mark.parametrize(
+    "trap",
+    [
+        "ln -s {outside} tests-1.stdout.log",
+        "ln -s {outside} tests-1.stderr.log",
+        "mkfifo tests-1.stdout.log",
+        "rm work_audit.json; mkdir -p work_audit.json/deep",
+        "mkdir -p tests-1.stdout.log/deep; ln -s {outside} tests-1.stdout.log/deep/x",
+    ],
+)
+async def test_what_stands_in_the_place_of_what_remit_writes_leads_nowhere(
+    bench: Bench, tmp_path: Path, trap: str
+) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("precious\n")
+    text = f'echo mended > clock.txt; cd "$REMIT_CONTEXT_PACK"; {trap.format(outside=outside)}'
+    result = await bench.run(script(text), Constraints(commands=(Command(args=("cat", "clock.txt")),)))
+    assert outside.read_text() == "precious\n"
+    assert result.status == "ok"
+    bench.pack.verify()
+
+
+async def test_a_folder_in_the_place_of_the_result_is_replaced(bench: Bench) -> None:
+    trap = 'mkdir -p "$REMIT_CONTEXT_PACK/work_result.json/deep"; exit 1'
+    result = await bench.run(script("true", setup=("sh", "-c", trap)))
+    assert bench.pack.result() == result
+
+
+@pytest.mark.parametrize("trap", ["ln -s /etc/hostname {log}", "mkfifo {log}", "mkdir {log}", "true"])
+async def test_a_log_is_shown_only_if_it_is_a_regular_file(bench: Bench, trap: str) -> None:
+    await bench.run(script(f'cd "$REMIT_CONTEXT_PACK"; rm stdout.log; {trap.format(log="stdout.log")}'))
+    assert bench.pack.open_log("stdout.log") is None
+    with bench.pack.open_log("stderr.log") as log:  # type: ignore[union-attr]
+        assert log.read() == b""
+
+
+async def test_a_program_cannot_write_how_it_ended(bench: Bench) -> None:
+    forged = """printf '{"program":"sh","exit_code":0,"base":"--output=x"}' > "$REMIT_CONTEXT_PACK/work_audit.json";"""
+    await bench.run(script(f"{forged} exit 3"))
+    said = bench.pack.audit()
+    (bench.pack.folder / "work_audit.json").write_text("{}")
+    assert bench.pack.audit() == said
+    assert b'"exit_code": 3' in (said or b"")
+
+
+async def test_a_repository_within_the_worktree_starts_nothing_and_is_no_work(bench: Bench, tmp_path: Path) -> None:
+    caught = tmp_path / "caught"
+    nested = (
+        "git init -q sub; cd sub; echo x > f; git add f; git commit -qm x; "
+        f"git config filter.z.clean 'touch {caught}; cat'; echo '* filter=z' > .git/info/attributes"
+    )
+    result = await bench.run(script(f"echo mended > clock.txt; ({nested})"))
+    assert git(bench.tree, "show", "--name-only", "--format=", "HEAD").split() == ["clock.txt"]
+    git(bench.tree, "-c", "advice.addEmbeddedRepo=false", "add", "sub")
+    (bench.tree / "sub" / "f").unlink()
+    (bench.tree / "sub" / "f").write_text("x\n")
+    tree = Worktree(bench.repository, bench.tree, f"run/local%231/{RUN}")
+    await tree.commit("Again")
+    assert not caught.exists()
+    assert result.status == "ok"
+
+
 async def test_where_there_is_no_repository_nothing_runs(bench: Bench, tmp_path: Path) -> None:
     bench.repository = tmp_path / "empty"
     bench.repository.mkdir()

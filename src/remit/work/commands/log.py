@@ -37,10 +37,11 @@ def command(state: State, issue: str, run: str, err: bool) -> int:
     runs = [one.run_id for one in state.ask(view, code="unused").runs]
     chosen = str(RunId.parse(run)) if run else next(iter(runs), "")
     root = root_of(state.settings())
-    path = ContextPack.of(root, IssueRef.parse(issue), chosen).folder / (STDERR if err else STDOUT)
-    if chosen not in runs or not path.is_file():
+    pack = ContextPack.of(root, IssueRef.parse(issue), chosen)
+    log = pack.open_log(STDERR if err else STDOUT) if chosen in runs else None
+    if log is None:
         why = f"{issue} has no output of {chosen or 'any run'} on this machine"
         raise NotFoundError(why, code=Code.WORK_NOT_FOUND, remedy="`remit work show` lists its runs.")
-    with path.open("rb") as log:
+    with log:
         shutil.copyfileobj(log, sys.stdout.buffer)
     return exit_codes.OK

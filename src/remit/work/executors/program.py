@@ -12,6 +12,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from remit.atomic import clear_place
 from remit.clock import SECOND, Clock
 from remit.process.child import STDERR, Child, Launch
 from remit.process.family import Family
@@ -58,7 +59,8 @@ class _Archive:
     """A file that takes so much and no more."""
 
     def __init__(self, path: Path) -> None:
-        self._file: BinaryIO = path.open("wb")
+        clear_place(path)  # what ran before may have left a link of this name, or a pipe
+        self._file: BinaryIO = path.open("xb")
         self.size = 0
 
     def feed(self, data: bytes) -> None:

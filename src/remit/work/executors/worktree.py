@@ -24,6 +24,7 @@ _QUIET: Final = (
     *("-c", "core.hooksPath=/dev/null"),
     *("-c", "core.fsmonitor=false"),
     *("-c", "commit.gpgSign=false"),
+    *("-c", "submodule.recurse=false"),
     *("-c", "protocol.ext.allow=never"),
     *("-c", "safe.directory=*"),  # in the sandbox a worktree belongs to another user
     *("-c", "user.name=Remit"),
@@ -72,8 +73,14 @@ class Worktree:
         return bool(await git(self.repository, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}", refusal=""))
 
     async def commit(self, message: str) -> bool:
-        """Commit what was left uncommitted; return whether there was anything."""
-        await self._git("add", "--all", "--", ".", *_DROPPINGS)
+        """Commit what was left uncommitted; return whether there was anything.
+
+        Repositories within the checkout are left out: git would look into them by their own settings, which can name
+        programs, and would commit no more than a name of what is in them.
+        """
+        nested = await asyncio.to_thread(_nested, self.folder)
+        left_out = (f":(exclude,top,literal){path}" for path in nested)
+        await self._git("add", "--all", "--", ".", *_DROPPINGS, *left_out)
         if not await self._git("diff", "--cached", "--name-only"):
             return False
         await self._git("commit", "--no-verify", "--quiet", "--message", message)
@@ -103,6 +110,17 @@ def _administered(worktrees: Path, mark: str) -> Path | None:
     """Return the folder in which a repository keeps what it knows of a worktree, whose `.git` is `mark`."""
     places = (place.parent for place in sorted(worktrees.glob("*/gitdir")))
     return next((place for place in places if (place / "gitdir").read_text(encoding="utf-8").strip() == mark), None)
+
+
+def _nested(folder: Path) -> list[str]:
+    """Return the folders below a checkout that are repositories of their own, as git names paths."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        if place != str(folder) and any(name.lower() == ".git" for name in (*folders, *files)):
+            found.append(Path(place).relative_to(folder).as_posix())
+            folders.clear()
+        folders[:] = [name for name in folders if name.lower() != ".git"]
+    return found
 
 
 def forbidden(paths: Sequence[str], patterns: Sequence[str]) -> list[str]:
