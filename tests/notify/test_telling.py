@@ -292,7 +292,9 @@ async def test_without_details_a_message_only_says_what_to_look_at(remit_in: Ope
         job = await remit.start(ask())
         await until_waiting(remit, job.id)
         await failed(remit)
+        await asked(remit)
         await teller.round()
+        assert sorted(script.told) == ["failed", "question", "question"]
         assert {(one.question, one.arguments, one.reason) for one in script.sent} == {("", "", "")}
 
 

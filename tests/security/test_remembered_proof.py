@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from remit import Remit
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import StateError, UsageError
+from remit.gateway import proof as proofs
 from remit.gateway.remembered import extended
 from remit.journal.kinds import ConfirmationDecided, ToolInvocationStarted
 from remit.journal.kinds.people import Extension
+from remit.testing.clock import ManualClock
 from tests.opened import OpenRemit
 from tests.security.test_approvers import asked, flags, key, written
 
@@ -175,6 +178,28 @@ async def test_it_ends_with_the_key(remit_in: OpenRemit, tmp_path: Path, keys: K
         assert await remit.service.approvals.active() == []
         (tmp_path / "allowed").unlink()
         assert not await written(remit, tmp_path)
+
+
+async def test_it_ends_with_the_time_of_the_key(
+    remit_in: OpenRemit, tmp_path: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, verified = ManualClock(), proofs._verified
+
+    async def verified_by_clock(text: bytes, signature: str, by: str, signers: Path, at: int | None) -> bool:
+        return await verified(text, signature, by, signers, clock.now() if at is None else at)
+
+    monkeypatch.setattr(proofs, "SystemClock", lambda: clock)
+    monkeypatch.setattr(proofs, "_verified", verified_by_clock)  # as if ssh-keygen read this clock
+    allowed = keys["bob"].with_suffix(".pub").read_text(encoding="utf-8")
+    ends = datetime.fromtimestamp(clock.now() / SECOND + 30)  # noqa: DTZ006 - ssh-keygen reads local time
+    (tmp_path / "allowed").write_text(f'bob valid-before="{ends:%Y%m%d%H%M%S}" {allowed}', encoding="utf-8")
+    async with remit_in(flags=flags(tmp_path, "signed")) as remit:
+        question = await asked(remit)
+        digest = await digest_of(remit, question)
+        assert await remember(remit, question, by="bob", sign=keys["bob"], digest=digest)
+        assert len(await remit.service.approvals.active()) == 1
+        clock.advance(60)
+        assert await remit.service.approvals.active() == []
 
 
 async def test_its_time_is_bounded(remit_in: OpenRemit, tmp_path: Path) -> None:

@@ -10,18 +10,21 @@ from typing import Any, Literal
 import pytest
 
 from remit import Remit, tool
+from remit.clock import SECOND, Clock
 from remit.codes import Code
 from remit.errors import StateError
+from remit.testing.clock import ManualClock
 from remit.tickets import runs as ticket_runs
 from remit.tickets.execution import RunRequest
 from remit.tickets.runner import ExecutorReport, RunnerConfig
+from remit.tickets.runs import job_of
 from remit.tickets.steps import ToolStep
 from remit.tickets.ticket import Ticket
 from remit.tickets.tickets import tickets_of
-from tests.opened import OpenRemit
+from tests.opened import OpenRemit, until_left
 
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello"}
-MAY = {"policy.rules": [{"effect": "allow", "tools": ["desk.*"]}]}
+MAY: dict[str, Any] = {"policy.rules": [{"effect": "allow", "tools": ["desk.*"]}]}
 DONE: list[str] = []
 BEGUN: list[asyncio.Event] = []
 
@@ -47,9 +50,9 @@ def _nothing_is_done() -> None:
 
 
 @asynccontextmanager
-async def runner_process(remit_in: OpenRemit, **flags: Any) -> AsyncIterator[Remit]:
+async def runner_process(remit_in: OpenRemit, clock: Clock | None = None, **flags: Any) -> AsyncIterator[Remit]:
     """A process whose engine only works on runs that its own runner waits for."""
-    async with remit_in(tools=[write, stall], flags=flags, work=False) as remit:
+    async with remit_in(tools=[write, stall], clock=clock, flags=flags, work=False) as remit:
         remit.engine.start(only=remit.awaited)
         yield remit
 
@@ -72,8 +75,7 @@ async def test_a_ticket_goes_on_at_once_when_its_question_is_answered(remit_in: 
         ticket = await ticket_of(remit, *map(writes, "abc"))
         for _ in "abc":
             assert (await batch(remit)).by_code == {"CONFIRMATION_REQUIRED": 1}
-            (question,) = await remit.service.confirmations.pending()
-            await remit.service.confirmations.decide(question.confirmation, "approve", by="bob")
+            await approve(remit)
             await tickets_of(remit.service).retry(ticket.id)
         assert (await batch(remit)).counters["ok"] == 1
         assert DONE == ["a", "b", "c"]
@@ -86,6 +88,41 @@ async def test_a_ticket_whose_question_has_no_answer_yet_is_blocked_again(remit_
             assert (await batch(remit)).by_code == {"CONFIRMATION_REQUIRED": 1}
             await tickets_of(remit.service).retry(ticket.id)
         assert len(await remit.service.confirmations.pending()) == 1
+
+
+RUN = RunRequest(ticket_id="tkt_a", tool_steps=(ToolStep(tool_name="desk_write", args={"text": "a"}),))
+
+
+async def executed(remit: Remit) -> tuple[str, str | None]:
+    report = await tickets_of(remit.service).executor().execute(RUN)
+    return report.status, report.code
+
+
+async def approve(remit: Remit) -> None:
+    (question,) = await remit.service.confirmations.pending()
+    await remit.service.confirmations.decide(question.confirmation, "approve", by="bob")
+
+
+async def test_an_answer_from_a_process_whose_clock_is_ahead_counts_at_once(remit_in: OpenRemit) -> None:
+    clock = ManualClock()
+    async with runner_process(remit_in, clock) as remit:
+        assert await executed(remit) == ("blocked", "CONFIRMATION_REQUIRED")
+    async with remit_in(clock=ManualClock(clock.now() + 60 * SECOND), work=False) as remit:
+        await approve(remit)
+    async with runner_process(remit_in, clock) as remit:
+        assert await executed(remit) == ("ok", None)
+
+
+async def test_an_answered_run_that_a_worker_with_other_code_left_goes_on_at_once(remit_in: OpenRemit) -> None:
+    clock = ManualClock()
+    async with runner_process(remit_in, clock, **{"jobs.code_version": "1"}) as remit:
+        assert await executed(remit) == ("blocked", "CONFIRMATION_REQUIRED")
+    other = {"jobs.code_version": "2", "jobs.mismatch": "fail"}
+    async with remit_in(tools=[write], clock=clock, flags=other) as remit:
+        await approve(remit)
+        assert (await until_left(remit, job_of("tkt_a", 0))).code == "EXECUTION_VERSION_MISMATCH"
+    async with runner_process(remit_in, clock, **{"jobs.code_version": "1"}) as remit:
+        assert await executed(remit) == ("ok", None)
 
 
 STEPS = (ToolStep(tool_name="desk_stall"), ToolStep(tool_name="desk_write", args={"text": "b"}))
@@ -135,9 +172,8 @@ async def test_a_run_that_no_worker_takes_is_not_waited_for_forever(
 ) -> None:
     monkeypatch.setattr(ticket_runs, "PATIENCE_S", 0.01)
     async with remit_in(tools=[write], flags=MAY, work=False) as remit:
-        run = RunRequest(ticket_id="tkt_a", tool_steps=(ToolStep(tool_name="desk_write", args={"text": "a"}),))
         with pytest.raises(StateError) as caught:
-            await tickets_of(remit.service).executor().execute(run)
+            await executed(remit)
         assert caught.value.code is Code.NO_WORKER
         remit.engine.start()
-        assert (await tickets_of(remit.service).executor().execute(run)).status == "ok"
+        assert await executed(remit) == ("ok", None)
