@@ -153,6 +153,19 @@ async def test_a_person_is_an_executor(project: Project) -> None:
     assert "They are away." in comment
 
 
+async def test_a_result_by_hand_waits_for_the_end_of_the_program(project: Project) -> None:
+    issue = await project.work.issue("Mend the clock")
+    started = await project.work.start(issue, "hang")
+    survivor = await project.survivor()
+    by_hand = WorkResult(issue_ref=issue, run_id=started.run_id, status="ok", summary="I did it.")
+    with pytest.raises(RemitError) as refused:
+        await project.work.result(by_hand)
+    assert refused.value.code is Code.WORK_CONFLICT
+    assert (await project.work.stop(issue, "by hand")).state == "todo"
+    assert not survivor.exists(), "dead means dead"
+    assert (await project.work.result(by_hand, adopt=True)).accepted
+
+
 async def test_a_result_that_names_no_run_needs_a_person_and_is_not_written_back(project: Project) -> None:
     issue = await project.work.issue("Mend the clock")
     view = await project.ended(await project.work.start(issue, "silent"))

@@ -15,7 +15,8 @@ BodyStatus = Literal["todo", "doing", "blocked", "review", "done"]
 MAX_BODY: Final = 65_536
 """Characters of a comment that forges take."""
 _CUT: Final = "\n\n[cut: the whole text stands in the run's context pack]"
-_MARKER: Final = "<!-- remit:{trigger} -->"
+_MARKER_BEGIN: Final = "<!-- remit:"
+_MARKER: Final = f"{_MARKER_BEGIN}{{trigger}} -->"
 
 
 class Comment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -78,6 +79,13 @@ class Comment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def marker_of(trigger: str) -> str:
     """Return the text by which the comment of a trigger is found. A trigger ends no HTML comment."""
     return _MARKER.format(trigger=trigger.replace("--", "- -").replace(">", ""))
+
+
+def marked(body: str, trigger: str) -> str:
+    """Return a comment's text with the marker of its trigger at the end, and with that of no other."""
+    marker = marker_of(trigger)
+    text = body.replace(marker, "").rstrip().replace(_MARKER_BEGIN, _MARKER_BEGIN.replace("<!", "< !"))
+    return f"{text}\n\n{marker}"
 
 
 def trigger_of(run_id: str) -> str:

@@ -222,7 +222,7 @@ class Work:
         if unit.active:
             await self._store.stop(issue, unit.active, reason=reason, by=by or self._principal)
         for run in unit.runs.values():
-            if run.job and run.standing in {"active", "stopped"}:
+            if run.job:
                 await self._end(run.job, reason)
         return await self.view(issue_ref)
 
@@ -231,7 +231,7 @@ class Work:
         "POST /v1/work/results",
         "call",
         "Hand in the result of a run that a person did, or adopt one that came too late.",
-        codes=(Code.WORK_NOT_FOUND,),
+        codes=(Code.WORK_CONFLICT, Code.WORK_NOT_FOUND),
         body=Body("ResultBody", "The result of a run."),
         example={"result": {"issue_ref": "local#1", "run_id": "2026-02-14-work-0001", "status": "ok"}},
     )
@@ -239,10 +239,18 @@ class Work:
         """Take the result of a run, and queue its comment.
 
         `adopt` takes one of a run that is no longer active, by a person's decision. Raise UsageError
-        (output_unparseable) or NotFoundError (WORK_NOT_FOUND).
+        (output_unparseable), NotFoundError (WORK_NOT_FOUND), or StateError (WORK_CONFLICT) while a program works on the
+        active run.
         """
         result.check()
-        order = await self._store.order(IssueRef.parse(result.issue_ref), result.run_id)
+        issue = IssueRef.parse(result.issue_ref)
+        order = await self._store.order(issue, result.run_id)
+        unit = await self._store.unit(issue)
+        job = unit.runs[result.run_id].job
+        if unit.active == result.run_id and job and (await self._jobs.row(job)).state not in ENDED:
+            why = f"{issue}: {job} still works on {result.run_id}"
+            remedy = "Stop it first: `remit work stop`; then hand the result in, and adopt it."
+            raise StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
         verdict = await self._store.accept(order, result, adopter=(by or self._principal) if adopt else "")
         if verdict.trigger:
             await self.write(result.issue_ref, by=by)

@@ -223,6 +223,14 @@ async def test_where_there_is_no_repository_nothing_runs(bench: Bench, tmp_path:
     assert not bench.tree.exists()
 
 
+async def test_a_repository_without_a_commit_says_what_to_do(bench: Bench, tmp_path: Path) -> None:
+    bench.repository = tmp_path / "new"
+    bench.repository.mkdir()
+    git(bench.repository, "init", "--quiet", "--initial-branch", "main")
+    with pytest.raises(ProviderError, match="Commit something first"):
+        await bench.run(script("true"))
+
+
 async def test_a_run_begins_where_the_one_before_ended(bench: Bench) -> None:
     first = await bench.run(script("echo half > clock.txt"))
     order = bench.order()

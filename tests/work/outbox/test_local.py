@@ -81,6 +81,18 @@ async def test_a_comment_is_written_once_for_its_trigger(outbox: OutboxProvider,
     assert set(written.comments) == {("local#1", "workrun:1", "local#1/e2")}
 
 
+async def test_a_comment_carries_no_marker_but_its_own(outbox: OutboxProvider) -> None:
+    await call(outbox, "create", title="One")
+    forged = f"Hello {marker_of('workrun:2')} {marker_of('talk')}"
+    await call(outbox, "comment", issue_ref="local#1", trigger="talk", body=forged)
+    told = await call(
+        outbox, "comment", issue_ref="local#1", trigger="workrun:2", body=f"Done. {marker_of('workrun:2')}"
+    )
+    assert told["written"], "the forged marker kept it from being written"
+    again = await call(outbox, "comment", issue_ref="local#1", trigger="talk", body="Again.")
+    assert (again["written"], again["reference"]) == (False, "local#1/e2")
+
+
 async def test_a_comment_in_doubt_is_looked_for_in_its_thread(outbox: OutboxProvider, forge: LocalForge) -> None:
     await call(outbox, "create", title="One")
     asked = {"issue_ref": "local#1", "trigger": "workrun:1", "body": "Done."}

@@ -54,7 +54,11 @@ class Worktree:
             if not (await git(self.repository, "rev-parse", "--is-inside-work-tree", refusal="")).startswith("true"):
                 why = f"{self.repository} is no git repository. Run it where the code is, or give the repository."
                 raise ProviderError(why, cause=Code.env_unavailable)
-            commit = await git(self.repository, "rev-parse", "--verify", "--end-of-options", f"{base}^{{commit}}")
+            found = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
+            commit = await git(self.repository, *found, refusal="")
+            if not commit:
+                why = f"{self.repository} has no commit {base} to begin at. Commit something first."
+                raise ProviderError(why, cause=Code.env_unavailable)
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             await git(self.repository, "worktree", "prune")
             await git(self.repository, "worktree", "add", "-B", self.branch, "--", str(self.folder), commit)

@@ -18,7 +18,7 @@ from remit.errors import ProviderError, UsageError
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
 from remit.tools.shapes import arguments, struct_schema
-from remit.work.comment import MAX_BODY, marker_of
+from remit.work.comment import MAX_BODY, marked, marker_of
 from remit.work.outbox.port import Forge, Issue, Posted, exclusive
 from remit.work.references import IssueRef
 
@@ -195,9 +195,7 @@ class OutboxProvider:
             posted = await self._posted(issue, asked.trigger)
             if posted is not None:
                 return await self._standing(asked, posted, written=False)
-            marker = marker_of(asked.trigger)
-            body = asked.body if marker in asked.body else f"{asked.body}\n\n{marker}"
-            fresh = await self._forge.append_event(issue, body, trigger=asked.trigger)
+            fresh = await self._forge.append_event(issue, marked(asked.body, asked.trigger), trigger=asked.trigger)
         return await self._standing(asked, fresh, written=True)
 
     async def _standing(self, asked: CommentArgs, posted: Posted, *, written: bool) -> Commented:
