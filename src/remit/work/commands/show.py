@@ -67,7 +67,8 @@ def _print_run(state: State, unit: UnitView, run: Run) -> None:
         rows += [f"{test.result}: {test.command}" for test in result.tests if test.command]
         rows += [f"code {result.result_code}"] if result.result_code else []
     if run.previous:
-        rows.append(f"took the place of {run.previous}{f': {run.reason}' if run.reason else ''}")
+        why = f": {run.reason}" if run.reason and result is not None else ""  # without a result it is said above
+        rows.append(f"took the place of {run.previous}{why}")
     if run.late:
         rows.append(f"{run.late} late result{'s' if run.late > 1 else ''} archived")
     if run.job:
