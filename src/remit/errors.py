@@ -29,6 +29,7 @@ RemitError
     └── VersionError       the recorded versions are not today's, and policy says refuse
 
 ProviderError              raised by a provider, and no RemitError: the gateway turns it into an outcome
+├── BrowserError           something that the browser or a page did not do (providers/browser/faults.py)
 ├── ListFailedError        an MCP server that could not be listed (providers/mcp/connection.py)
 └── WebError               a page or a search backend that gave no answer (providers/web/faults.py)
 """

@@ -35,6 +35,7 @@ _KEPT = {"SLOW_US", "FAST_US", "RULES"}
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lower the counts that a module of the bench names in capitals."""
     monkeypatch.setattr(measure, "ROUNDS_AT_MOST", 1)
+    monkeypatch.delenv("REMIT_TRUST", raising=False)  # nor has the person who measures
     for name, module in list(sys.modules.items()):
         if not name.startswith("bench."):
             continue

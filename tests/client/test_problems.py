@@ -39,7 +39,7 @@ def test_the_class_of_each_code_is_one_that_the_source_raises_with_it() -> None:
     for code, kinds in found.items():
         if kinds:
             own = {kind.__name__ for kind in vars(errors).values() if getattr(kind, "default", None) is Code[code]}
-            resolved = {"ResolveError"} if code == "UNKNOWN_TOOL" else set()
+            resolved = {"UNKNOWN_TOOL": {"ResolveError"}, "HEAD_MISSING": {"ChainBrokenError"}}.get(code, set())
             assert class_of(Code[code]).__name__ in kinds | own | resolved, code
 
 

@@ -80,7 +80,7 @@ async def test_the_catalog_stands_by_provider_and_is_searched(served: Served) ->
         found = (await browser.get("/tools?find=weigh&provider=shop")).text
         assert 'href="/tools/shop.weigh"' in found
         assert 'href="/tools/shop.sell"' not in found
-        assert "No tool matches" in (await browser.get("/tools?find=nothing")).text
+        assert "No tool matches" in (await browser.get("/tools?find=no-such-tool")).text
 
 
 @pytest.mark.parametrize(("name", "isolation"), [("pad.read", "this process"), ("sandbox.exec", "sandbox")])

@@ -231,7 +231,7 @@ class Work:
         "POST /v1/work/results",
         "call",
         "Hand in the result of a run that a person did, or adopt one that came too late.",
-        codes=(Code.WORK_CONFLICT, Code.WORK_NOT_FOUND),
+        codes=(Code.WORK_CONFLICT, Code.WORK_INVALID, Code.WORK_NOT_FOUND),
         body=Body("ResultBody", "The result of a run."),
         example={"result": {"issue_ref": "local#1", "run_id": "2026-02-14-work-0001", "status": "ok"}},
     )
@@ -239,10 +239,10 @@ class Work:
         """Take the result of a run, and queue its comment.
 
         `adopt` takes one of a run that is no longer active, by a person's decision. Raise UsageError
-        (output_unparseable), NotFoundError (WORK_NOT_FOUND), or StateError (WORK_CONFLICT) while a program works on the
+        (WORK_INVALID), NotFoundError (WORK_NOT_FOUND), or StateError (WORK_CONFLICT) while a program works on the
         active run.
         """
-        result.check()
+        result.check(Code.WORK_INVALID)
         issue = IssueRef.parse(result.issue_ref)
         order = await self._store.order(issue, result.run_id)
         unit = await self._store.unit(issue)

@@ -83,16 +83,16 @@ class WorkResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if not self.summary:
             yield "summary"
 
-    def check(self) -> None:
-        """Raise UsageError (output_unparseable) for a field that breaks the contract."""
+    def check(self, code: Code = Code.output_unparseable) -> None:
+        """Raise UsageError with this code for a field that breaks the contract."""
         try:
             IssueRef.parse(self.issue_ref)
             RunId.parse(self.run_id)
         except UsageError as error:
-            raise UsageError(error.message, code=Code.output_unparseable, remedy=error.remedy) from error
+            raise UsageError(error.message, code=code, remedy=error.remedy) from error
         if self.result_code and self.result_code not in RESULT_CODES:
             why = f"{self.result_code[:80]!r} is not a result_code"
-            raise UsageError(why, code=Code.output_unparseable, remedy="docs/work.md lists them.")
+            raise UsageError(why, code=code, remedy="docs/work.md lists them.")
 
     def require_echo(self, issue_ref: str, run_id: str) -> None:
         """Raise UsageError (output_unparseable) unless the result names the issue and the run of its order."""
