@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from remit.cli.opened import Opened
-    from remit.work.noun import Started
+    from remit.work.noun import Started, UnitView
 
 
 @click.command("run")
@@ -28,14 +28,16 @@ def command(state: State, issue: str, executor: str, role: str, detach: bool) ->
     """Hand an issue to an executor: a new run, in a git worktree of its own.
 
     The program's last line is shown while it works, the whole output with `remit work log`. Ctrl-C stops the job, and
-    all that the program started; `remit work switch` hands the issue to another executor.
+    all that the program started; `remit work switch` hands the issue to another executor. The status is 3 unless the
+    result is ok.
     """
+    from remit.work.noun import MANUAL
 
     async def start(remit: Opened) -> Started:
         started: Started = await remit.service.work.start(issue, executor, role=role)
         return started
 
-    return see_through(state, start, detach=detach)
+    return see_through(state, start, detach=detach or executor == MANUAL)
 
 
 def see_through(state: State, start: Callable[[Opened], Awaitable[Started]], *, detach: bool) -> int:
@@ -50,14 +52,22 @@ def see_through(state: State, start: Callable[[Opened], Awaitable[Started]], *, 
             state.note(warning)
         return [begun[0].job] if begun[0].job else []
 
-    async def create(remit: Opened) -> list[str]:
-        return await choose(remit)
-
     if detach:
-        state.ask(create, creates=True)
+        state.ask(choose, creates=True)
         return tell(state, begun[0])
     status = work_on(state, choose, patient=False)
-    return status if begun and begun[0].job else tell(state, begun[0])
+    return _status(state, begun[0]) if status == exit_codes.OK else status
+
+
+def _status(state: State, started: Started) -> int:
+    """Return the exit status for the result of a run whose job has completed."""
+
+    async def view(remit: Opened) -> UnitView:
+        unit: UnitView = await remit.service.work.view(started.issue_ref)
+        return unit
+
+    result = state.ask(view, code="unused").results.get(started.run_id)
+    return exit_codes.OK if result is not None and result.status == "ok" else exit_codes.FAILED
 
 
 def tell(state: State, started: Started) -> int:
