@@ -70,7 +70,7 @@ class Workers(Generic[A]):
     async def ask(self, job: msgspec.Struct) -> A:
         """Return the answer to a job. Raises TimeoutError, or ConnectionError where it took too much memory."""
         async with self._slots:
-            worker = self._free.pop() if self._free else await self._started()
+            worker = await self._idle()
             whole = False
             try:
                 async with asyncio.timeout(self._seconds):
@@ -89,6 +89,15 @@ class Workers(Generic[A]):
         while self._free:
             with suppress(ProcessLookupError):
                 await self._free.pop().close()
+
+    async def _idle(self) -> _Worker:
+        """Return a process that waits for a job; one that ended while it had none says nothing of the next job."""
+        while self._free:
+            worker = self._free.pop()
+            if worker.exit_status is None:
+                return worker
+            await worker.close()
+        return await self._started()
 
     async def _started(self) -> _Worker:
         worker = _Worker()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -147,8 +148,31 @@ async def test_a_document_that_takes_too_long_or_too_much_memory_is_refused(docs
     assert (code, "documents.seconds" in why) == (UNREADABLE, True)
     documents._workers._seconds = 60.0
     await docs.call("read", path="a.pdf")
-    documents._workers._free[0].send_signal(9)
+    kill_with_the_next_job(documents._workers._free[0])
     documents._recent.clear()
     code, why = await docs.refused("read", path="a.pdf")
     assert (code, "memory" in why) == (UNREADABLE, True)
     assert (await docs.call("read", path="a.pdf"))["chars"] == 18
+
+
+async def test_a_process_that_ended_while_it_had_no_document_is_replaced(docs: Shelf) -> None:
+    documents: Any = docs.provider._documents
+    docs.put("a.pdf", WHOLE)
+    await docs.call("read", path="a.pdf")
+    idle = documents._workers._free[0]
+    idle.send_signal(signal.SIGKILL)
+    await idle.ended()
+    documents._recent.clear()
+    assert (await docs.call("read", path="a.pdf"))["chars"] == 18
+
+
+def kill_with_the_next_job(worker: Any) -> None:
+    """Have a process that has been given a job end before it can answer."""
+    write = worker.write
+
+    def deadly(data: bytes) -> None:
+        write(data)
+        worker.send_signal(signal.SIGKILL)
+
+    worker.send_signal(signal.SIGSTOP)
+    worker.write = deadly
