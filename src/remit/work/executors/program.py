@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 import msgspec
 
 from remit.atomic import clear_place
-from remit.clock import SECOND, Clock
+from remit.clock import Clock
 from remit.process.child import STDERR, Child, Launch
 from remit.process.family import Family
 
@@ -142,11 +142,6 @@ async def run_program(
         survivors=survivors,
         error=error,
     )
-
-
-def seconds_of(ending: Ending) -> float:
-    """Return how long a program ran."""
-    return (ending.finished - ending.started) / SECOND
 
 
 def _reaped(command: Sequence[str]) -> list[str]:

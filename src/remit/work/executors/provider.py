@@ -82,8 +82,7 @@ class ExecutorProvider:
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Run an order to its end. Raise ProviderError."""
-        asked, adapter = await self._adapter(name, args)
-        order = await self._order(asked)
+        order, adapter = await self._adapter(name, args)
         try:
             result = await adapter.run(await self._base(order), self._contents(order), _told(ctx))
         except UsageError as error:
@@ -98,8 +97,7 @@ class ExecutorProvider:
         None if the program was never started. It ended with the process that ran it, so what it left is judged as it
         lies there.
         """
-        asked, adapter = await self._adapter(name, args)
-        order = await self._order(asked)
+        order, adapter = await self._adapter(name, args)
         accepted = await self._store.result(order.issue, order.run_id)
         if accepted is not None:
             return await self._accepted(order, accepted)
@@ -113,8 +111,7 @@ class ExecutorProvider:
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """Show what would be started, and on what. Raise ProviderError."""
-        asked, adapter = await self._adapter(name, args)
-        order = await self._order(asked)
+        order, adapter = await self._adapter(name, args)
         what = f"Runs {' '.join(adapter.command)} in a worktree of {self._repository(order)}, for {order.issue_ref}."
         accepts = [f"+accepts with {' '.join(command.args)}" for command in order.constraints.commands]
         spec = [f"+{line}" for line in order.spec_snapshot.splitlines()]
@@ -136,7 +133,7 @@ class ExecutorProvider:
         except UsageError as error:
             raise ProviderError(f"{error.message}. {error.remedy}", cause=Code.InvalidInput) from error
 
-    async def _adapter(self, name: str, args: dict[str, Any]) -> tuple[ExecuteArgs, Adapter]:
+    async def _adapter(self, name: str, args: dict[str, Any]) -> tuple[WorkOrder, Adapter]:
         self._require_open()
         asked = arguments(ExecuteArgs, args)
         table = self._workflow().executors.get(name.removeprefix(PREFIX))
@@ -148,7 +145,7 @@ class ExecutorProvider:
             raise ProviderError("workflow.toml names another program by now. Start a new run.", cause=Code.InvalidInput)
         order = await self._order(asked)
         enclosures = self._enclosures if table.isolation == "sandbox" else None
-        return asked, Adapter(order, table, self._tree(order), self._pack(order), self._clock, enclosures)
+        return order, Adapter(order, table, self._tree(order), self._pack(order), self._clock, enclosures)
 
     async def _order(self, asked: ExecuteArgs) -> WorkOrder:
         try:
