@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from playwright.async_api import Error, Page, Response
 
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -191,6 +194,21 @@ async def test_what_may_not_be_opened_is_refused_with_its_cause(driver: Driver) 
     ):
         assert (await refused(driver, "navigate", url=url)).cause is cause, url
     assert (await driver.open("/form"))["title"] == "Form"
+
+
+async def test_the_way_to_a_blank_page_delays_the_next_navigation_and_fails_it_not(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await driver.open("/form")
+    goto, fails = Page.goto, iter((True, True, False))
+
+    async def interrupted(self: Page, url: str, **more: Any) -> Response | None:
+        if next(fails):
+            raise Error(f'Page.goto: Navigation to "{url}" is interrupted by another navigation to "about:blank"')
+        return await goto(self, url, **more)
+
+    monkeypatch.setattr(Page, "goto", interrupted)
+    assert (await driver.open("/form"))["status_code"] == 200
 
 
 async def test_without_a_page_it_says_so_and_close_gives_the_receipt(driver: Driver) -> None:

@@ -20,7 +20,7 @@ from remit.providers.browser.snapshot import Line, lines_of, shown
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from playwright.async_api import Locator
+    from playwright.async_api import Locator, Response
 
     from remit.providers.browser import shapes
     from remit.providers.browser.settings import BrowserSettings
@@ -86,11 +86,7 @@ class Acts:
         tab.refs, tab.asked = frozenset(), address
         status, failure, before = 0, None, dict(conversation.browser.refusals)
         try:
-            response = await tab.page.goto(
-                f"{address}#{quote(fragment)}" if fragment else address,
-                wait_until="domcontentloaded",
-                timeout=LOAD_S * 1_000,
-            )
+            response = await _goto(tab, f"{address}#{quote(fragment)}" if fragment else address)
             status = response.status if response is not None else 0
         except Error as error:
             failure = error
@@ -259,6 +255,17 @@ async def _kind(tab: Tab, ref: str) -> str:
     except Error:  # it has just gone: what it held is not shown
         return "password"
     return (found or "").lower()
+
+
+async def _goto(tab: Tab, url: str) -> Response | None:
+    """Navigate; once more if the way to a blank page, which a failure before began, came in between. Raises Error."""
+    for _ in range(_BLANKS):
+        try:
+            return await tab.page.goto(url, wait_until="domcontentloaded", timeout=LOAD_S * 1_000)
+        except Error as error:
+            if f'interrupted by another navigation to "{_BLANK}"' not in str(error):
+                raise
+    return await tab.page.goto(url, wait_until="domcontentloaded", timeout=LOAD_S * 1_000)
 
 
 async def _blank(tab: Tab) -> None:
