@@ -67,7 +67,7 @@ quick: setup ## The fast tests, without those of the documentation: about a minu
 
 test: ## Everything: setup, check, the site and every test
 	@$(MAKE) --jobs=2 static peers docs
-	$(BIN)/pytest --quiet -n $(JOBS)
+	@scripts/test.sh $(JOBS)
 
 bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes build/bench.json (PEERS=1: beside peers)
 	@mkdir -p build
