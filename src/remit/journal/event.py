@@ -53,7 +53,7 @@ class Scanned(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fold(msgspec.Struct, frozen=True, gc=False):
-    """What was summed over events of all streams up to a position: an index, made again from the events at any time."""
+    """An index that can be made again at any time, such as what was summed over all events up to a position."""
 
     name: str
     """Its name, or that of a part of it as `name/part`."""

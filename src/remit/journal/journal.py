@@ -317,7 +317,7 @@ class Journal:
         await self._written(Commit(appends=(append,), at=append.at, aside=True, unleased=unleased))
 
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
-        """Store blobs of another journal, durably."""
+        """Store blobs that no event here names, durably: of another journal, or what can be found again."""
         await self._written(Commit(appends=(), blobs=tuple(blobs), at=self.clock.now(), aside=True))
 
     async def prune(self) -> int:

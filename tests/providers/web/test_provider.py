@@ -149,13 +149,6 @@ async def test_a_path_that_a_redirect_leads_to_is_judged_by_the_same_robots_txt(
     assert site.requests == ["/robots.txt", "/old"]
 
 
-async def test_a_page_is_asked_for_again_only_if_it_changed(site: Loopback, provider: WebProvider) -> None:
-    hits = [(await call(provider, "web.fetch", url=site.url("/kept")))["cache_hit"] for _ in range(3)]
-    assert hits == [False, True, True]
-    hits = [(await call(provider, "web.fetch", url=site.url("/stored")))["cache_hit"] for _ in range(2)]
-    assert hits == [False, False]
-
-
 async def test_a_redirect_to_what_a_rule_keeps_from_the_caller_is_not_followed(
     site: Loopback, provider: WebProvider
 ) -> None:

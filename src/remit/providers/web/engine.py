@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -21,6 +20,7 @@ from remit.process.workers import Workers
 from remit.providers.web.extraction import Extract, Job
 from remit.providers.web.faults import WebError
 from remit.providers.web.fetcher import Fetcher, Page
+from remit.providers.web.kept import KeptPages, conditions
 from remit.providers.web.robots import Pace, Robots
 from remit.providers.web.search import Hit, SearchBackend, fused, items
 from remit.providers.web.shapes import (
@@ -56,7 +56,6 @@ class Terms(NamedTuple):
     robots: bool = True
     pause_s: float = 0.5
     fuse: bool = False
-    pages: int = 200
 
 
 class WebEngine:
@@ -69,7 +68,9 @@ class WebEngine:
         terms: Terms,
         backends: Sequence[SearchBackend] = (),
         cooldowns: Cooldowns | None = None,
+        kept: KeptPages | None = None,
     ) -> None:
+        """Without `kept`, every page is transferred each time."""
         self._fetcher = fetcher
         self._terms = terms
         self._backends = tuple(backends)
@@ -77,7 +78,7 @@ class WebEngine:
         self._robots = Robots(fetcher, clock)
         self._pace = Pace(clock, terms.pause_s)
         self._extractors = Extractors()
-        self._kept: OrderedDict[str, Page] = OrderedDict()
+        self._kept = kept
 
     async def close(self) -> None:
         """Close connections and processes; may be called twice."""
@@ -131,7 +132,7 @@ class WebEngine:
 
     async def fetch(self, args: FetchArgs, ctx: CallContext) -> ToolResult:
         """Return a page as text. Raises WebError."""
-        page, kept = await self._page(args.url, _follows("web.fetch", ctx))
+        page, kept = await self._page(args.url, "web.fetch", ctx)
         text = text_of(page)
         title, shown = title_of(text) if is_html(page) else "", _readable(page, text)
         result = FetchResult(
@@ -148,7 +149,7 @@ class WebEngine:
 
     async def extract(self, args: FetchArgs, ctx: CallContext) -> ToolResult:
         """Return the main text of a page. Raises WebError."""
-        page, _ = await self._page(args.url, _follows("web.extract", ctx))
+        page, _ = await self._page(args.url, "web.extract", ctx)
         text = text_of(page)
         if is_html(page):
             found = await self._extractors.extract(text, page.final_url)
@@ -171,54 +172,40 @@ class WebEngine:
         )
         return ToolResult(msgspec.to_builtins(result), (_evidence(result.final_url, result.text, ctx),))
 
-    async def _page(self, url: str, follows: Callable[[str], bool]) -> tuple[Page, bool]:
+    async def _page(self, url: str, tool: str, ctx: CallContext) -> tuple[Page, bool]:
         """Return a page, and whether the site said that the kept one is still it."""
+        known: dict[str, Page] = {}
 
-        async def before_hop(target: str) -> None:
-            if not follows(target):
+        async def headers(target: str) -> dict[str, str]:
+            page = await self._kept.find(target, self._terms.max_bytes) if self._kept is not None else None
+            if page is not None:
+                known[target] = page
+            return conditions(page)
+
+        async def before_hop(target: str) -> dict[str, str]:
+            if ctx.hidden is not None and ctx.hidden(tool, {"url": target}):
                 why = f"{url}: it redirects to {target}, and a rule keeps that from the caller"
                 raise ProviderError(why, cause=None, code=Code.POLICY_DENIED)
             if self._terms.robots:
                 await self._robots.check(target)
+            return await headers(target)
 
         address = without_tracking(checked(url))
         pause_s = (await self._robots.check(address)).pause_s if self._terms.robots else 0.0
-        known = self._kept.get(address)
         async with self._pace.turn(host_of(address), pause_s):
             page = await self._fetcher.fetch(
                 address,
                 seconds=SECONDS,
                 limit=self._terms.max_bytes,
-                headers=_conditions(known),
+                headers=await headers(address),
                 before_hop=before_hop,
             )
-        if known is not None and page.status == _NOT_MODIFIED:
-            self._kept.move_to_end(address)
-            return known, True
+        if page.status == _NOT_MODIFIED and page.final_url in known:
+            return msgspec.structs.replace(known[page.final_url], url=address), True
         check_answer(page)
-        self._keep(address, page)
+        if self._kept is not None:
+            await self._kept.keep(page, ctx.stream)
         return page, False
-
-    def _keep(self, address: str, page: Page) -> None:
-        if "no-store" in page.headers.get("cache-control", "").lower() or not _conditions(page):
-            self._kept.pop(address, None)
-            return
-        self._kept[address] = page
-        while len(self._kept) > self._terms.pages:
-            self._kept.popitem(last=False)
-
-
-def _follows(tool: str, ctx: CallContext) -> Callable[[str], bool]:
-    """Return whether rules about arguments let a tool's call go to an address."""
-    return lambda url: ctx.hidden is None or not ctx.hidden(tool, {"url": url})
-
-
-def _conditions(page: Page | None) -> dict[str, str]:
-    """Return the headers that ask for a page only if it changed."""
-    if page is None:
-        return {}
-    named = (("etag", "If-None-Match"), ("last-modified", "If-Modified-Since"))
-    return {condition: page.headers[name] for name, condition in named if name in page.headers}
 
 
 def _readable(page: Page, text: str) -> str:

@@ -81,11 +81,12 @@ class Fetcher:
         method: str = "GET",
         data: bytes | None = None,
         redirects: int = REDIRECTS,
-        before_hop: Callable[[str], Awaitable[object]] | None = None,
+        before_hop: Callable[[str], Awaitable[Mapping[str, str]]] | None = None,
     ) -> Page:
         """Request a URL within `seconds`; of the decoded body at most `limit` bytes are read.
 
-        `before_hop` is given the target of each redirect before it is followed, and may refuse it by raising WebError.
+        `before_hop` is given the target of each redirect before it is followed. It returns the headers of that request
+        in the place of `headers`, or refuses it by raising WebError.
         Raises WebError. A status of 400 or more is an answer, not an error: the caller decides.
         """
         target, hops = checked(url), 0
@@ -102,7 +103,7 @@ class Fetcher:
                         raise WebError(f"{asked}: more than {redirects} redirects", Code.NetworkError)
                     target = joined(target, location)
                     if before_hop is not None:
-                        await before_hop(target)
+                        headers = await before_hop(target)
         except (aiohttp.ClientError, OSError, BlockedAddressError) as error:
             raise web_error(target, error) from error
 

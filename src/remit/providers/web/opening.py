@@ -86,6 +86,7 @@ def _engine(opening: Opening, names: Sequence[str]) -> WebEngine:
         from remit.providers.web.engine import Terms, WebEngine  # noqa: PLC0415 - as above
         from remit.providers.web.fetcher import Fetcher  # noqa: PLC0415 - as above
         from remit.providers.web.folder import FolderBackend  # noqa: PLC0415 - as above
+        from remit.providers.web.kept import KeptPages  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
         why = f"{error.name} is not installed: pip install 'remit[web]'"
         raise ProviderError(why, cause=Code.SpawnFailed) from error
@@ -109,14 +110,15 @@ def _engine(opening: Opening, names: Sequence[str]) -> WebEngine:
         robots=settings.robots,
         pause_s=settings.pause_ms / 1_000,
         fuse=settings.fuse,
-        pages=settings.pages,
     )
+    days = opening.settings.evidence.retention_days
     return WebEngine(
         Fetcher(private=(*settings.private, *_own(settings))),
         journal.clock,
         terms,
         [makers[name]() for name in names],
         Cooldowns(journal, settings.cooldown_seconds),
+        KeptPages(journal, pages=settings.pages, size=settings.pages_bytes, days=days),
     )
 
 

@@ -32,7 +32,7 @@ _CHALLENGES: Final = (
 _CONSENT: Final = ("consent.google.", "consent.youtube.", "guce.yahoo", "privacy gateway", "consent-page")
 _SHORT: Final = 20_000
 """Characters above which a page that mentions a challenge has content of its own."""
-_FORBIDDEN, _TOO_MANY, _ERROR = 403, 429, 400
+_NOT_MODIFIED, _FORBIDDEN, _TOO_MANY, _ERROR = 304, 403, 429, 400
 
 
 def is_html(page: Page) -> bool:
@@ -81,7 +81,7 @@ def check_answer(page: Page) -> None:
     if page.status in {_FORBIDDEN, _TOO_MANY}:
         cause = Code.http_403 if page.status == _FORBIDDEN else Code.http_429
         raise WebError(f"{url}: it answered {page.status}", Code.captcha_required if is_challenge(page) else cause)
-    if page.status >= _ERROR:
+    if page.status >= _ERROR or page.status == _NOT_MODIFIED:  # no condition was sent to it
         raise WebError(f"{url}: it answered {page.status}", Code.BadGateway)
     if is_challenge(page):
         raise WebError(f"{url}: it asks for a proof that a person reads it", Code.captcha_required)

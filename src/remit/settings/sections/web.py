@@ -50,3 +50,4 @@ class WebSettings(Section, frozen=True):
     robots: Annotated[bool, About("Whether pages are fetched only where robots.txt allows it.")] = True
     pause_ms: Annotated[Millis, About("Milliseconds between two requests to one host.")] = 500
     pages: Annotated[Count, About("Pages that are kept to be asked for again only if they changed.")] = 200
+    pages_bytes: Annotated[Bytes, About("Bytes that they take together in the journal, compressed.")] = 50_000_000
