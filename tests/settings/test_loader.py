@@ -41,6 +41,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "web.robots": (False, True, False),
     "web.pause_ms": (1, 2, 3),
     "web.pages": (1, 2, 3),
+    "web.pages_bytes": (1, 2, 3),
     "sandbox.driver": ("container", "wasm", "bwrap"),
     "sandbox.min_isolation": ("kernel", "namespaces", "kernel"),
     "sandbox.warm": (1, 2, 3),
