@@ -81,6 +81,24 @@ async def test_a_job_moves_on_under_the_eyes_of_its_reader(served: Served, brows
         await expect(page.locator("h1")).to_contain_text("completed")
 
 
+async def test_news_between_press_and_release_take_no_click(served: Served, browser: Browser) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        job = await opened.start(steps())
+        await opened.service.jobs.settled([job.id])
+        page = await shown.open(f"/jobs/{job.id}")
+        await expect(page.locator("#live-state")).to_have_text("Live")
+        await page.get_by_text("Signal", exact=True).hover()
+        await page.mouse.down()
+        for _ in range(3):
+            await opened.service.jobs.settled([job.id])
+            await job.signal("on")
+        await expect(page.get_by_role("link", name="shop.look")).to_have_count(3)
+        await page.mouse.up()
+        await expect(page.get_by_label("Payload, as JSON")).to_be_visible()
+        await page.get_by_text("Signal", exact=True).click()
+        await expect(page.locator("h1")).to_contain_text("completed")
+
+
 async def test_new_jobs_wait_to_be_asked_for_and_rows_change_in_place(served: Served, browser: Browser) -> None:
     async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
         first = await opened.start(asks())

@@ -69,7 +69,8 @@ function ready(element) {
   if (!state || !window.EventSource) return;
   const news = document.getElementById("live-news");
   const later = new Map();
-  let source = null, page = "", last = "", tries = 0, timer = 0, said = 0;
+  const parts = [];
+  let source = null, page = "", last = "", tries = 0, timer = 0, said = 0, pressed = null;
 
   function say(word, text) {
     state.dataset.state = word;
@@ -133,6 +134,7 @@ function ready(element) {
   function part(id, what) {
     const region = document.getElementById(id);
     if (!region) return;
+    if (region.contains(pressed)) { parts.push([id, what]); return; }
     const fresh = document.createElement("template");
     fresh.innerHTML = what.rows;
     for (const gone of what.gone) document.getElementById(gone)?.remove();
@@ -156,8 +158,9 @@ function ready(element) {
     if (address) [...row.querySelectorAll("a")].find((one) => one.getAttribute("href") === address)?.focus({ preventScroll: true });
   }
 
-  // Somebody types here, or has a form open.
+  // Somebody types here, has a form open, or is about to let go of a button: a click on what was replaced is lost.
   function busy(region) {
+    if (region.contains(pressed)) return true;
     const active = document.activeElement;
     if (region.contains(active) && active.matches("input, textarea, select")) return true;
     return Boolean(region.querySelector("details[open] form"));
@@ -256,7 +259,16 @@ function ready(element) {
 
   function catchUp() {
     for (const [id, html] of [...later]) take(id, html);
+    for (const [id, what] of parts.splice(0)) part(id, what);
   }
+  function press(event) {
+    if (event.type === "pointerdown" || event.key === " ") pressed = event.target;
+  }
+  function release() {
+    setTimeout(() => { pressed = null; catchUp(); }, 0);
+  }
+  for (const name of ["pointerdown", "keydown"]) document.addEventListener(name, press, true);
+  for (const name of ["pointerup", "pointercancel", "keyup"]) document.addEventListener(name, release, true);
   document.addEventListener("focusout", () => setTimeout(catchUp, 0));
   document.addEventListener("toggle", catchUp, true);
   document.addEventListener("visibilitychange", () => {
