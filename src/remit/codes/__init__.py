@@ -118,6 +118,7 @@ class Code(Enum):
 
     # --- ours: plans
     PLAN_INVALID = Row(ERROR, 400, False, "The plan is not valid; the message names line and column.")
+    PLAN_NEWER = Row(FAILED, 409, False, "The task graph has a format that only a newer Remit reads.")
     PLAN_UNREADABLE = Row(ERROR, 400, False, "The file cannot be read or is not YAML or JSON.")
     PLAN_REFERENCE_MISSING = Row(
         FAILED, 422, False, "A reference in a plan names a value that the result does not have."

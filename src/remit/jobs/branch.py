@@ -39,12 +39,7 @@ class Branch:
 
     def place(self, key: str | None = None) -> str:
         """The next place, or the one of an explicit key. Raises RunError or UsageError."""
-        if asyncio.current_task() is not self.task:
-            raise RunError(
-                "an effect was started from a task that the run did not create",
-                code=Code.FOREIGN_TASK,
-                remedy="Use run.gather for parallel work, and timeout= instead of asyncio.wait_for.",
-            )
+        self.pass_by()
         if key is None:
             self._next += 1
             return f"{self._prefix}{self._next}"
@@ -58,6 +53,15 @@ class Branch:
             )
         self._keys.add(key)
         return f"{self._prefix}{key}"
+
+    def pass_by(self) -> None:
+        """Come by without taking a place. Raises RunError (FOREIGN_TASK) in a task that the run did not create."""
+        if asyncio.current_task() is not self.task:
+            raise RunError(
+                "an effect was started from a task that the run did not create",
+                code=Code.FOREIGN_TASK,
+                remedy="Use run.gather for parallel work, and timeout= instead of asyncio.wait_for.",
+            )
 
 
 current: Final[ContextVar[Branch]] = ContextVar("remit_branch")

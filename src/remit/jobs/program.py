@@ -11,6 +11,7 @@ from remit.errors import NotFoundError, PlanError, RunError, UsageError, Version
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.graph import run_plan
 from remit.jobs.plans.plan import Child
+from remit.jobs.plans.upgrade import upgraded
 from remit.jobs.recipe import Recipe, Recipes
 from remit.jobs.routes import LackingError
 from remit.jobs.state import History
@@ -86,8 +87,9 @@ class Programs:
             # Contract: a job without a plan where one is expected fails; it is never planned twice.
             raise RunError("the job's plan is not recorded", remedy="Start a new job from the file.")
         encoded = await self._journal.value(recorded.task_graph, recorded.task_graph_blob)
+        graph = upgraded(msgspec.json.decode(encoded or b"null"), recorded.schema_version)
         try:
-            plan = read_plan(msgspec.json.decode(encoded or b"null"))
+            plan = read_plan(graph)
         except PlanError as error:
             raise VersionError(
                 f"this version cannot read the recorded plan: {error.message}", remedy=_REMEDY

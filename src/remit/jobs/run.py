@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from remit.canonical import digest
+from remit.errors import UsageError
 from remit.gateway.outcome import Outcome
 from remit.ids import encode
 from remit.jobs.answers import NO_BUDGET, NO_SAMPLING, AgentAnswer, ModelAnswer, answer_to, form_of, schema_of
@@ -44,6 +45,8 @@ R = TypeVar("R")
 T = TypeVar("T")
 AGENT: Final = "agent"
 """The recipe that agents run."""
+LONGEST_PATCH: Final = 200
+"""Characters of the name of a change."""
 
 
 class Run:
@@ -265,6 +268,19 @@ class Run:
         step = current.get().place(key)
         until = due(seconds, self._effects.handler.now())
         await self._effects.wait(Wait(step=step, type="timer", key=step, due_at=until))
+
+    @effect
+    async def patched(self, name: str) -> bool:
+        """Whether to take the new way of a change in this recipe: `if await run.patched("name")`.
+
+        True for a job that comes here with nothing recorded after this place, and from then on; False for one that
+        recorded the old way. Raises UsageError for a name that is empty or longer than 200 characters.
+        """
+        if not 0 < len(name) <= LONGEST_PATCH:
+            msg = f"a change has a name of 1 to {LONGEST_PATCH} characters"
+            raise UsageError(msg, remedy='Write await run.patched("what-changed").')
+        current.get().pass_by()
+        return await self._effects.patched(name)
 
     @effect
     async def now(self, *, key: str | None = None) -> int:

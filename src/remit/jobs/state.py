@@ -129,6 +129,8 @@ class History:
         """The version that continues the job: the next effect is recorded under it."""
         self.drifts: set[tuple[str, str]] = set()
         """Version differences that are already recorded, as subject and current version."""
+        self.patches: set[str] = set()
+        """Changes of the code that the job takes the new way of."""
         self.undos: dict[str, k.UndoDeclared] = {}
         """The call that undoes a step, by step."""
         self.undone: dict[str, k.StepCompensated] = {}
@@ -324,6 +326,9 @@ class History:
     def _compensation_completed(self, payload: k.CompensationCompleted) -> None:
         self.compensated[payload.step] = payload
 
+    def _patched(self, payload: k.PatchRecorded) -> None:
+        self.patches.add(payload.name)
+
     def _mismatch(self, payload: k.VersionMismatchRecorded) -> None:
         self.drifts.add((payload.tool_name or payload.subject, payload.current))
         goes_on = payload.policy != "fail" or payload.current == self.execution
@@ -369,6 +374,7 @@ class History:
         k.StepCompensated: _step_compensated,
         k.CompensationStarted: _compensation_started,
         k.CompensationCompleted: _compensation_completed,
+        k.PatchRecorded: _patched,
         k.VersionMismatchRecorded: _mismatch,
         k.SchemaDriftRecorded: _schema_drift,
         k.ModelDriftRecorded: _model_drift,

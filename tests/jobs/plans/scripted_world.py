@@ -131,6 +131,9 @@ class ScriptedWorld:
     async def child_ended(self, ended: ChildEnded, blobs: tuple[Blob, ...]) -> None:
         """Keep nothing of it."""
 
+    async def patch(self, name: str) -> None:
+        """Keep nothing of it."""
+
     async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:
         self.undos[step] = undo
 

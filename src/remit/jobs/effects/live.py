@@ -9,7 +9,7 @@ from remit.jobs.effects.calls import Calls
 from remit.jobs.effects.compensation import Compensation, FindUndo
 from remit.jobs.effects.doubt import Doubts
 from remit.jobs.effects.waits import Waits
-from remit.journal.kinds import RandomRecorded, TimeRecorded, UuidRecorded
+from remit.journal.kinds import PatchRecorded, RandomRecorded, TimeRecorded, UuidRecorded
 
 if TYPE_CHECKING:
     from remit.gateway.call import Progress
@@ -69,6 +69,11 @@ class LiveEffects:
     async def child_ended(self, ended: ChildEnded, blobs: tuple[Blob, ...]) -> None:
         """Record how it ended."""
         await self._recorder.record(ended, blobs)
+
+    async def patch(self, name: str) -> None:
+        """Record that the recipe takes the new way of a change."""
+        await self._recorder.begin()
+        await self._recorder.record(PatchRecorded(name=name))
 
 
 class Values:

@@ -148,6 +148,10 @@ class EffectHandler(Protocol):
         """Record how that recipe ended."""
         ...
 
+    async def patch(self, name: str) -> None:
+        """Record that the recipe takes the new way of a change."""
+        ...
+
     async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:
         """Record the call that undoes a step."""
         ...

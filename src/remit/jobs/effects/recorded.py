@@ -45,6 +45,8 @@ class Effects:
         self.activity = activity
         self.matching = Matching(history, activity)
         self.journal = journal
+        self._unpatched: set[str] = set()
+        """Changes of the code that this pass found to be later than what is recorded."""
 
     async def call(
         self,
@@ -211,6 +213,24 @@ class Effects:
             return
         with self.matching.guarded(step):
             await self.handler.child_ended(*child_end(step, result, error))
+
+    async def patched(self, name: str) -> bool:
+        """Whether the recipe takes the new way of a change: nothing was recorded after it, the first time.
+
+        The old way is not recorded: it follows from what is recorded after this place, or from the job's end.
+        """
+        matching, history = self.matching, self.history
+        if matching.failure is not None:
+            await matching.give_way(name)
+        if name in history.patches:
+            return True
+        if matching.left or history.end is not None or name in self._unpatched:
+            self._unpatched.add(name)
+            return False
+        with matching.guarded(name):
+            await self.handler.patch(name)
+        history.patches.add(name)
+        return True
 
     async def compensate(self, step: str) -> CompensationCompleted:
         """Undo what the job has done so far."""

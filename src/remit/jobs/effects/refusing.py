@@ -54,6 +54,9 @@ class RefusingEffects:
     async def child_ended(self, ended: ChildEnded, blobs: tuple[Blob, ...]) -> None:
         """Do nothing: a replay writes nothing."""
 
+    async def patch(self, name: str) -> None:
+        """Do nothing: a replay writes nothing."""
+
     async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:
         """Keep the undo; nothing is written."""
         self.undos[step] = undo

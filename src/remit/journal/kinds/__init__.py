@@ -63,7 +63,12 @@ from remit.journal.kinds.people import (
     ViewSaved,
 )
 from remit.journal.kinds.places import JournalActivated, JournalCopied, JournalMoved, SubjectErased
-from remit.journal.kinds.versions import ModelDriftRecorded, SchemaDriftRecorded, VersionMismatchRecorded
+from remit.journal.kinds.versions import (
+    ModelDriftRecorded,
+    PatchRecorded,
+    SchemaDriftRecorded,
+    VersionMismatchRecorded,
+)
 from remit.journal.kinds.waits import (
     CancelRequested,
     JobWaiting,

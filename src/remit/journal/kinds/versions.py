@@ -7,6 +7,14 @@ from typing import ClassVar, Literal
 from remit.journal.kinds.payload import Payload
 
 
+class PatchRecorded(Payload, frozen=True, kw_only=True):
+    """Ours: the recipe came to a change of its code, `run.patched(name)`, with nothing recorded after it."""
+
+    KIND: ClassVar[str] = "patch_recorded"
+    name: str
+    """The change: the job takes the new way wherever the recipe asks for it."""
+
+
 class VersionMismatchRecorded(Payload, frozen=True, kw_only=True):
     """The job goes on under other code than recorded it."""
 
