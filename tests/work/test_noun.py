@@ -190,11 +190,12 @@ async def test_what_cannot_be_started_says_why(project: Project, issue: str, exe
 
 
 async def test_a_workflow_that_breaks_the_form_is_named(project: Project) -> None:
-    (project.folder / "workflow.toml").write_text("[executors.x]\nprogramm = 'sh'\n")
     await project.work.issue("One")
-    with pytest.raises(RemitError) as refused:
-        await project.work.start("local#1", "x")
-    assert refused.value.code is Code.WORK_INVALID
+    (project.folder / "workflow.toml").write_text("[executors.x]\nprogramm = 'sh'\n")
+    for ask in (project.work.start("local#1", "x"), project.work.issue("Two")):
+        with pytest.raises(RemitError) as refused:
+            await ask
+        assert refused.value.code is Code.WORK_INVALID
 
 
 class TestInTheSandbox:

@@ -174,6 +174,9 @@ FIRST_PARTY: Final = (
             "issue_opened": "remit.work.kinds:IssueOpened",
             "issue_commented": "remit.work.kinds:IssueCommented",
             "issue_changed": "remit.work.kinds:IssueChanged",
+            "outbox_opened": "remit.work.kinds:OutboxOpened",
+            "outbox_announced": "remit.work.kinds:OutboxAnnounced",
+            "outbox_confirmed": "remit.work.kinds:OutboxConfirmed",
         },
         commands=(
             Command(

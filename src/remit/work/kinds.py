@@ -127,3 +127,26 @@ class IssueChanged(Payload, frozen=True, kw_only=True):
     assignee: str | None = None
     closed: bool | None = None
     by: str = ""
+
+
+class OutboxOpened(Payload, frozen=True, kw_only=True):
+    """Ours, first in the stream of what is written to an issue."""
+
+    KIND: ClassVar[str] = "outbox_opened"
+    issue_ref: str
+
+
+class OutboxAnnounced(Payload, frozen=True, kw_only=True):
+    """Ours: a comment of this trigger is about to be posted; without a confirmation it may stand there already."""
+
+    KIND: ClassVar[str] = "outbox_announced"
+    trigger: str
+
+
+class OutboxConfirmed(Payload, frozen=True, kw_only=True):
+    """Ours: the comment of this trigger was posted. It is never posted again, also if someone deletes it."""
+
+    KIND: ClassVar[str] = "outbox_confirmed"
+    trigger: str
+    reference: str
+    """The comment, as its forge names it."""

@@ -169,8 +169,7 @@ class Work:
         workflow.toml does not name.
         """
         issue = IssueRef.parse(issue_ref)
-        require_workflow(self._folder)
-        workflow = read_workflow(self._folder)
+        workflow = require_workflow(self._folder)
         table = _executor(workflow, executor)
         by = by or self._principal
         known = await self._call("outbox.get", {"issue_ref": issue_ref}, by)

@@ -7,19 +7,50 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from remit.codes import Code
+from remit.errors import UsageError
 from remit.settings.principal import principal
 from remit.work.executors.provider import ExecutorProvider
 from remit.work.noun import Work
 from remit.work.outbox.local import LocalForge
 from remit.work.outbox.provider import OutboxProvider
+from remit.work.outbox.rows import OutboxRows
 from remit.work.store import WorkStore
-from remit.work.workflow import FILE
+from remit.work.workflow import FILE, OutboxTable, read_workflow
 
 if TYPE_CHECKING:
     from remit.capability import Opening
+    from remit.journal.journal import Journal
     from remit.service.opening import NounOpening
     from remit.settings import Settings
     from remit.tools.provider import ToolProvider
+    from remit.work.outbox.port import Forge
+
+
+class ProjectForge:
+    """The outbox of workflow.toml and its forge, opened when it is used, and again when the table changes."""
+
+    def __init__(self, journal: Journal, settings: Settings) -> None:
+        self._journal = journal
+        self._settings = settings
+        self._opened: tuple[OutboxTable, Forge] | None = None
+
+    def __call__(self) -> tuple[OutboxTable, Forge]:
+        """Return both. Raise UsageError (WORK_INVALID)."""
+        table = read_workflow(self._settings.folder).outbox
+        if self._opened is None or self._opened[0] != table:
+            self._opened = (table, self._forge(table))
+        return self._opened
+
+    def _forge(self, table: OutboxTable) -> Forge:
+        if table.backend == "local":
+            return LocalForge(self._journal, principal(self._settings))
+        try:
+            from remit.work.outbox.forges import open_forge  # noqa: PLC0415 - an extra, for who has a forge
+        except ModuleNotFoundError as error:
+            remedy = "pip install 'remit[serve]'"
+            raise UsageError(f"a forge needs {error.name}", code=Code.WORK_INVALID, remedy=remedy) from error
+        return open_forge(table, os.environ, self._journal.clock)
 
 
 _ROOTS: Final = Path("/var/lib/remit/work")
@@ -30,9 +61,9 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
     if not (opening.settings.folder / FILE).is_file():
         return ()
     store = WorkStore(opening.journal)
-    forge = LocalForge(opening.journal, principal(opening.settings))
+    project = ProjectForge(opening.journal, opening.settings)
     return (
-        OutboxProvider(forge, store.confirm_written),
+        OutboxProvider(project, OutboxRows(opening.journal), store.confirm_written),
         ExecutorProvider(opening.settings.folder, root_of(opening.settings), store, opening.clock, opening.enclosures),
     )
 

@@ -15,17 +15,32 @@ from remit.work.order import Constraints
 
 FILE: Final = "workflow.toml"
 MAX_FILE: Final = 1_000_000
+Cap = Annotated[int, Meta(ge=0, le=10_000)]
 Name = Annotated[str, Meta(pattern="^[a-z][a-z0-9_-]{0,62}$")]
 
 
 class OutboxTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[outbox]`: where the issues are."""
 
-    backend: Literal["local"] = "local"
+    backend: Literal["local", "github", "gitlab", "forgejo"] = "local"
     path: str = ""
     """For `local`: the journal; empty: the one that Remit uses."""
     repo: str = ""
     """For a forge: `owner/repo`, or the path of a group's project."""
+    url: str = ""
+    """The address of the forge's API; empty: that of its public place, if it has one."""
+    token_env: str = ""
+    """The environment variable that holds the token; empty: `GITHUB_TOKEN`, `GITLAB_TOKEN` or `FORGEJO_TOKEN`."""
+    account: str = ""
+    """The login that the token writes as; empty: the forge is asked."""
+    poll_seconds: Annotated[int, Meta(ge=5, le=86_400)] = 60
+    """`remit work serve` looks so often for news on a forge."""
+    max_comments: Cap = 20
+    """Comments of one job."""
+    max_issues: Cap = 10
+    """Issues that one job opens."""
+    max_changes: Cap = 50
+    """Changes of labels, assignee or standing of one job."""
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -108,11 +123,12 @@ def read_workflow(folder: Path) -> Workflow:
     return workflow
 
 
-def require_workflow(folder: Path) -> None:
-    """Raise UsageError (WORK_INVALID) for a project folder without a workflow."""
+def require_workflow(folder: Path) -> Workflow:
+    """Return the workflow of a project folder. Raise UsageError (WORK_INVALID) for one that has none."""
     if not (folder / FILE).is_file():
         remedy = "Run `remit work init`, or begin in the project's folder."
         raise UsageError(f"{folder} has no {FILE}", code=Code.WORK_INVALID, remedy=remedy)
+    return read_workflow(folder)
 
 
 def repository_of(workflow: Workflow, folder: Path, role: str) -> Path:

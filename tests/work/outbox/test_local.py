@@ -12,6 +12,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.journal.journal import Journal
 from remit.testing.clock import ManualClock
 from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from remit.tools.meta import Level
@@ -19,7 +20,9 @@ from remit.work.comment import MAX_BODY, Comment, marker_of
 from remit.work.outbox.local import LocalForge
 from remit.work.outbox.port import exclusive
 from remit.work.outbox.provider import OutboxProvider
+from remit.work.outbox.rows import OutboxRows
 from remit.work.references import IssueRef
+from remit.work.workflow import OutboxTable
 from tests.journal.storages import SqliteStorage
 
 ONE = IssueRef.parse("local#1")
@@ -36,9 +39,19 @@ class Written:
 
 
 @pytest.fixture
-async def forge(tmp_path: Path) -> AsyncIterator[LocalForge]:
+async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
     async with SqliteStorage(tmp_path / "journal.db").open(ManualClock()) as journal:
-        yield LocalForge(journal, "ann")
+        yield journal
+
+
+@pytest.fixture
+def forge(journal: Journal) -> LocalForge:
+    return LocalForge(journal, "ann")
+
+
+@pytest.fixture
+def rows(journal: Journal) -> OutboxRows:
+    return OutboxRows(journal)
 
 
 @pytest.fixture
@@ -47,8 +60,8 @@ def written() -> Written:
 
 
 @pytest.fixture
-def outbox(forge: LocalForge, written: Written) -> OutboxProvider:
-    return OutboxProvider(forge, written)
+def outbox(forge: LocalForge, rows: OutboxRows, written: Written) -> OutboxProvider:
+    return OutboxProvider(lambda: (OutboxTable(), forge), rows, written)
 
 
 async def call(outbox: OutboxProvider, name: str, **args: Any) -> Any:
@@ -58,8 +71,10 @@ async def call(outbox: OutboxProvider, name: str, **args: Any) -> Any:
 
 
 @pytest.mark.parametrize("check", PROVIDER_CHECKS, ids=lambda check: check.__name__)
-async def test_it_is_a_provider_by_the_contract(check: Check, forge: LocalForge, written: Written) -> None:
-    await check(lambda: OutboxProvider(forge, written), Sample("outbox.list", {}))
+async def test_it_is_a_provider_by_the_contract(
+    check: Check, forge: LocalForge, rows: OutboxRows, written: Written
+) -> None:
+    await check(lambda: OutboxProvider(lambda: (OutboxTable(), forge), rows, written), Sample("outbox.list", {}))
 
 
 async def test_issues_are_numbered_and_opened_once_for_each_key(outbox: OutboxProvider) -> None:

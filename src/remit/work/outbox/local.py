@@ -74,7 +74,7 @@ class LocalForge:
                 title=line(title, _TITLE),
                 body=packed.inline,
                 body_blob=packed.ref,
-                labels=tuple(labels),
+                labels=tuple(sorted(labels)),
                 by=self._principal,
             )
             patch = HeadPatch(state="open", title=opened.title, labels=_marks(labels) | {mark: "yes"})
@@ -95,6 +95,11 @@ class LocalForge:
                 posted.append(Posted(reference=reference, body=await self._body(event), at=event.at))
         return posted
 
+    async def find(self, issue: IssueRef, marker: str, *, in_doubt: bool = False) -> Posted | None:
+        """Return the oldest comment that carries a marker."""
+        _ = in_doubt  # the journal shows at once what was written
+        return next((posted for posted in await self.comments(issue) if marker in posted.body), None)
+
     async def append_event(self, issue: IssueRef, body: str, *, trigger: str) -> Posted:
         """Write a comment."""
         packed = pack(as_json(body))
@@ -113,7 +118,7 @@ class LocalForge:
         closed: bool | None = None,
     ) -> Issue:
         """Change labels, assignee or standing."""
-        wanted = tuple(labels) if labels is not None else None
+        wanted = tuple(sorted(labels)) if labels is not None else None
         changed = w.IssueChanged(labels=wanted, assignee=assignee, closed=closed, by=self._principal)
         for _ in range(_ATTEMPTS):
             head = await self._head(issue)
@@ -128,9 +133,6 @@ class LocalForge:
                 await self._journal.append(writer, changed, synced=True, patch=patch)
                 break
         return await self.get_issue(issue)
-
-    async def close(self) -> None:
-        """Do nothing: the journal is closed by who opened it."""
 
     async def _head(self, issue: IssueRef) -> Head:
         head = await self._journal.head(_stream(issue)) if issue.is_local else None

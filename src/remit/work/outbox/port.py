@@ -66,6 +66,13 @@ class Forge(Protocol):
         """Return the comments of a thread, oldest first: listed, never searched for."""
         ...
 
+    async def find(self, issue: IssueRef, marker: str, *, in_doubt: bool = False) -> Posted | None:
+        """Return the oldest comment of ours that carries a marker; None for none.
+
+        `in_doubt`: one may have been posted a moment ago, so a list that lags is looked at again.
+        """
+        ...
+
     async def append_event(self, issue: IssueRef, body: str, *, trigger: str) -> Posted:
         """Write a comment. It does not look whether one of this trigger stands there."""
         ...
@@ -79,10 +86,6 @@ class Forge(Protocol):
         closed: bool | None = None,
     ) -> Issue:
         """Change what is given: labels whole, assignee, standing. Doing it again changes nothing."""
-        ...
-
-    async def close(self) -> None:
-        """Release connections."""
         ...
 
 

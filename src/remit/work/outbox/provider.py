@@ -1,12 +1,11 @@
 """The outbox as tools, so that the gateway announces, confirms, records and settles what is written to an issue.
 
-A comment is written once for each trigger: before one is posted, and when the outcome of one is in doubt, the thread's
-own comments are listed and looked through for the trigger's marker. Of two that carry it, the older one counts.
+A comment is written once for each trigger: what was confirmed is never posted again, and what was announced is looked
+for among the thread's own comments, by the trigger's marker. Of two that carry it, the older one counts.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -15,12 +14,14 @@ from msgspec import Meta
 
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.meta import Level, Retry, Risk, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
 from remit.tools.shapes import arguments, struct_schema
 from remit.work.comment import MAX_BODY, marked, marker_of
-from remit.work.outbox.port import Forge, Issue, Posted, exclusive
+from remit.work.outbox.port import Forge, Issue, exclusive
+from remit.work.outbox.rows import OutboxRows
 from remit.work.references import IssueRef
+from remit.work.workflow import OutboxTable
 
 PROVIDER: Final = "outbox"
 
@@ -87,6 +88,13 @@ class MutateArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     closed: bool | None = None
 
 
+_PATIENCE_MS: Final = 1_800_000
+"""A forge's limits are waited out for so long."""
+_AGAIN: Final = Retry(attempts=4, first_delay_ms=1_000)
+_IN_DOUBT: Final = frozenset({Code.BadGateway, Code.NetworkError, Code.Timeout})
+"""Causes of a failure after which a comment may stand there."""
+Project = Callable[[], tuple[OutboxTable, Forge]]
+"""Gives the project's outbox and its forge, as workflow.toml has them now. Raise UsageError (WORK_INVALID)."""
 Wrote = Callable[[IssueRef, str, str], Awaitable[None]]
 
 
@@ -97,24 +105,27 @@ class Row(NamedTuple):
     takes: type[msgspec.Struct]
     gives: type[msgspec.Struct]
     call: Callable[[Any, CallContext], Awaitable[msgspec.Struct]]
-    writes: bool = True
+    cap: str = ""
+    """The field of `[outbox]` that bounds how often one job calls it; empty: it writes nothing."""
 
 
 class OutboxProvider:
     """outbox.list, outbox.get, outbox.create, outbox.comment and outbox.mutate, on one forge."""
 
-    def __init__(self, forge: Forge, wrote: Wrote) -> None:
-        """Write to `forge`; `wrote` is told of each comment that stands there, by its issue, trigger and reference."""
-        self._forge = forge
+    def __init__(self, project: Project, rows: OutboxRows, wrote: Wrote) -> None:
+        """Write to the project's forge; `wrote` is told of each comment there, by its issue, trigger and reference."""
+        self._project = project
+        self._rows = rows
         self._wrote = wrote
-        self._turns: dict[IssueRef, asyncio.Lock] = {}
         self._closed = False
         self._tools = {
-            "list": Row("List issues by label.", ListArgs, IssueList, self._list, writes=False),
-            "get": Row("Read an issue.", GetArgs, Issue, self._get, writes=False),
-            "create": Row("Open an issue.", CreateArgs, Created, self._create),
-            "comment": Row("Write a comment, once for each trigger.", CommentArgs, Commented, self._comment),
-            "mutate": Row("Change labels, assignee or standing.", MutateArgs, Issue, self._mutate),
+            "list": Row("List issues by label.", ListArgs, IssueList, self._list),
+            "get": Row("Read an issue.", GetArgs, Issue, self._get),
+            "create": Row("Open an issue.", CreateArgs, Created, self._create, "max_issues"),
+            "comment": Row(
+                "Write a comment, once for each trigger.", CommentArgs, Commented, self._comment, "max_comments"
+            ),
+            "mutate": Row("Change labels, assignee or standing.", MutateArgs, Issue, self._mutate, "max_changes"),
         }
 
     @property
@@ -134,6 +145,7 @@ class OutboxProvider:
         if row is None:
             raise ProviderError(f"The outbox has no tool {name!r}.", cause=Code.ToolNotFound)
         try:
+            await self._require_room(name, row, ctx)
             return ToolResult(msgspec.to_builtins(await row.call(arguments(row.takes, args), ctx)))
         except UsageError as error:
             raise ProviderError(f"{error.message}. {error.remedy}", cause=Code.InvalidInput) from error
@@ -144,15 +156,22 @@ class OutboxProvider:
         if name != f"{PROVIDER}.comment":
             return None
         asked = arguments(CommentArgs, args)
-        posted = await self._posted(IssueRef.parse(asked.issue_ref), asked.trigger)
-        if posted is None:
-            return None
-        commented = await self._standing(asked, posted, written=False)
-        return ToolResult(msgspec.to_builtins(commented))
+        issue = IssueRef.parse(asked.issue_ref)
+        async with self._rows.turn(issue) as rows:
+            reference = rows.confirmed.get(asked.trigger) or await self._posted(issue, asked.trigger, in_doubt=True)
+            if reference and asked.trigger not in rows.confirmed:
+                await rows.confirm(asked.trigger, reference)
+        return ToolResult(msgspec.to_builtins(await self._standing(asked, reference))) if reference else None
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """Show what would be written. Raise ProviderError."""
         self._require_open()
+        try:
+            return await self._previewed(name, args)
+        except UsageError as error:
+            raise ProviderError(f"{error.message}. {error.remedy}", cause=Code.InvalidInput) from error
+
+    async def _previewed(self, name: str, args: dict[str, Any]) -> Preview | None:
         match name.removeprefix(f"{PROVIDER}."):
             case "comment":
                 comment = arguments(CommentArgs, args)
@@ -168,14 +187,26 @@ class OutboxProvider:
                 return None
 
     async def close(self) -> None:
-        """Release the forge's connections."""
-        if not self._closed:
-            self._closed = True
-            await self._forge.close()
+        """Refuse later calls."""
+        self._closed = True
 
     def _require_open(self) -> None:
         if self._closed:
             raise ProviderError("The outbox has been closed.", cause=Code.ProviderClosed)
+
+    async def _require_room(self, name: str, row: Row, ctx: CallContext) -> None:
+        """Raise ProviderError (BUDGET_EXCEEDED) for a job that has written as much as workflow.toml lets it."""
+        if not row.cap or not ctx.stream.startswith("job/"):
+            return
+        table, _ = self._project()
+        cap: int = getattr(table, row.cap)
+        if await self._rows.spent(ctx.stream, ctx.step, (name,)) >= cap:
+            why = f"This job has called {name} {cap} times, which is [outbox] {row.cap}."
+            raise ProviderError(why, cause=None, code=Code.BUDGET_EXCEEDED)
+
+    @property
+    def _forge(self) -> Forge:
+        return self._project()[1]
 
     # --- the tools
 
@@ -190,29 +221,48 @@ class OutboxProvider:
         return Created(str(await self._forge.create_issue(asked.title, asked.body, labels, key=ctx.idempotency_key)))
 
     async def _comment(self, asked: CommentArgs, _ctx: CallContext) -> Commented:
-        issue = IssueRef.parse(asked.issue_ref)
-        async with self._turns.setdefault(issue, asyncio.Lock()):
-            posted = await self._posted(issue, asked.trigger)
-            if posted is not None:
-                return await self._standing(asked, posted, written=False)
-            fresh = await self._forge.append_event(issue, marked(asked.body, asked.trigger), trigger=asked.trigger)
-        return await self._standing(asked, fresh, written=True)
+        issue, trigger, written = IssueRef.parse(asked.issue_ref), asked.trigger, False
+        async with self._rows.turn(issue) as rows:
+            reference = rows.confirmed.get(trigger, "")
+            if not reference:
+                reference = await self._posted(issue, trigger, in_doubt=trigger in rows.announced)
+                if not reference:
+                    if trigger not in rows.announced:
+                        await rows.announce(trigger)
+                    reference, written = await self._post(issue, asked), True
+                await rows.confirm(trigger, reference)
+        return await self._standing(asked, reference, written=written)
 
-    async def _standing(self, asked: CommentArgs, posted: Posted, *, written: bool) -> Commented:
+    async def _post(self, issue: IssueRef, asked: CommentArgs) -> str:
+        """Post a comment; if it is in doubt whether that happened, look for it. Raise ProviderError if it is not there.
+
+        The next attempt looks again before it posts, for the trigger stays announced.
+        """
+        try:
+            return (
+                await self._forge.append_event(issue, marked(asked.body, asked.trigger), trigger=asked.trigger)
+            ).reference
+        except ProviderError as error:
+            found = await self._posted(issue, asked.trigger, in_doubt=True) if error.cause in _IN_DOUBT else ""
+            if not found:
+                raise
+            return found
+
+    async def _standing(self, asked: CommentArgs, reference: str, *, written: bool = False) -> Commented:
         """Say that a comment stands there."""
-        await self._wrote(IssueRef.parse(asked.issue_ref), asked.trigger, posted.reference)
-        return Commented(reference=posted.reference, written=written)
+        await self._wrote(IssueRef.parse(asked.issue_ref), asked.trigger, reference)
+        return Commented(reference=reference, written=written)
 
     async def _mutate(self, asked: MutateArgs, _ctx: CallContext) -> Issue:
         issue = IssueRef.parse(asked.issue_ref)
         labels = None if asked.labels is None else exclusive(asked.labels)
-        async with self._turns.setdefault(issue, asyncio.Lock()):
+        async with self._rows.turn(issue):
             return await self._forge.mutate_issue(issue, labels=labels, assignee=asked.assignee, closed=asked.closed)
 
-    async def _posted(self, issue: IssueRef, trigger: str) -> Posted | None:
-        """Return the oldest comment of ours that carries a trigger's marker."""
-        marker = marker_of(trigger)
-        return next((one for one in await self._forge.comments(issue) if one.own and marker in one.body), None)
+    async def _posted(self, issue: IssueRef, trigger: str, *, in_doubt: bool) -> str:
+        """Return the oldest comment of ours that carries a trigger's marker; empty for none."""
+        posted = await self._forge.find(issue, marker_of(trigger), in_doubt=in_doubt)
+        return posted.reference if posted is not None else ""
 
     async def _preview_mutate(self, asked: MutateArgs) -> Preview:
         before = await self._forge.get_issue(IssueRef.parse(asked.issue_ref))
@@ -235,11 +285,13 @@ def _meta(name: str, row: Row) -> ToolMeta:
         description=row.description,
         input_schema=struct_schema(row.takes),
         output_schema=struct_schema(row.gives),
-        capability_level=Level.L1 if row.writes else Level.L0,
-        risk_level=Risk.WRITE if row.writes else Risk.READ_ONLY,
-        side_effects=row.writes,
+        capability_level=Level.L1 if row.cap else Level.L0,
+        risk_level=Risk.WRITE if row.cap else Risk.READ_ONLY,
+        side_effects=bool(row.cap),
         idempotent=True,
-        requires_confirm=row.writes,
+        requires_confirm=bool(row.cap),
+        timeout_ms=_PATIENCE_MS,
+        retry=_AGAIN,
         version="1",
         output_trusted=row.gives in {Created, Commented},
     )
