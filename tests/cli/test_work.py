@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from remit.cli import exit_codes
+from remit.work.forms import Form, write_in
+from remit.work.result import Changes, Test, WorkResult
 from tests.cli.conftest import Project
 from tests.work.executors.repository import git
 
@@ -66,6 +68,42 @@ def test_a_person_hands_in_a_result(project: Project, repository: Path) -> None:
     assert project.here("work", "result", "local#1", run, "--status", "fail").status == exit_codes.FAILED
 
 
+@pytest.mark.parametrize("form", ["json", "pb", "textproto", "txt"])
+def test_a_result_is_taken_from_a_file_of_every_form(project: Project, repository: Path, form: Form) -> None:
+    if form in {"pb", "textproto"}:
+        pytest.importorskip("google.protobuf")
+    project.here("work", "issue", "Ask the vendor")
+    run = project.here("work", "run", "local#1", "--executor", "manual").out.strip()
+    result = WorkResult(
+        issue_ref="local#1",
+        run_id=run,
+        status="ok",
+        changes=Changes(pr="https://git.example/1"),
+        tests=(Test(result="n/a"),),
+        summary="They know.",
+    )
+    (repository / f"result.{form}").write_bytes(write_in(form, result))
+    refused = project.here("work", "result", "local#1", "2026-02-14-work-0099", "--file", f"result.{form}")
+    assert "WORK_INVALID" in refused.err
+    assert project.here("work", "result", "local#1", "--file", f"result.{form}").out == "accepted; local#1 is review\n"
+    assert project.here("work", "show", "local#1", "--jq", ".results[].summary").out == "They know.\n"
+
+
+def test_a_result_names_the_active_run_unless_told_otherwise(project: Project, repository: Path) -> None:
+    project.here("work", "issue", "Ask the vendor")
+    assert "WORK_NOT_FOUND" in project.here("work", "result", "local#1", "--pr", "https://git.example/1").err
+    run = project.here("work", "run", "local#1", "--executor", "manual").out.strip()
+    assert "USAGE" in project.here("work", "result", "local#1").err
+    handed = project.here("work", "result", "local#1", "--pr", "https://git.example/1", "--tests", "n/a")
+    assert handed.out == "accepted; local#1 is review\n"
+    late = project.here("work", "result", "local#1", run, "--status", "fail", "--summary", "No, wait.")
+    assert late.out == "archived (stale_result_discarded); local#1 is review\n"
+    (shown,) = project.here("work", "late", "local#1", "--json").json
+    assert (shown["run_id"], shown["status"], shown["summary"]) == (run, "fail", "No, wait.")
+    assert "No, wait." in project.here("work", "late", "local#1").out
+    assert project.here("work", "result", "local#1", "--adopt").out == "accepted; local#1 is doing\n"
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -74,6 +112,9 @@ def test_a_person_hands_in_a_result(project: Project, repository: Path) -> None:
         (("work", "run", "local#1", "--executor", "nobody"), "WORK_INVALID"),
         (("work", "issue", "x", "--spec", "missing.md"), "USAGE"),
         (("work", "log", "local#1"), "WORK_NOT_FOUND"),
+        (("work", "late", "local#9"), "WORK_NOT_FOUND"),
+        (("work", "result", "local#1", "x", "--file", "missing.json"), "USAGE"),
+        (("work", "result", "local#1", "x", "--file", "workflow.toml"), "WORK_INVALID"),
     ],
 )
 def test_wrong_words_have_a_code(

@@ -6,15 +6,16 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.work.document import write_document
 from remit.work.envelope import write_envelope
 from remit.work.order import Command, Constraints, WorkOrder
-from remit.work.pack import RESULT, RESULT_TEXT, Contents, ContextPack
+from remit.work.pack import RESULT, Contents, ContextPack
 from remit.work.references import IssueRef
-from remit.work.result import Changes, WorkResult
+from remit.work.result import Changes, WorkResult, read_result
 
 ISSUE = IssueRef.parse("org/sub/repo#7")
 RUN = "2026-02-14-work-0001"
@@ -101,29 +102,47 @@ def test_no_file_leaves_the_pack_or_stands_in_for_another(tmp_path: Path, path: 
 
 
 def test_a_result_in_json_comes_before_one_in_text_and_none_is_none(pack: ContextPack) -> None:
-    assert pack.result() is None
-    (pack.folder / RESULT_TEXT).write_bytes(write_envelope(RESULT_OF_RUN))
-    text = pack.result()
+    assert pack.claim() is None
+    (pack.folder / "work_result.txt").write_bytes(write_envelope(RESULT_OF_RUN))
+    text = pack.claim()
     assert text is not None
     assert text.summary == "Done."
     (pack.folder / RESULT).write_bytes(write_document(RESULT_OF_RUN))
-    assert pack.result() == RESULT_OF_RUN
+    assert pack.claim() == RESULT_OF_RUN
     pack.verify()
+
+
+def test_what_was_proved_takes_the_place_of_what_was_said_which_is_kept(pack: ContextPack) -> None:
+    (pack.folder / RESULT).write_bytes(write_document(RESULT_OF_RUN))
+    assert pack.result() is None
+    proved = replace(RESULT_OF_RUN, status="fail", result_code="test_failed")
+    for _ in range(2):
+        pack.put_result(proved)
+        assert (pack.result(), pack.claim()) == (proved, RESULT_OF_RUN)
+        assert read_result((pack.folder / RESULT).read_bytes()) == proved
+        pack.verify()
+    (pack.folder / RESULT).write_bytes(write_document(RESULT_OF_RUN))
+    assert pack.result() == proved, "a program of the run cannot write there"
 
 
 @pytest.mark.parametrize(
     ("name", "data"),
-    [(RESULT, b"{"), (RESULT, b"x" * 2_000_000), (RESULT_TEXT, b"it went well"), (RESULT_TEXT, b"Status: ok\n\nx")],
+    [
+        (RESULT, b"{"),
+        (RESULT, b"x" * 2_000_000),
+        ("work_result.txt", b"it went well"),
+        ("work_result.txt", b"Status: ok\n\nx"),
+    ],
 )
 def test_a_result_that_cannot_be_read_is_said_to_be_one(pack: ContextPack, name: str, data: bytes) -> None:
     (pack.folder / name).write_bytes(data)
     with pytest.raises(UsageError) as refused:
-        pack.result()
+        pack.claim()
     assert refused.value.code is Code.output_unparseable
 
 
-@pytest.mark.parametrize("name", [RESULT, RESULT_TEXT])
+@pytest.mark.parametrize("name", [RESULT, "work_result.txt"])
 def test_a_result_is_a_file_and_no_link(pack: ContextPack, name: str) -> None:
     (pack.folder / name).symlink_to("/etc/hostname")
     with pytest.raises(UsageError):
-        pack.result()
+        pack.claim()

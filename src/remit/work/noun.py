@@ -17,11 +17,13 @@ from remit.operation import Body, By, operation
 from remit.redact import line
 from remit.service.options import Options
 from remit.work.executors.provider import command_of, tree_folder
+from remit.work.forms import Form, read_result_in
 from remit.work.order import WorkOrder
 from remit.work.references import IssueRef, RunId
 from remit.work.result import WorkResult
 from remit.work.store import UnitRow, Verdict, WorkStore
-from remit.work.unit import Run, State, WorkUnit
+from remit.work.unit import State, WorkUnit
+from remit.work.views import Started, UnitView
 from remit.work.workflow import ExecutorTable, Workflow, read_workflow, require_workflow
 
 if TYPE_CHECKING:
@@ -38,35 +40,6 @@ _STOP_S: Final = 120.0
 _LOOK_S: Final = 1.0
 Reference = Annotated[str, msgspec.Meta(min_length=3, max_length=512)]
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
-
-
-class UnitView(msgspec.Struct, frozen=True, kw_only=True):
-    """An issue's work as faces show it."""
-
-    issue_ref: str
-    title: str
-    state: str
-    reason: str
-    active: str
-    """The run that may give a result; empty: none."""
-    runs: list[Run]
-    """Newest first."""
-    results: dict[str, WorkResult]
-    """The accepted results, by run."""
-    unwritten: list[str]
-    """Triggers of comments that are still to be written."""
-    written: dict[str, str]
-    """The comments that stand in the issue, by trigger."""
-
-
-class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that is the active one now."""
-
-    issue_ref: str
-    run_id: str
-    job: str
-    """The job that carries it out; empty: a person does."""
-    warnings: list[str]
 
 
 class Work:
@@ -124,8 +97,10 @@ class Work:
     @operation(
         "work.late", "GET /v1/work/late", "read", "Show what came too late of a run.", codes=(Code.WORK_NOT_FOUND,)
     )
-    async def late(self, issue_ref: Reference, run_id: str) -> list[WorkResult]:
-        """Show the results of a run that came when it was no longer the active one: they are archived, merged nowhere.
+    async def late(self, issue_ref: Reference, run_id: str = "") -> list[WorkResult]:
+        """Show the results that came when their run was no longer the active one: they are archived, merged nowhere.
+
+        Of all runs if none is named.
 
         Raise NotFoundError (WORK_NOT_FOUND).
         """
@@ -254,6 +229,34 @@ class Work:
         if verdict.trigger:
             await self.write(result.issue_ref, by=by)
         return verdict
+
+    @operation(
+        "work.submit",
+        "POST /v1/work/documents",
+        "call",
+        "Hand in a result as a document: JSON, protobuf or text.",
+        codes=(Code.WORK_CONFLICT, Code.WORK_INVALID, Code.WORK_NOT_FOUND),
+        body=Body("DocumentBody", "The bytes of a result in base64, their form, and the run that it is the result of."),
+        example={
+            "issue_ref": "local#1",
+            "run_id": "2026-02-14-work-0001",
+            "document": "SXNzdWVSZWY6IGxvY2FsIzE=",
+            "form": "txt",
+        },
+    )
+    async def submit(
+        self, issue_ref: Reference, run_id: str, document: bytes, form: Form, *, adopt: bool = False, by: By = ""
+    ) -> Verdict:
+        """Take a result in one of the forms that programs write, as `work.result` takes it.
+
+        Raise UsageError (WORK_INVALID), which asks for what is missing, and whatever `result` raises.
+        """
+        try:
+            result = read_result_in(form, document)
+            result.require_echo(issue_ref, run_id)
+        except UsageError as error:
+            raise UsageError(error.message, code=Code.WORK_INVALID, remedy=error.remedy) from error
+        return await self.result(result, adopt=adopt, by=by)
 
     @operation(
         "work.decide",

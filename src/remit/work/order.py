@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.work.document import read_document
+from remit.work.document import read_document, require_unknown
 from remit.work.references import IssueRef, RunId, require_role
 
 SCHEMA_VERSION: Final = 1
 """Of orders and results. Fields are only added, so a worker that knows an older version reads a newer order."""
 NO_CONTRACTS: Final = "none"
+Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""As large as protobuf's int32."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -22,7 +24,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     args: tuple[str, ...]
     """The program and its arguments; no shell reads them."""
-    timeout_seconds: int = 600
+    timeout_seconds: Int32 = 600
 
 
 class Constraints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -53,9 +55,13 @@ class WorkOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     constraints: Constraints = Constraints()
     depends_on: tuple[str, ...] = ()
     """The issues that this one builds on."""
-    lease_ttl: int = 0
+    lease_ttl: Int32 = 0
     """Seconds that the run may take; 0: as long as its executor may."""
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Int32 = SCHEMA_VERSION
+    unknown_json: str = ""
+    """Fields that a newer version added, as a JSON object; they are written again with the rest."""
+    unknown_fields: bytes = b""
+    """The same of an order that came in binary."""
 
     @property
     def issue(self) -> IssueRef:
@@ -69,6 +75,7 @@ class WorkOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def check(self) -> None:
         """Raise UsageError (WORK_INVALID) for a field that breaks the contract."""
+        require_unknown(self.unknown_json, "work order", Code.WORK_INVALID)
         role = require_role(self.role)
         if self.run.role != role:
             raise UsageError(f"{self.run_id} is no run of the role {role}", code=Code.WORK_INVALID)

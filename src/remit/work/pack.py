@@ -1,8 +1,10 @@
 """The context pack: the folder that holds everything an executor needs to know of one run, and what it leaves there.
 
-    work_order.json  spec_snapshot.md  links.md  constraints.md  manifest.txt  manifest.json    given, read-only
-    work_result.json | work_result.txt                                                          left by the executor
-    stdout.log  stderr.log  work_audit.json                                                     kept by the adapter
+    work_order.json  work_order.textproto  spec_snapshot.md  links.md  constraints.md  manifest.txt
+    manifest.json                                                          given, read-only
+    work_result.json | .pb | .textproto | .txt                             left by the executor
+    stdout.log  stderr.log  work_audit.json  work_result.json              kept by the adapter, who keeps what was left
+                                                                           as work_claim.json
 
 A program that knows nothing of Remit can read it: it is text. `manifest.json` carries the SHA-256 of each file that is
 given, so that both sides can see that none was changed. The pack of a run is written once, whole or not at all.
@@ -16,6 +18,7 @@ import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -26,18 +29,23 @@ from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.files.confined import ConfinedDirectory, Entry
 from remit.work.document import MAX_DOCUMENT, write_document
-from remit.work.envelope import belongs_to_a_run, read_envelope
+from remit.work.envelope import belongs_to_a_run
+from remit.work.forms import FORMS, read_result_in, write_in
 from remit.work.order import Constraints, WorkOrder, read_order
 from remit.work.references import IssueRef
 from remit.work.result import WorkResult, read_result
 
 FOLDER: Final = "context_packs"
-ORDER, RESULT, RESULT_TEXT = "work_order.json", "work_result.json", "work_result.txt"
+ORDER, ORDER_TEXT = "work_order.json", "work_order.textproto"
+RESULT, CLAIM = "work_result.json", "work_claim.json"
+RESULTS: Final = {f"work_result.{form}": form for form in FORMS}
+"""The names of what an executor says, the first one counts."""
 SPEC, LINKS, CONSTRAINTS = "spec_snapshot.md", "links.md", "constraints.md"
 FILES, MANIFEST, AUDIT = "manifest.txt", "manifest.json", "work_audit.json"
 STDOUT, STDERR = "stdout.log", "stderr.log"
-LEFT: Final = frozenset({RESULT, RESULT_TEXT, STDOUT, STDERR, AUDIT})
+LEFT: Final = frozenset({*RESULTS, CLAIM, STDOUT, STDERR, AUDIT})
 """Files that are not there when the pack is handed over."""
+GIVEN: Final = frozenset({ORDER, ORDER_TEXT, SPEC, LINKS, CONSTRAINTS, FILES, MANIFEST})
 LOGS: Final = (f".{STDOUT}", f".{STDERR}")
 """Endings of what setup and acceptance commands wrote."""
 
@@ -74,6 +82,7 @@ class ContextPack:
         self.folder = folder
         self._inside = ConfinedDirectory(folder)
         self._seen = folder.with_name(f"{folder.name}.audit.json")
+        self._proved = folder.with_name(f"{folder.name}.result.json")
 
     @classmethod
     def of(cls, root: Path, issue: IssueRef, run_id: str) -> ContextPack:
@@ -127,27 +136,34 @@ class ContextPack:
 
     # --- left
 
-    def result(self) -> WorkResult | None:
-        """Return what the executor left: the JSON before the text; None for neither.
+    def claim(self) -> WorkResult | None:
+        """Return what the executor says, in the first of the forms; None if it says nothing.
 
         Raise UsageError (output_unparseable) for a result that cannot be read, or that names no run.
         """
-        for name, read in ((RESULT, read_result), (RESULT_TEXT, read_envelope)):
-            if (self.folder / name).exists() or (self.folder / name).is_symlink():
+        for name, form in ((CLAIM, FORMS[0]), *RESULTS.items()):
+            if os.path.lexists(self.folder / name):
                 data = self._left(name)
                 try:
-                    return read(data)
+                    return read_result_in(form, data)
                 except UsageError as error:
-                    if name == RESULT_TEXT and not belongs_to_a_run(data):
-                        raise UsageError(
-                            "the result names no run", code=Code.output_unparseable, remedy=error.remedy
-                        ) from error
-                    raise
+                    nameless = form == "txt" and not belongs_to_a_run(data)
+                    why = "the result names no run" if nameless else error.message
+                    raise UsageError(why, code=Code.output_unparseable, remedy=error.remedy) from error
         return None
 
+    def result(self) -> WorkResult | None:
+        """Return the result that was proved; None if none was. Raise UsageError (output_unparseable)."""
+        return read_result(self._proved.read_bytes()) if self._proved.exists() else None
+
     def put_result(self, result: WorkResult) -> None:
-        """Write the result as JSON, in the place of whatever stood there."""
-        self._replace(RESULT, write_document(result))
+        """Write the result that was proved, beside the pack too; what the executor said in its place is kept."""
+        place, claim = self.folder / RESULT, self.folder / CLAIM
+        if not self._proved.exists() and os.path.lexists(place) and not os.path.lexists(claim):
+            place.rename(claim)
+        data = write_document(result)
+        replace_file(self._proved, data)
+        self._replace(RESULT, data)
 
     def put_audit(self, audit: msgspec.Struct) -> None:
         """Write what the adapter knows of the process; beside the pack too, where no program of the run can write."""
@@ -201,6 +217,8 @@ class ContextPack:
 def _given(order: WorkOrder, contents: Contents) -> Iterator[tuple[str, bytes]]:
     """Return the files of a pack. Raise UsageError (WORK_INVALID) for one that would not be one of it."""
     yield ORDER, write_document(order)
+    if find_spec("google") is not None and find_spec("google.protobuf") is not None:
+        yield ORDER_TEXT, write_in("textproto", order)
     if order.spec_snapshot:
         yield SPEC, order.spec_snapshot.encode()
     yield LINKS, _list("Links", contents.links or (order.issue_ref,)).encode()
@@ -209,7 +227,7 @@ def _given(order: WorkOrder, contents: Contents) -> Iterator[tuple[str, bytes]]:
         yield FILES, "".join(f"{path}\n" for path in contents.look_at).encode()
     for path, data in contents.files.items():
         parts = path.split("/")
-        if path.startswith("/") or not all(parts) or {".", ".."} & {*parts} or parts[0] in LEFT | {MANIFEST, ORDER}:
+        if path.startswith("/") or not all(parts) or {".", ".."} & {*parts} or parts[0] in LEFT | GIVEN:
             raise _invalid(f"{path!r} is no path inside a context pack")
         if len(data) > MAX_FILE:
             raise _invalid(f"{path!r} has more than {MAX_FILE:,} bytes")

@@ -9,8 +9,8 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.work.document import read_document
-from remit.work.order import SCHEMA_VERSION
+from remit.work.document import read_document, require_unknown
+from remit.work.order import SCHEMA_VERSION, Int32
 from remit.work.references import IssueRef, RunId
 
 Status = Literal["ok", "fail", "blocked"]
@@ -72,7 +72,11 @@ class WorkResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     artifacts: tuple[str, ...] = ()
     """Logs and reports: paths in the context pack, or URLs."""
     result_code: str = ""
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Int32 = SCHEMA_VERSION
+    unknown_json: str = ""
+    """Fields that a newer version added, as a JSON object; they are written again with the rest."""
+    unknown_fields: bytes = b""
+    """The same of a result that came in binary."""
 
     def missing(self) -> Iterable[str]:
         """Return what the contract wants and the result does not say, as its fields are called."""
@@ -83,6 +87,11 @@ class WorkResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if not self.summary:
             yield "summary"
 
+    def tidied(self) -> WorkResult:
+        """Return the result without the word for what is absent."""
+        changes = Changes(pr=_present(self.changes.pr), commit=_present(self.changes.commit))
+        return msgspec.structs.replace(self, changes=changes)
+
     def check(self, code: Code = Code.output_unparseable) -> None:
         """Raise UsageError with this code for a field that breaks the contract."""
         try:
@@ -90,6 +99,7 @@ class WorkResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             RunId.parse(self.run_id)
         except UsageError as error:
             raise UsageError(error.message, code=code, remedy=error.remedy) from error
+        require_unknown(self.unknown_json, "work result", code)
         if self.result_code and self.result_code not in RESULT_CODES:
             why = f"{self.result_code[:80]!r} is not a result_code"
             raise UsageError(why, code=code, remedy="docs/work.md lists them.")
@@ -103,9 +113,7 @@ class WorkResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def read_result(data: bytes) -> WorkResult:
     """Read a result from JSON. Raise UsageError (output_unparseable)."""
-    document = read_document(data, WorkResult, "work result", Code.output_unparseable)
-    changes = Changes(pr=_present(document.changes.pr), commit=_present(document.changes.commit))
-    result = msgspec.structs.replace(document, changes=changes)
+    result = read_document(data, WorkResult, "work result", Code.output_unparseable).tidied()
     result.check()
     return result
 

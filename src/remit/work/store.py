@@ -106,8 +106,9 @@ class WorkStore:
         return None if data is None else msgspec.json.decode(data, type=WorkResult)
 
     async def late(self, issue: IssueRef, run_id: str) -> list[WorkResult]:
-        """Return the results of a run that arrived when it was no longer the active one."""
-        kept = (await self.unit(issue)).late.get(run_id, [])
+        """Return the results that arrived when their run was no longer the active one; of all runs if none is named."""
+        late = (await self.unit(issue)).late
+        kept = late.get(run_id, []) if run_id else [one for found in late.values() for one in found]
         found = [await self.journal.value(one.result, one.result_blob) for one in kept]
         return [msgspec.json.decode(data, type=WorkResult) for data in found if data is not None]
 

@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "write": Entry("Runs", "Write the comments that are queued for an issue."),
     "board": Entry("Look", "List the issues that are worked on."),
     "show": Entry("Look", "Show an issue's runs, results and comments."),
+    "late": Entry("Look", "Show the results that came when their run was no longer active."),
     "log": Entry("Look", "Print what a run's program wrote."),
 }
 

@@ -13,7 +13,7 @@ from remit.work.unit import STATES
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
-    from remit.work.noun import UnitView
+    from remit.work.views import UnitView
 
 
 @click.command("decide")

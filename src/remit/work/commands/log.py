@@ -15,7 +15,7 @@ from remit.errors import NotFoundError
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
-    from remit.work.noun import UnitView
+    from remit.work.views import UnitView
 
 
 @click.command("log")

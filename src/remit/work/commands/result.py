@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,21 +13,28 @@ from remit.cli.options import json_option, pass_state
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remit.cli.opened import Opened
     from remit.work.result import WorkResult
     from remit.work.store import Verdict
 
+_BY_HAND: Final = "Handed in by hand."
+
 
 @click.command("result")
 @click.argument("issue")
-@click.argument("run")
-@click.option("--status", type=click.Choice(["ok", "fail", "blocked"]), help="The result.")
+@click.argument("run", required=False, default="")
+@click.option("--status", type=click.Choice(["ok", "fail", "blocked"]), help="Default with --pr or --commit: ok.")
 @click.option("--pr", default="", metavar="URL", help="The pull request.")
 @click.option("--commit", default="", metavar="HASH", help="The commit, or its URL.")
 @click.option("--tests", multiple=True, metavar="TEXT", help="Such as `make test => pass`; repeatable.")
 @click.option("--summary", default="", metavar="TEXT", help="One sentence.")
 @click.option("--blocked-by", multiple=True, metavar="REF", help="What blocks it; repeatable.")
-@click.option("--adopt", is_flag=True, help="Take the newest result that came when the run was no longer active.")
+@click.option(
+    "--file", metavar="FILE", type=click.Path(path_type=Path), help="The result: *.json, .pb, .textproto, .txt."
+)
+@click.option("--adopt", is_flag=True, help="Take it although its run is no longer active; alone: the newest late one.")
 @json_option("what Remit did with the result")
 @pass_state
 def command(
@@ -39,26 +47,31 @@ def command(
     tests: tuple[str, ...],
     summary: str,
     blocked_by: tuple[str, ...],
+    file: Path | None,
     adopt: bool,
 ) -> int:
     """Hand in the result of a run that a person did, or adopt one that was archived.
 
-    The result of a run that is not the active one is archived. An issue without a pull request or a commit is blocked,
-    and not put up for review.
+    RUN is the active one unless you name another, whose result is archived. An issue without a pull request or a commit
+    is blocked, and not put up for review.
     """
-    if adopt == (status is not None):
-        raise UsageError("give --status, or --adopt for a result that was archived", remedy="One of the two.")
-    rows = [
-        *(("IssueRef", issue), ("RunId", run), ("Status", status or ""), ("PR", pr or "none")),
-        *(("Commit", commit or "none"), *(("Tests", test) for test in tests or ("n/a",))),
-        *(("Summary", summary or "Handed in by hand."), ("BlockedBy", ", ".join(blocked_by) or "none")),
-    ]
-    text = "\n".join(f"{key}: {value}" for key, value in rows)
+    from remit.work.forms import form_of
+
+    status = status or ("ok" if pr or commit else None)
+    if (status is not None and file is not None) or not (status or file or adopt):
+        remedy = "Give --pr or --commit, --status, --file, or --adopt for a result that was archived."
+        raise UsageError("it is not clear which result is meant", remedy=remedy)
+    words = _text(issue, status or "", pr, commit, tests, summary, blocked_by)
 
     async def hand_in(remit: Opened) -> Verdict:
         work = remit.service.work
-        result = await _newest_late(remit, issue, run) if adopt else _read(text)
-        verdict: Verdict = await work.result(result, adopt=adopt)
+        chosen = run or await _active(remit, issue, newest=adopt)
+        if file is None and status is None:
+            adopted: Verdict = await work.result(await _newest_late(remit, issue, chosen), adopt=True)
+            return adopted
+        form = form_of(file.name) if file is not None else "txt"
+        document = _document(file) if file is not None else f"RunId: {chosen}\n{words}".encode()
+        verdict: Verdict = await work.submit(issue, chosen, document, form, adopt=adopt)
         return verdict
 
     verdict = state.ask(hand_in, writes=True)
@@ -70,10 +83,38 @@ def command(
     return exit_codes.OK if verdict.accepted else exit_codes.FAILED
 
 
-def _read(text: str) -> WorkResult:
-    from remit.work.envelope import read_envelope
+def _text(
+    issue: str, status: str, pr: str, commit: str, tests: Sequence[str], summary: str, blocked_by: Sequence[str]
+) -> str:
+    rows = [
+        *(("IssueRef", issue), ("Status", status), ("PR", pr or "none"), ("Commit", commit or "none")),
+        *(("Tests", test) for test in tests or ("n/a",)),
+        *(("Summary", summary or _BY_HAND), ("BlockedBy", ", ".join(blocked_by) or "none")),
+    ]
+    return "\n".join(f"{key}: {' '.join(value.split())}" for key, value in rows)
 
-    return read_envelope(text.encode())
+
+def _document(file: Path) -> bytes:
+    from remit.work.document import MAX_DOCUMENT
+
+    try:
+        with file.open("rb") as opened:
+            return opened.read(MAX_DOCUMENT + 1)
+    except OSError as error:
+        raise UsageError(f"--file {file}: {error.strerror or error}", remedy="Name a file.") from error
+
+
+async def _active(remit: Opened, issue: str, *, newest: bool) -> str:
+    """Return the run that is meant if none is named: the active one; to adopt, else the newest."""
+    from remit.codes import Code
+    from remit.errors import NotFoundError
+
+    unit = await remit.service.work.view(issue)
+    run: str = unit.active or (unit.runs[0].run_id if newest and unit.runs else "")
+    if not run:
+        remedy = "Name a run of `remit work show`, and --adopt to take its result."
+        raise NotFoundError(f"no run of {issue} is active", code=Code.WORK_NOT_FOUND, remedy=remedy)
+    return run
 
 
 async def _newest_late(remit: Opened, issue: str, run: str) -> WorkResult:

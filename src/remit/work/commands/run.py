@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from remit.cli.opened import Opened
-    from remit.work.noun import Started, UnitView
+    from remit.work.views import Started, UnitView
 
 
 @click.command("run")

@@ -12,8 +12,8 @@ from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
-    from remit.work.noun import UnitView
     from remit.work.unit import Run
+    from remit.work.views import UnitView
 
 
 @click.command("show")

@@ -11,7 +11,7 @@ from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
-    from remit.work.noun import Started
+    from remit.work.views import Started
 
 
 @click.command("switch")

@@ -12,7 +12,7 @@ from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
-    from remit.work.noun import UnitView
+    from remit.work.views import UnitView
 
 
 @click.command("write")

@@ -85,6 +85,9 @@ class Adapter:
 
     async def take(self, ending: Ending, progress: Progress) -> WorkResult:
         """Take what a program left that has ended: commit, prove, judge. Raise ProviderError or UsageError."""
+        proved = self._pack.result()
+        if proved is not None:
+            return proved
         start = ending.base
         claim = self._claim()
         if self._table.commits:
@@ -113,7 +116,7 @@ class Adapter:
 
     def _claim(self) -> WorkResult | None:
         """Return what the executor says. Raise UsageError (output_unparseable) for a result that is not of this run."""
-        claim = self._pack.result()
+        claim = self._pack.claim()
         if claim is not None:
             claim.require_echo(self._order.issue_ref, self._order.run_id)
         return claim
