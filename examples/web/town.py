@@ -78,7 +78,7 @@ def pages() -> dict[str, Page]:
     for n, topic in enumerate(list(TOPICS)[:4]):
         found.append(Page(f"/agree/{n}", f"{topic}: everything at a glance", "consent", 302, f"/consent-page?to={n}"))
         found.append(Page(f"/check/{n}", f"{topic}: all you need", "<div class='cf-challenge'>One moment</div>"))
-        found.append(Page(f"/files/{n}.pdf", f"{topic} price list", "%PDF-1.7 prices", kind="application/pdf"))
+        found.append(Page(f"/files/{n}.pdf", f"{topic} price list", _price_list(topic, n), kind="application/pdf"))
         found.append(Page(f"/private/{n}", f"{topic}: minutes", "<p>Not for robots, says robots.txt.</p>"))
     found += [Page(f"/round/{n}", "A circle", "round", 302, f"/round/{1 - n}") for n in (0, 1)]
     found += [Page("/gone", "Gone", "gone", 410), Page("/broken", "Broken", "broken", 500)]
@@ -98,6 +98,41 @@ def _article(topic: str, facet: str) -> Page:
     aside = f"<aside>{more} <a href='/calendar?day=1'>calendar</a></aside>"
     footer = "<footer>The town's office answers by letter.</footer>"
     return Page(f"/{_slug(topic)}/{_slug(facet)}", title, f"<nav>{NAV}</nav>{article}{aside}{footer}")
+
+
+def _price_list(topic: str, n: int) -> str:
+    """A PDF of two pages; the last one is damaged."""
+    if n == 3:  # noqa: PLR2004
+        return "%PDF-1.7 prices"
+    first = (f"Price list of the {topic}.", "It holds from the first of May.", *TAIL)
+    return _pdf(
+        [first, (f"A season ticket for the {topic} costs {60 + n} euros.", f"Prices of the {topic} include tax.")]
+    )
+
+
+def _pdf(pages: list[tuple[str, ...]]) -> str:
+    """A PDF with lines on each page."""
+    kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(pages)))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for n, lines in enumerate(pages):
+        shown = f"BT /F1 12 Tf 40 720 Td 14 TL {' '.join(f'({line}) Tj T*' for line in lines)} ET"
+        fonts, box = "/Resources << /Font << /F1 3 0 R >> >>", "/MediaBox [0 0 612 792]"
+        objects.append(f"<< /Type /Page /Parent 2 0 R {box} {fonts} /Contents {5 + 2 * n} 0 R >>")
+        objects.append(f"<< /Length {len(shown)} >>\nstream\n{shown}\nendstream")
+    body, places = "%PDF-1.4\n", []
+    for n, each in enumerate(objects, 1):
+        places.append(len(body))
+        body += f"{n} 0 obj\n{each}\nendobj\n"
+    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    size = len(objects) + 1
+    return (
+        f"{body}xref\n0 {size}\n0000000000 65535 f \n{table}"
+        f"trailer << /Size {size} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF\n"
+    )
 
 
 def _sentences(topic: str, seed: int) -> dict[str, str]:

@@ -26,7 +26,7 @@ def test_each_claim_carries_its_quotation_within_its_source() -> None:
     [claim] = tree.find_class("claim")
     assert claim.text == "It is so."
     [card] = tree.find_class("card")
-    assert card.find("q").text_content() == "…Before. The words. After.…"
+    assert card.find("q").text_content() == "…Before. The words. After. …"
     assert [mark.text for mark in tree.iter("mark")] == ["The words."]
     assert {link.get("href") for link in card.iter("a")} == {"https://a.example/x"}
     assert "https://b.example/" in tree.text_content()

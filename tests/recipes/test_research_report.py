@@ -168,7 +168,8 @@ async def test_one_file_does_not_crowd_out_the_others(run: ScriptedRun, folder: 
 
 def test_the_recipe_takes_its_arguments_by_name() -> None:
     bound = research_report.bind({"query": "x", "folder": ".", "max_sources": "3", "web": "true"}, strict=False)
-    assert bound.input == {"query": "x", "folder": ".", "max_sources": 3, "web": True, "model": ""}
+    given = {"query": "x", "folder": ".", "max_sources": 3, "web": True, "model": "", "documents": ""}
+    assert bound.input == given
 
 
 async def test_without_a_place_to_look_in_it_says_what_to_name(run: ScriptedRun) -> None:

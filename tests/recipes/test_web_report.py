@@ -14,6 +14,7 @@ from remit import Code, JobEndedError, Remit
 from remit.canonical import sha256
 from remit.recipes.research_report import research_report
 from tests.opened import OpenRemit
+from tests.providers.doc.made import notebook, pdf
 
 pytestmark = pytest.mark.slow
 
@@ -45,12 +46,9 @@ async def remit(town: Town, remit_in: OpenRemit) -> AsyncIterator[Remit]:
 async def stored(remit: Remit, job: str) -> dict[str, str]:
     """The texts that the record holds, by their digests."""
     view = await remit.service.jobs.view(job)
-    texts: dict[str, str] = {}
-    for step in view.steps:
-        value = (await remit.service.steps.view(job, step.step)).value
-        if isinstance(value, dict) and "text" in value:
-            texts[value["sha256"]] = value["text"]
-    return texts
+    values = [(await remit.service.steps.view(job, step.step)).value for step in view.steps]
+    texts = [value["text"] for value in values if isinstance(value, dict) and "text" in value]
+    return {sha256(text.encode()): text for text in texts}
 
 
 def script(path: Path) -> str:
@@ -75,6 +73,7 @@ async def test_a_report_quotes_pages_of_the_web_and_replays(town: Town, remit: R
         text = texts[each["sha256"]]
         assert sha256(text.encode()) == each["sha256"] == report["sources"][each["source_index"]]["sha256"]
         assert text[each["start"] : each["end"]] == each["text"]
+        assert each["stored"] == {name: each[name] for name in ("sha256", "start", "end")}
     assert not [path for path in town.requests if path.startswith(("/private", "/calendar"))]
     assert (await remit.replay(job.id)).verdict == "same"
     rows = await remit.service.artifacts.rows(job.id)
@@ -86,9 +85,11 @@ async def test_a_report_quotes_pages_of_the_web_and_replays(town: Town, remit: R
 async def test_sources_that_fail_are_named_and_the_next_ones_read(
     town: Town, remit: Remit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    traps = [f"/files/{n}.pdf" for n in range(2)] + [
+    traps = [
+        "/files/3.pdf",
         "/agree/0",
         "/check/0",
+        "/check/1",
         "/private/0",
         "/round/0",
         "/broken",
@@ -100,10 +101,10 @@ async def test_sources_that_fail_are_named_and_the_next_ones_read(
     report = await (await remit.start(research_report(QUERY, web=True, max_sources=2)))
     whys = {each["path"].removeprefix(town.base): each["why"] for each in report["unread"]}
     assert whys == {
-        "/files/0.pdf": "unsupported_content_type",
-        "/files/1.pdf": "unsupported_content_type",
+        "/files/3.pdf": "parse_failed",
         "/agree/0": "consent",
         "/check/0": "captcha_required",
+        "/check/1": "captcha_required",
         "/private/0": "WebBlocked",
         "/round/0": "NetworkError",
         "/broken": "BadGateway",
@@ -124,6 +125,55 @@ async def test_a_model_writes_and_what_no_source_says_is_dropped(town: Town, rem
     assert report["searched"]["queries"] == [QUERY, "swimming pool prices"]
     assert report["searched"]["files"] > 0
     assert (await remit.replay(job.id)).verdict == "same"
+
+
+async def test_files_documents_and_pages_are_quoted_together_with_their_places(
+    town: Town, remit: Remit, tmp_path: Path
+) -> None:
+    query = "What does a season ticket for the swimming pool cost?"
+    notes, papers = tmp_path / "notes", tmp_path / "papers"
+    notes.mkdir()
+    papers.mkdir()
+    (notes / "a.md").write_text("# Costs\n\nLast year a season ticket for the swimming pool cost 55 euros.\n")
+    minutes = ["Minutes of the council.", "The council set the season ticket of the swimming pool at 58 euros."]
+    (papers / "minutes.pdf").write_bytes(pdf(minutes))
+    (papers / "costs.ipynb").write_bytes(
+        notebook([{"cell_type": "markdown", "source": "Swimming pool season ticket: sum."}])
+    )
+    job = await remit.start(research_report(query, str(notes), web=True, documents="papers", max_sources=8))
+    report = await job
+    places = {
+        (source["kind"], source["path"].removeprefix(town.base)): each["page"]
+        for each in report["evidence"]
+        for source in [report["sources"][each["source_index"]]]
+    }
+    assert len(report["sources"]) <= 8
+    assert places["page", "/files/0.pdf"] == 2
+    assert places["document", "papers/minutes.pdf"] == 2
+    assert places["file", "a.md"] is None
+    texts = await stored(remit, job.id)
+    for each in report["evidence"]:
+        span = each["stored"]
+        assert texts[span["sha256"]][span["start"] : span["end"]] == each["text"]
+    searched = report["searched"]
+    assert (searched["files"], searched["documents"], searched["looked_in"]) == (1, 2, "papers")
+    assert "page 2, characters" in report["report"]
+    assert "2 documents in `papers`" in report["report"]
+    rows = await remit.service.artifacts.rows(job.id)
+    page = (await remit.service.artifacts.read(job.id, rows[2].sha256)).decode()
+    assert f'href="{town.base}/files/0.pdf#page=2"' in page
+    assert (await remit.replay(job.id)).verdict == "same"
+    few = await (await remit.start(research_report(query, str(notes), web=True, documents="papers", max_sources=2)))
+    assert len(few["sources"]) == 2
+
+
+async def test_documents_alone_are_quoted(remit_in: OpenRemit, tmp_path: Path) -> None:
+    (tmp_path / "minutes.pdf").write_bytes(pdf(["Minutes.", "The council set the season ticket at 58 euros."]))
+    async with remit_in() as remit:
+        report = await (await remit.start(research_report("season ticket euros", documents=".")))
+    assert [(each["path"], each["kind"]) for each in report["sources"]] == [("minutes.pdf", "document")]
+    assert [each["page"] for each in report["evidence"]] == [2]
+    assert report["searched"]["queries"] == []
 
 
 async def test_without_a_backend_nothing_leaves_the_machine_and_it_says_so(remit_in: OpenRemit) -> None:

@@ -6,7 +6,7 @@ import resource
 import struct
 import sys
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 
 import msgspec
 
@@ -18,8 +18,11 @@ MEMORY: Final = 1024 * 1024 * 1024
 """Bytes of address space that a worker may take."""
 
 
-def answer_jobs(job_type: type[J], answer: Callable[[J], object]) -> None:
-    """Answer jobs, one after another. The process takes a bounded memory, writes no file and leaves no core."""
+def answer_jobs(job_type: type[J] | Any, answer: Callable[[J], object]) -> None:
+    """Answer jobs of a type, perhaps a union, one after another.
+
+    The process takes a bounded memory, writes no file and leaves no core.
+    """
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -29,7 +32,7 @@ def answer_jobs(job_type: type[J], answer: Callable[[J], object]) -> None:
         sys.stdout.buffer.flush()
 
 
-def _jobs(stream: BinaryIO, job_type: type[J]) -> Iterator[J]:
+def _jobs(stream: BinaryIO, job_type: type[J] | Any) -> Iterator[J]:
     while len(head := stream.read(LENGTH.size)) == LENGTH.size:
         (size,) = LENGTH.unpack(head)
         yield msgspec.msgpack.decode(stream.read(size), type=job_type)

@@ -39,7 +39,7 @@ _WEAKEST: Final = 0.4
 
 
 Kind = Literal["file", "page", "document"]
-"""The kind of a source: a text file in a folder, a page of the web, or a document that was named."""
+"""The kind of a source: a text file in a folder, a page of the web, or a document that is open to agents."""
 
 
 class Piece(NamedTuple):
@@ -53,14 +53,26 @@ class Piece(NamedTuple):
     """Where `text` begins in the source's text."""
     text: str
     sha256: str
+    """Of the file's bytes, or of the whole text of a page of the web."""
     rank: int = 0
     """Its place in the order of the search, from 0 on: of a file's passage its own, of a page that of the page."""
     kind: Kind = "file"
+    page: int | None = None
+    """The page of a PDF, or cell of a notebook, that it stands on."""
+    stored: str = ""
+    """SHA-256 of the text that the record keeps: of a page all of it, of a file or document this passage."""
+    stored_at: int = 0
+    """Where `text` begins in that text."""
+
+    @property
+    def source(self) -> tuple[Kind, str]:
+        """Its source: one path may name a file, a page and a document."""
+        return self.kind, self.path
 
     @property
     def form(self) -> str:
-        """A file name that says how the text is written: pages and documents are Markdown."""
-        return self.path if self.kind == "file" else "page.md"
+        """A file name that says how the text is written: pages are Markdown."""
+        return "page.md" if self.kind == "page" else self.path
 
 
 class Claim(NamedTuple):
@@ -142,11 +154,11 @@ def best(query: str, pieces: Sequence[Piece], wanted: int) -> list[Piece]:
         for index, count in enumerate(own):
             length = _K1 * (1 - _B + _B * len(texts[index]) / mean)
             scores[index] += weight * count * (_K1 + 1) / (count + length) / (1 + _RANK_FADE * pieces[index].rank)
-    per_source: Counter[str] = Counter()
+    per_source: Counter[tuple[Kind, str]] = Counter()
     kept: list[Piece] = []
     for score, piece in sorted(zip(scores, pieces, strict=True), key=lambda each: -each[0]):
-        if score > 0 and per_source[piece.path] < _PER_FILE and len(kept) < wanted:
-            per_source[piece.path] += 1
+        if score > 0 and per_source[piece.source] < _PER_FILE and len(kept) < wanted:
+            per_source[piece.source] += 1
             kept.append(piece)
     return kept
 
@@ -248,23 +260,27 @@ def _claim(candidate: _Candidate, piece: Piece) -> Claim:
 
 
 def _varied(scored: Sequence[tuple[float, _Candidate]], pieces: Sequence[Piece], max_sources: int) -> list[_Candidate]:
-    """The best sentences, no two of which say the same, spread over passages and files."""
+    """The best sentences, no two of which say the same, spread over passages and sources."""
     chosen: list[_Candidate] = []
     kept: list[frozenset[str]] = []
     per_piece: Counter[int] = Counter()
-    per_file: Counter[str] = Counter()
+    per_source: Counter[tuple[Kind, str]] = Counter()
     for score, candidate in scored:
         if score < _WEAKEST * scored[0][0] or len(chosen) == _PER_SOURCE * max_sources:
             break
-        path = pieces[candidate.piece].path
-        full = per_piece[candidate.piece] == _PER_PASSAGE or per_file[path] == _PER_FILE
+        source = pieces[candidate.piece].source
+        full = per_piece[candidate.piece] == _PER_PASSAGE or per_source[source] == _PER_FILE
         stems = frozenset(candidate.counts.keys() - STOP)
-        if full or (path not in per_file and len(per_file) == max_sources) or any(_alike(stems, one) for one in kept):
+        if (
+            full
+            or (source not in per_source and len(per_source) == max_sources)
+            or any(_alike(stems, one) for one in kept)
+        ):
             continue
         chosen.append(candidate)
         kept.append(stems)
         per_piece[candidate.piece] += 1
-        per_file[path] += 1
+        per_source[source] += 1
     return chosen
 
 

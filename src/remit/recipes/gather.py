@@ -1,4 +1,4 @@
-"""Where a report finds its passages: a folder's files, and pages of the web. What fails is left out, and named."""
+"""Where a report finds its passages: files, documents and pages of the web. What fails is left out, and named."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from remit.canonical import sha256
 from remit.files.index.passages import cut
+from remit.files.index.search import page_at
 from remit.recipes.evidence import Piece, best
 from remit.recipes.report import Unread
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     from remit.gateway.outcome import Outcome
     from remit.jobs.run import Run
+    from remit.recipes.evidence import Kind
 
 _HITS: Final = 60
 _READS_PER_FILE: Final = 4
@@ -35,6 +38,8 @@ class Gathered(NamedTuple):
     files: int = 0
     """Files and passages that were searched."""
     passages: int = 0
+    documents: int = 0
+    """Documents that were searched."""
     results: int = 0
     """Results of the web, and pages of it that were read."""
     pages: int = 0
@@ -48,23 +53,36 @@ class Gathered(NamedTuple):
 
 
 async def from_folder(run: Run, folder: str, query: str, wanted: int) -> Gathered:
-    """The best passages of a folder's files, read in parallel; where one cannot be read, the next takes its place."""
+    """The best passages of a folder's files. Raises CallError where it cannot be searched."""
     found = (await run.call("folder.search", {"folder": folder, "query": query, "limit": _HITS})).value
+    read = await _passages(run, "file", "folder.read", {"folder": folder}, found["items"], wanted)
+    return read._replace(files=found["files"], passages=found["passages"], folder=found["folder"])
+
+
+async def from_documents(run: Run, folder: str, query: str, wanted: int) -> Gathered:
+    """The best passages of the documents in a folder that is open. Raises CallError where it cannot be searched."""
+    found = (await run.call("doc.search", {"folder": folder, "query": query, "limit": _HITS})).value
+    read = await _passages(run, "document", "doc.read", {}, found["items"], wanted)
+    return read._replace(documents=found["files"], note=found.get("note", ""))
+
+
+async def _passages(
+    run: Run, kind: Kind, tool: str, args: dict[str, Any], items: list[dict[str, Any]], wanted: int
+) -> Gathered:
+    """The passages that a search found, read in parallel; where one cannot be read, the next takes its place."""
     pieces: list[Piece] = []
     unread: list[Unread] = []
-    rest = _spread(found["items"])
+    rest = _spread(items)
     while rest and len(pieces) < wanted:
         batch, rest = rest[: wanted - len(pieces)], rest[wanted - len(pieces) :]
         run.progress("reading", len(pieces), wanted)
-        outcomes = await run.gather(*(_read(run, folder, item) for item in batch))
+        outcomes = await run.gather(*(run.attempt(tool, {**args, **_span(item)}) for item in batch))
         for item, outcome in zip(batch, outcomes, strict=True):
             if outcome.ok:
-                pieces.append(_passage(item, outcome.value, len(pieces)))
+                pieces.append(_passage(kind, item, outcome.value, len(pieces)))
             else:
                 unread.append(Unread(item["path"], _why(outcome)))
-    return Gathered(
-        pieces, files=found["files"], passages=found["passages"], unread=tuple(unread), folder=found["folder"]
-    )
+    return Gathered(pieces, unread=tuple(unread))
 
 
 async def from_web(run: Run, query: str, queries: Sequence[str], wanted: int, passages: int) -> Gathered:
@@ -128,9 +146,22 @@ class _Pages:
         rank, url, text = len(self.texts), page["final_url"], page["text"]
         self.texts.add(page["sha256"])
         title = page["title"] or item["title"]
+        begins, digest = page.get("pages", []), page["sha256"]
         self.pieces += [
-            Piece(url, title, part.heading, part.start, text[part.start : part.end], page["sha256"], rank, "page")
-            for part in cut("page.md", text)
+            Piece(
+                path=url,
+                title=title,
+                heading=part.heading,
+                start=part.start,
+                text=text[part.start : part.end],
+                sha256=digest,
+                stored=digest,
+                stored_at=part.start,
+                rank=rank,
+                kind="page",
+                page=page_at(begins, part.start),
+            )
+            for part in cut("page.md", text, begins)
         ]
         if page["truncated"]:
             self.cut.add(url)
@@ -167,13 +198,23 @@ def _spread(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return kept
 
 
-async def _read(run: Run, folder: str, item: dict[str, Any]) -> Outcome:
-    span = {name: item[name] for name in ("path", "start", "end", "sha256")}
-    return await run.attempt("folder.read", {"folder": folder, **span})
+def _span(item: dict[str, Any]) -> dict[str, Any]:
+    return {name: item[name] for name in ("path", "start", "end", "sha256")}
 
 
-def _passage(item: dict[str, Any], read: dict[str, Any], rank: int) -> Piece:
-    return Piece(item["path"], item["title"], item["heading"], read["start"], read["text"], read["sha256"], rank)
+def _passage(kind: Kind, item: dict[str, Any], read: dict[str, Any], rank: int) -> Piece:
+    return Piece(
+        path=item["path"],
+        title=item["title"],
+        heading=item["heading"],
+        start=read["start"],
+        text=read["text"],
+        sha256=read["sha256"],
+        stored=sha256(read["text"].encode()),
+        rank=rank,
+        kind=kind,
+        page=item.get("page"),
+    )
 
 
 def _why(outcome: Outcome) -> str:

@@ -84,11 +84,11 @@ async def planned(run: Run, query: str, model: str) -> list[str]:
 async def written(run: Run, query: str, model: str, claims: Sequence[Claim]) -> Written:
     """A model's answer from the passages of chosen claims. Raises ModelError."""
     pieces = list(dict.fromkeys(claim.piece for claim in claims))
-    paths = list(dict.fromkeys(piece.path for piece in pieces))
-    shown = "\n\n".join(_source(n, path, pieces) for n, path in enumerate(paths, 1))
+    sources = [[each for each in pieces if each.source == source] for source in dict.fromkeys(p.source for p in pieces)]
+    shown = "\n\n".join(_source(n, own) for n, own in enumerate(sources, 1))
     thread = EMPTY.add(system(_WRITING), user(f"Question: {query}\n\n{shown}"))
     answer = await run.model(thread, model=model, output=Answer)
-    return held(query, answer.value.sentences, [[each for each in pieces if each.path == path] for path in paths])
+    return held(query, answer.value.sentences, sources)
 
 
 def held(query: str, sentences: Sequence[Sentence], sources: Sequence[Sequence[Piece]]) -> Written:
@@ -120,9 +120,9 @@ def _claim(sentence: Sentence, piece: Piece, text: Text) -> Claim | None:
     )
 
 
-def _source(number: int, path: str, pieces: Sequence[Piece]) -> str:
-    own = sorted((piece for piece in pieces if piece.path == path), key=lambda piece: piece.start)
-    return f"[{number}] {own[0].title} ({path})\n" + "\n…\n".join(piece.text for piece in own)
+def _source(number: int, pieces: Sequence[Piece]) -> str:
+    own = sorted(pieces, key=lambda piece: piece.start)
+    return f"[{number}] {own[0].title} ({own[0].path})\n" + "\n…\n".join(piece.text for piece in own)
 
 
 _FORMS: Final = str.maketrans(

@@ -36,6 +36,8 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
     """Addresses that searches of the web gave."""
     pages: int = 0
     """Those of them that were read."""
+    looked_in: str = ""
+    """The folder whose documents were searched."""
     documents: int = 0
 
 
@@ -45,6 +47,15 @@ class Unread(msgspec.Struct, frozen=True):
     path: str
     why: str
     """A cause, such as `timeout_read`; or `consent`, `duplicate` or `no_text`."""
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """A place in a text that the record keeps."""
+
+    sha256: str
+    """Of that text in UTF-8."""
+    start: int
+    end: int
 
 
 class Citation(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +73,10 @@ class Citation(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     end: int
     sha256: str
+    stored: Span
+    """The same words in a text that the record keeps: of a page all of it, of a file or document the passage read."""
+    page: int | None = None
+    """The page of a PDF, or cell of a notebook, that it stands on."""
     claim: str = ""
     """The sentence of a model that it shows; empty: it speaks for itself."""
     section: str = ""
@@ -79,7 +94,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """The file below its folder, the page's URL, or the document's path."""
     sha256: str
-    """Of a file's bytes; of the text of a page or document, which its positions count in."""
+    """Of the bytes of a file or document; of the text of a page, which its positions count in."""
     title: str
     truncated: bool = False
     """Whether its end was too far away to be read."""
@@ -116,26 +131,26 @@ def compose(facts: Facts, claims: Sequence[Claim], cut: frozenset[str] = frozens
     """
     if not any(claim.prose for claim in claims):
         claims = [claim for group in _by_source(claims).values() for claim in group]
-    paths = list(dict.fromkeys(claim.piece.path for claim in claims))
-    pieces = {claim.piece.path: claim.piece for claim in reversed(claims)}
+    pieces = {claim.piece.source: claim.piece for claim in reversed(claims)}
+    order = list(dict.fromkeys(claim.piece.source for claim in claims))
     sources = [
         Source(
-            n=n, kind=(piece := pieces[path]).kind, path=path, sha256=piece.sha256, title=piece.title,
-            truncated=path in cut,
+            n=n, kind=(piece := pieces[source]).kind, path=piece.path, sha256=piece.sha256, title=piece.title,
+            truncated=piece.path in cut,
         )
-        for n, path in enumerate(paths, 1)
+        for n, source in enumerate(order, 1)
     ]  # fmt: skip
-    citations = [_citation(n, claim, paths.index(claim.piece.path)) for n, claim in enumerate(claims, 1)]
+    citations = [_citation(n, claim, order.index(claim.piece.source)) for n, claim in enumerate(claims, 1)]
     bare = Report(**msgspec.structs.asdict(facts), evidence=citations, sources=sources, evidence_count=len(citations))
     return msgspec.structs.replace(bare, report="\n".join(_lines(bare)))
 
 
-def _by_source(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
+def _by_source(claims: Sequence[Claim]) -> dict[tuple[Kind, str], list[Claim]]:
     """The claims by source, the one with the best claim first, each one's in the order of its text."""
-    groups: dict[str, list[Claim]] = {}
+    groups: dict[tuple[Kind, str], list[Claim]] = {}
     for claim in claims:
-        groups.setdefault(claim.piece.path, []).append(claim)
-    return {path: sorted(group, key=lambda claim: claim.start) for path, group in groups.items()}
+        groups.setdefault(claim.piece.source, []).append(claim)
+    return {source: sorted(group, key=lambda claim: claim.start) for source, group in groups.items()}
 
 
 def _citation(n: int, claim: Claim, index: int) -> Citation:
@@ -149,6 +164,8 @@ def _citation(n: int, claim: Claim, index: int) -> Citation:
         start=claim.start,
         end=claim.end,
         sha256=claim.piece.sha256,
+        stored=Span(sha256=claim.piece.stored, start=claim.piece.stored_at + start, end=claim.piece.stored_at + end),
+        page=claim.piece.page,
         claim=claim.prose,
         section=claim.section or ("" if claim.heading == claim.piece.title else claim.heading),
         before=_tail(text[:start]),
@@ -189,12 +206,12 @@ def summary(report: Report) -> str:
 def where(searched: Searched) -> str:
     """Return what was searched, in words."""
     said = []
-    if searched.folder or not (searched.queries or searched.documents):
+    if searched.folder or not (searched.queries or searched.looked_in):
         said.append(
             f"{_many(searched.files, 'file')} ({_many(searched.passages, 'passage')}) in {name(searched.folder)}"
         )
-    if searched.documents:
-        said.append(_many(searched.documents, "document"))
+    if searched.looked_in:
+        said.append(f"{_many(searched.documents, 'document')} in {name(searched.looked_in)}")
     if searched.queries:
         said.append(f"{_many(searched.pages, 'page')} read of {_many(searched.results, 'result')} on the web")
     return _joined(said)
@@ -215,11 +232,11 @@ def _was(count: int) -> str:
 
 def _quoted(report: Report) -> Iterator[str]:
     """The quotations alone, by their sources."""
-    source = heading = ""
+    source, heading = -1, ""
     for each in report.evidence:
         own = report.sources[each.source_index]
-        if own.path != source:
-            source, heading = own.path, ""
+        if each.source_index != source:
+            source, heading = each.source_index, ""
             yield from (f"## {plain(own.title) if own.kind == 'page' else name(own.path)}", "")
         if each.section not in {"", heading}:
             heading = each.section
@@ -250,7 +267,7 @@ def _source_list(report: Report) -> list[str]:
         titled = "" if source.title in {source.path, source.path.rpartition("/")[2]} else f": {plain(source.title)}"
         shown = f"<{source.path}>" if source.kind == "page" and _LINK.fullmatch(source.path) else name(source.path)
         cut = " (its end is missing)" if source.truncated else ""
-        places = ", ".join(f"[{each.n}] characters {each.start}-{each.end}" for each in own)
+        places = ", ".join(f"[{each.n}] {place(each, source)}characters {each.start}-{each.end}" for each in own)
         lines += [f"{source.n}. {shown}{titled}{cut}  ", f"   {source.sha256}  ", f"   {places}", ""]
     return lines
 
@@ -271,6 +288,13 @@ def plain(text: str) -> str:
         out += [_escaped(text[start : span.start()]), span[0]]
         start = span.end()
     return "".join(out) + _escaped(text[start:])
+
+
+def place(each: Citation, source: Source) -> str:
+    """Return the page that a quotation stands on, in words with a comma; empty if its source has none."""
+    if each.page is None:
+        return ""
+    return f"{'cell' if source.path.endswith('.ipynb') else 'page'} {each.page:,}, "
 
 
 def name(text: str) -> str:

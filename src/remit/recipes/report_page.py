@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from remit.recipes.report import method, summary, where
+from remit.recipes.report import method, place, summary, where
 
 if TYPE_CHECKING:
     from remit.recipes.report import Citation, Report, Source
@@ -95,8 +95,8 @@ def _quoted(report: Report) -> Iterator[str]:
     """The quotations by their sources."""
     for index, group in groupby(report.evidence, key=lambda each: each.source_index):
         source, part = report.sources[index], ""
-        where_from = escape(_host(source)) if source.kind == "page" else ""
-        yield f"<h2>{escape(source.title or source.path)}<small>{where_from}</small></h2>"
+        where_from = _host(source) if source.kind == "page" else source.path if source.title else ""
+        yield f"<h2>{escape(source.title or source.path)}<small>{escape(where_from)}</small></h2>"
         for each in group:
             if each.section not in {"", part}:
                 part = each.section
@@ -116,14 +116,18 @@ def _claim(each: Citation, words: str, report: Report) -> str:
     source = report.sources[each.source_index]
     return (
         f'<span class="claim" tabindex="0" id="c{each.n}">{escape(words)}<sup><a href="#s{source.n}">{each.n}</a></sup>'
-        f'<span class="card"><b>{escape(source.title or source.path)}</b>{_place(source.path)}'
-        f"<q>{_started(each.before)}<mark>{escape(each.text)}</mark>{_close(each.after)}…</q>"
-        f"<i>characters {each.start} to {each.end} of its text</i></span></span>"
+        f'<span class="card"><b>{escape(source.title or source.path)}</b>{_place(source.path, each.page)}'
+        f"<q>{_started(each.before)}<mark>{escape(each.text)}</mark>{_ended(each.after)}</q>"
+        f"<i>{place(each, source)}characters {each.start:,} to {each.end:,} of its text</i></span></span>"
     )
 
 
 def _started(before: str) -> str:
     return f"…{_close(before)}" if before else ""
+
+
+def _ended(after: str) -> str:
+    return f"{_close(after)} …" if after else ""
 
 
 def _close(text: str) -> str:
@@ -133,7 +137,7 @@ def _close(text: str) -> str:
 
 def _entry(source: Source, report: Report) -> str:
     own = [each for each in report.evidence if each.source == source.n]
-    links = " ".join(f'<a href="#c{each.n}">[{each.n}]</a>' for each in own)
+    links = " ".join(f'<a href="#c{each.n}">[{each.n}]</a> {place(each, source).rstrip(", ")}' for each in own)
     cut = " (its end is missing)" if source.truncated else ""
     return (
         f'<li id="s{source.n}">{escape(source.title or source.path)}{cut}<br>{_place(source.path)} {links}'
@@ -141,12 +145,12 @@ def _entry(source: Source, report: Report) -> str:
     )
 
 
-def _place(path: str) -> str:
-    """A source's address: a link where it is one of the web."""
-    shown = escape(path)
+def _place(path: str, page: int | None = None) -> str:
+    """A source's address: a link where it is one of the web, to a page of a PDF."""
+    shown, at = escape(path), f"#page={page}" if page else ""
     if not path.startswith(("https://", "http://")):
         return shown
-    return f'<a href="{shown}" rel="noopener noreferrer nofollow">{shown}</a>'
+    return f'<a href="{shown}{at}" rel="noopener noreferrer nofollow">{shown}</a>'
 
 
 def _host(source: Source) -> str:

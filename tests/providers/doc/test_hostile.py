@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from remit.codes import Code
-from remit.providers.doc.answers import Job, Refused
+from remit.files.parsed import Job, Refused
 from remit.providers.doc.parsing import parse
 from tests.providers.doc.made import W, archive, docx, encrypted_pdf, notebook, paragraph, pdf
 from tests.providers.doc.shelf import Shelf, shelf

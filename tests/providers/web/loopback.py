@@ -31,7 +31,7 @@ class Loopback:
                 headers={"content-type": "text/html"},
             ),
             "/data": lambda _: web.json_response({"a": 1}),
-            "/pdf": lambda _: web.Response(body=b"%PDF-1.7", content_type="application/pdf"),
+            "/image": lambda _: web.Response(body=b"\x89PNG", content_type="image/png"),
             "/untyped": lambda _: web.Response(body=b"\0\1\2", headers={"content-type": ""}),
             "/long": lambda _: web.Response(text="word " * 100_000),
             "/forbidden": lambda _: web.Response(status=403),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,6 +24,7 @@ from remit.providers.web.provider import WebProvider
 from remit.settings.sections.web import WebSettings
 from remit.testing.clock import ManualClock
 from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
+from tests.providers.doc.made import pdf
 from tests.providers.web.engine import DDG, Engine
 from tests.providers.web.loopback import SENTENCE, Loopback
 
@@ -81,7 +84,7 @@ async def test_a_page_is_read_in_its_own_characters(
 @pytest.mark.parametrize(
     ("path", "cause"),
     [
-        ("/pdf", Code.unsupported_content_type),
+        ("/image", Code.unsupported_content_type),
         ("/untyped", Code.unsupported_content_type),
         ("/forbidden", Code.http_403),
         ("/busy", Code.http_429),
@@ -114,6 +117,34 @@ async def test_the_main_text_is_extracted_with_links_of_the_page(site: Loopback,
     assert page["links"] == [site.url("/home"), site.url("/minutes?utm_source=x")]
     assert (await call(provider, "web.extract", url=site.url("/agree")))["consent"] is True
     assert (await call(provider, "web.extract", url=site.url("/data")))["method"] == "text"
+
+
+@pytest.mark.slow
+async def test_a_pdf_is_read_with_the_places_of_its_pages(
+    site: Loopback, provider: WebProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole = pdf(["The first page.", "The second one says more."], title="Minutes")
+    served = {"/a.pdf": (whole, "application/pdf"), "/b": (whole, "application/octet-stream")}
+    served |= {"/bad": (whole[:200], "application/pdf"), "/large": (whole + b" " * 200_000, "application/pdf")}
+    for path, (body, kind) in served.items():
+        answer = partial(web.Response, body=body, content_type=kind)
+        site.pages[path] = lambda _, answer=answer: answer()  # type: ignore[misc] # one for each
+    for path in ("/a.pdf", "/b"):
+        page = await call(provider, "web.extract", url=site.url(path))
+        assert (page["title"], page["method"], page["truncated"]) == ("Minutes", "pdfium", False)
+        assert page["text"][page["pages"][1] :] == "The second one says more."
+        assert (await call(provider, "web.fetch", url=site.url(path)))["text"] == page["text"]
+    for path, cause in (("/bad", Code.parse_failed), ("/large", Code.content_too_large)):
+        with pytest.raises(ProviderError) as caught:
+            await call(provider, "web.extract", url=site.url(path))
+        assert caught.value.cause is cause
+    (tmp_path / "pypdfium2.py").write_text("raise ModuleNotFoundError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    bare = over(site)
+    with pytest.raises(ProviderError, match=r"remit\[documents\]") as caught:
+        await call(bare, "web.extract", url=site.url("/a.pdf"))
+    assert caught.value.cause is Code.unsupported_content_type
+    await bare.close()
 
 
 async def test_robots_txt_is_asked_once_and_obeyed(site: Loopback, provider: WebProvider) -> None:

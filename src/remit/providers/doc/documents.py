@@ -15,9 +15,9 @@ from remit.blocking import Stop, StoppedError
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.files.parsed import Job, Parsed, Refused
 from remit.files.text import Readable, decode, readable, suffix_of
 from remit.process.workers import Workers
-from remit.providers.doc.answers import Job, Parsed, Refused
 from remit.providers.doc.shapes import Format
 
 if TYPE_CHECKING:
@@ -61,10 +61,14 @@ class Documents:
         self._recent: OrderedDict[tuple[str, str], Parsed] = OrderedDict()
 
     @property
+    def reads_pdf(self) -> bool:
+        """Whether PDFs can be read here."""
+        return find_spec("pypdfium2") is not None
+
+    @property
     def kind(self) -> str:
         """A name for how documents are read now: what was read in another way is not the same text."""
-        pdf = find_spec("pypdfium2") is not None
-        return f"documents:1:{self.max_bytes}:{self._pages}:{self._chars}:{pdf}:"
+        return f"documents:1:{self.max_bytes}:{self._pages}:{self._chars}:{self.reads_pdf}:"
 
     def open(self, path: str, data: bytes, ask: Ask) -> Document:
         """The text of a document. Raises ProviderError, StoppedError."""

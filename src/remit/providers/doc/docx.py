@@ -17,7 +17,7 @@ from typing import Final
 from lxml.etree import XMLParser, XMLSyntaxError
 
 from remit.codes import Code
-from remit.providers.doc.answers import Job, Parsed, Refused, joined
+from remit.files.parsed import Job, Parsed, Refused, joined
 
 _MAIN: Final = "word/document.xml"
 _PARTS: Final = (_MAIN, "word/footnotes.xml", "word/endnotes.xml")

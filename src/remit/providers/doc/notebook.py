@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from remit.codes import Code
-from remit.providers.doc.answers import Job, Parsed, Refused, joined
+from remit.files.parsed import Job, Parsed, Refused, joined
 
 Lines = str | list[str]
 _WORD: Final = re.compile(r"[\w+#.-]{1,30}")

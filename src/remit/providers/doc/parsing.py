@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from remit.files.parsed import Job, Parsed, Refused
+from remit.files.pdf import read_pdf
 from remit.process.worker import answer_jobs
-from remit.providers.doc.answers import Job, Parsed, Refused
 from remit.providers.doc.docx import read_docx
 from remit.providers.doc.notebook import read_notebook
-from remit.providers.doc.pdf import read_pdf
 
 _READERS = {"pdf": read_pdf, "docx": read_docx, "ipynb": read_notebook}
 

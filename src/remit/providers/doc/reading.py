@@ -16,12 +16,13 @@ from remit.files.index.refresh import Progress, is_left_out
 from remit.files.index.search import FolderIndex, Match
 from remit.files.index.store import Index
 from remit.files.outline import title_of
+from remit.files.parsed import Parsed
 from remit.files.roots import Roots
-from remit.providers.doc.answers import Parsed
 from remit.providers.doc.documents import Ask, Documents
 from remit.providers.doc.shapes import Item, Page, ReadArgs, ReadResult, SearchArgs, SearchResult, Skipped
 
 Hidden = Callable[[str, dict[str, Any]], bool]
+_NO_PDF: Final = "PDF files were left out: pypdfium2 is not installed (pip install 'remit[documents]')."
 _ANCHORS: Final = 1_000
 """Pages whose places are returned at most."""
 
@@ -98,6 +99,7 @@ class Reading:
             passages=found.passages,
             skipped=skipped,
             truncated=found.truncated,
+            note=_NO_PDF if skipped.no_text and not self._documents.reads_pdf else "",
         )
 
 

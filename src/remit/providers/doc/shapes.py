@@ -105,6 +105,7 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
     passages: Annotated[int, Meta(description="Passages they were cut into.")]
     skipped: Skipped
     truncated: Annotated[bool, Meta(description="Whether the folder holds more files than a search looks at.")]
+    note: Annotated[str, Meta(description="What was left out that could be searched; may be empty.")] = ""
 
 
 Edits = Annotated[

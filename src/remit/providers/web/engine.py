@@ -15,6 +15,7 @@ import msgspec
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ChainBrokenError, ProviderError
+from remit.files import parsed
 from remit.files.hypertext import TooDeepError, page_text
 from remit.process.workers import Workers
 from remit.providers.web.extraction import Extract, Job
@@ -32,7 +33,7 @@ from remit.providers.web.shapes import (
     SearchArgs,
     SearchResult,
 )
-from remit.providers.web.text import check_answer, is_consent, is_html, text_of, title_of
+from remit.providers.web.text import check_answer, is_consent, is_html, is_pdf, text_of, title_of
 from remit.providers.web.urls import checked, host_of, joined, origin_of, without_tracking
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 _LARGEST_TEXT: Final = 1_000_000
 """Characters of text that one call returns."""
+_PDF_PAGES: Final = 2_000
 _PLAIN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+/?")
 """A link within a site that is its own absolute form."""
 _NOT_MODIFIED: Final = 304
@@ -133,8 +135,12 @@ class WebEngine:
     async def fetch(self, args: FetchArgs, ctx: CallContext) -> ToolResult:
         """Return a page as text. Raises WebError."""
         page, kept = await self._page(args.url, "web.fetch", ctx)
-        text = text_of(page)
-        title, shown = title_of(text) if is_html(page) else "", _readable(page, text)
+        if is_pdf(page):
+            found = await self._extractors.pdf(page)
+            title, shown, truncated = found.title, found.text, found.truncated
+        else:
+            text = text_of(page)
+            title, shown, truncated = title_of(text) if is_html(page) else "", _readable(page, text), page.truncated
         result = FetchResult(
             url=args.url,
             final_url=page.final_url,
@@ -142,7 +148,7 @@ class WebEngine:
             content_type=page.content_type,
             title=title,
             text=shown[:_LARGEST_TEXT],
-            truncated=page.truncated or len(shown) > _LARGEST_TEXT,
+            truncated=truncated or len(shown) > _LARGEST_TEXT,
             cache_hit=kept,
         )
         return ToolResult(msgspec.to_builtins(result), (_evidence(result.final_url, result.text, ctx),))
@@ -150,27 +156,30 @@ class WebEngine:
     async def extract(self, args: FetchArgs, ctx: CallContext) -> ToolResult:
         """Return the main text of a page. Raises WebError."""
         page, _ = await self._page(args.url, "web.extract", ctx)
-        text = text_of(page)
-        if is_html(page):
-            found = await self._extractors.extract(text, page.final_url)
-            title, body, method, language = found.title, found.text, found.method, found.language
-            links = _links(page.final_url, found.links)
-        else:
-            title, body, method, language, links = "", text, "text", "", []
-        shown = body[:_LARGEST_TEXT].encode("utf-8", "replace").decode()
+        found = await self._extracted(page)
+        shown = found.text[:_LARGEST_TEXT].encode("utf-8", "replace").decode()
         result = ExtractResult(
             url=args.url,
             final_url=page.final_url,
-            title=title,
+            title=found.title,
             text=shown,
             sha256=sha256(shown.encode()),
-            language=language,
-            links=links,
-            method=method,
-            truncated=page.truncated or len(body) > _LARGEST_TEXT,
+            language=found.language,
+            links=_links(page.final_url, found.links),
+            method=found.method,
+            truncated=found.truncated or page.truncated or len(found.text) > _LARGEST_TEXT,
             consent=is_consent(page),
+            pages=list(found.pages),
         )
         return ToolResult(msgspec.to_builtins(result), (_evidence(result.final_url, result.text, ctx),))
+
+    async def _extracted(self, page: Page) -> Extract:
+        if is_pdf(page):
+            return await self._extractors.pdf(page)
+        text = text_of(page)
+        return (
+            await self._extractors.extract(text, page.final_url) if is_html(page) else Extract(text=text, method="text")
+        )
 
     async def _page(self, url: str, tool: str, ctx: CallContext) -> tuple[Page, bool]:
         """Return a page, and whether the site said that the kept one is still it."""
@@ -240,18 +249,36 @@ class Extractors:
 
     def __init__(self, processes: int = 2, seconds: float = 20.0) -> None:
         """Give each page at most `seconds` of a process."""
-        self._workers: Workers[Extract] = Workers("remit.providers.web.extraction", Extract, processes, seconds)
+        self._workers: Workers[Extract | parsed.Refused] = Workers(
+            "remit.providers.web.extraction", Extract | parsed.Refused, processes, seconds
+        )
         self._seconds = seconds
 
     async def extract(self, html: str, url: str) -> Extract:
         """Return the main text of a page. Raises WebError (parse_failed) for one that takes too much."""
+        return await self._ask(Job(html, url), url)
+
+    async def pdf(self, page: Page) -> Extract:
+        """Return the text of a PDF. Raises WebError: unsupported_content_type where nothing here reads PDFs."""
+        url = page.final_url
+        if page.truncated:
+            why = f"{url}: a PDF can only be read whole, and it has more than {len(page.body):,} bytes (web.max_bytes)"
+            raise WebError(why, Code.content_too_large)
+        job = parsed.Job(format="pdf", data=page.body, pages=_PDF_PAGES, chars=_LARGEST_TEXT)
+        return await self._ask(job, url)
+
+    async def _ask(self, job: Job | parsed.Job, url: str) -> Extract:
         try:
-            return await self._workers.ask(Job(html, url))
+            found = await self._workers.ask(job)
         except TimeoutError as error:
             why = f"{url}: its text was not found within {self._seconds:g} s"
             raise WebError(why, Code.parse_failed) from error
         except ConnectionError as error:
             raise WebError(f"{url}: finding its text took too much memory", Code.parse_failed) from error
+        if isinstance(found, parsed.Refused):
+            absent = found.code == Code.SpawnFailed.name
+            raise WebError(f"{url}: {found.why}", Code.unsupported_content_type if absent else Code.parse_failed)
+        return found
 
     async def close(self) -> None:
         """End every process; may be called twice."""

@@ -1,4 +1,4 @@
-"""The main text of an HTML page: what trafilatura finds, or resiliparse where that is much less.
+"""The main text of an HTML page: what trafilatura finds, or resiliparse where that is much less; and that of a PDF.
 
 Some pages make every extractor run for minutes or take a gigabyte, so it is done in processes of their own with bounds
 on memory and time (remit.process.workers). This module is what such a process runs.
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from remit.files import parsed
+from remit.files.pdf import read_pdf
 from remit.process.worker import answer_jobs
 
 if TYPE_CHECKING:
@@ -24,21 +26,24 @@ _TELLING: Final = 2_000
 """Characters that tell the language."""
 
 
-class Extract(msgspec.Struct, frozen=True, kw_only=True):
+class Extract(msgspec.Struct, frozen=True, kw_only=True, tag="extract"):
     """The text of a page."""
 
     text: str
-    """Markdown, or plain lines where `method` is resiliparse."""
+    """Markdown, where `method` is trafilatura; else plain lines."""
     title: str = ""
     language: str = ""
     """Such as `en`; empty where there is too little text to tell."""
     links: tuple[str, ...] = ()
     """Targets of links as the page writes them, each once."""
     method: str = ""
-    """`trafilatura` or `resiliparse`."""
+    """`trafilatura` or `resiliparse`; of a PDF `pdfium`."""
+    pages: tuple[int, ...] = ()
+    """Where each page of a PDF begins in `text`."""
+    truncated: bool = False
 
 
-class Job(msgspec.Struct, frozen=True):
+class Job(msgspec.Struct, frozen=True, tag="html"):
     """A page to extract from."""
 
     html: str
@@ -61,6 +66,23 @@ def extract(job: Job) -> Extract:
         language=_language(plain),
         links=links,
         method=method,
+    )
+
+
+def answer(job: Job | parsed.Job) -> Extract | parsed.Refused:
+    """Return the text of a page or a PDF."""
+    if isinstance(job, Job):
+        return extract(job)
+    found = read_pdf(job)
+    if isinstance(found, parsed.Refused):
+        return found
+    return Extract(
+        text=found.text,
+        title=found.title,
+        language=_language(found.text),
+        method="pdfium",
+        pages=found.pages,
+        truncated=found.truncated,
     )
 
 
@@ -103,4 +125,4 @@ def _links(targets: Iterable[str | None]) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    answer_jobs(Job, extract)
+    answer_jobs(Job | parsed.Job, answer)

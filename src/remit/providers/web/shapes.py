@@ -70,10 +70,13 @@ class ExtractResult(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     final_url: str
     title: str
-    text: Annotated[str, Meta(description="Markdown, as far as the page has structure.")]
+    text: Annotated[str, Meta(description="Markdown, as far as the page has structure; of a PDF plain lines.")]
     sha256: Annotated[str, Meta(description="Of `text` in UTF-8: quotations name it.")]
     language: Annotated[str, Meta(description="Such as `en`; empty: unknown.")]
     links: Annotated[list[str], Meta(description="Addresses that the page links to, each once.")]
-    method: Annotated[str, Meta(description="What found the text: trafilatura or resiliparse; `text`: it is no HTML.")]
+    method: Annotated[
+        str, Meta(description="What found the text: trafilatura, resiliparse or pdfium; `text`: it is text.")
+    ]
     truncated: bool
     consent: Annotated[bool, Meta(description="Whether the page only asks to agree to something before the real one.")]
+    pages: Annotated[list[int], Meta(description="Where each page of a PDF begins in `text`.")] = []

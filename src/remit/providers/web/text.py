@@ -11,6 +11,9 @@ from remit.providers.web.faults import WebError
 from remit.providers.web.fetcher import Page
 
 HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+_PDF: Final = frozenset({"application/pdf", "application/x-pdf"})
+_ANY: Final = frozenset({"", "application/octet-stream", "binary/octet-stream"})
+"""Types that say nothing."""
 _TEXT: Final = frozenset(
     {"application/json", "application/xml", "application/ld+json", "application/rss+xml", "application/atom+xml"}
 )
@@ -40,6 +43,11 @@ def is_html(page: Page) -> bool:
     if page.content_type:
         return page.content_type in HTML
     return page.body[:_HEAD].lstrip()[:1] == b"<"
+
+
+def is_pdf(page: Page) -> bool:
+    """Return whether a page is a PDF, by its type or, without one, by its beginning."""
+    return page.content_type in _PDF or (page.content_type in _ANY and page.body.startswith(b"%PDF-"))
 
 
 def text_of(page: Page) -> str:

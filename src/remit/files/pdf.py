@@ -1,11 +1,14 @@
-"""The text of a PDF, page by page, as PDFium finds it. Runs in a worker: PDFium is C++, and PDFs come from anyone."""
+"""The text of a PDF, page by page, as PDFium finds it.
+
+Call it in a process that may be killed: PDFium is C++, and PDFs come from anyone.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from remit.codes import Code
-from remit.providers.doc.answers import Job, Parsed, Refused, joined
+from remit.files.parsed import Job, Parsed, Refused, joined
 
 _LOCKED: Final = frozenset({4, 5})
 """PDFium's codes for a password that is missing or an encryption that it does not know."""

@@ -1,4 +1,4 @@
-"""The job of a worker that parses a document, and its answers."""
+"""The job of a process that parses a document, and its answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class Job(msgspec.Struct, frozen=True, kw_only=True, tag="document"):
     """A document to parse."""
 
     format: str
