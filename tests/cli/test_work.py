@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from remit.cli import exit_codes
 from remit.work.forms import Form, write_in
 from remit.work.result import Changes, Test, WorkResult
 from tests.cli.conftest import Project
+from tests.patience import PATIENCE_S
 from tests.work.executors.repository import git
 
 pytestmark = pytest.mark.slow
@@ -18,6 +21,11 @@ WORKFLOW = """
 [executors.mend]
 program = "sh"
 args = ["-c", "echo mended > clock.txt; echo done"]
+isolation = "none"
+
+[executors.hang]
+program = "sh"
+args = ["-c", "echo up; setsid sleep 86400 & echo $! > FIFO; sleep 86400"]
 isolation = "none"
 
 [executors.fail]
@@ -41,7 +49,8 @@ def repository(project: Project) -> Path:
     git(folder, "init", "--quiet", "--initial-branch", "main")
     git(folder, "add", "clock.txt")
     git(folder, "commit", "--quiet", "--message", "Begin")
-    (folder / "workflow.toml").write_text(WORKFLOW)
+    (folder / "workflow.toml").write_text(WORKFLOW.replace("FIFO", str(folder / "up")))
+    os.mkfifo(folder / "up")
     with (folder / "remit.toml").open("a") as settings:
         settings.write(RULES)
     return folder
@@ -50,7 +59,11 @@ def repository(project: Project) -> Path:
 def test_an_issue_is_handed_out_shown_and_decided(project: Project, repository: Path) -> None:
     assert project.here("work", "issue", "Mend the clock").out == "local#1\n"
     assert project.here("work", "run", "local#1", "--executor", "fail").status == exit_codes.FAILED
-    assert project.here("work", "run", "local#1", "--executor", "mend").status == exit_codes.OK
+    ran = project.here("work", "run", "local#1", "--executor", "mend")
+    assert ran.status == exit_codes.OK
+    assert "local#1 is review" in ran.out
+    assert "It committed its work." in ran.out
+    assert "{" not in ran.out
     view = project.here("work", "show", "local#1", "--json").json
     assert [run["executor"] for run in view["runs"]] == ["mend", "fail"]
     (row,) = project.here("work", "board", "--json").json
@@ -58,6 +71,25 @@ def test_an_issue_is_handed_out_shown_and_decided(project: Project, repository: 
     assert project.here("work", "log", "local#1").out == "done\n"
     assert "done  Mend the clock" in project.here("work", "decide", "local#1", "done").out
     assert git(repository, "show", f"run/local%231/{view['runs'][0]['run_id']}:clock.txt") == "mended"
+
+
+def test_the_result_of_a_run_is_what_json_holds(project: Project, repository: Path) -> None:
+    project.here("work", "issue", "Mend the clock")
+    ran = project.here("work", "run", "local#1", "--executor", "mend", "--json").json
+    assert (ran["issue_ref"], ran["state"], ran["result"]["status"]) == ("local#1", "review", "ok")
+    assert ran["result"]["run_id"] == ran["run_id"]
+
+
+def test_ctrl_c_leaves_neither_a_process_nor_an_active_run(project: Project, repository: Path) -> None:
+    project.here("work", "issue", "Mend the clock")
+    with project.start("work", "run", "local#1", "--executor", "hang") as running:
+        survivor = Path("/proc", (repository / "up").read_text().strip())
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == exit_codes.CANCELLED
+    assert not survivor.exists()
+    view = project.here("work", "show", "local#1", "--json").json
+    assert (view["active"], view["state"], view["runs"][0]["standing"]) == ("", "todo", "stopped")
 
 
 def test_a_person_hands_in_a_result(project: Project, repository: Path) -> None:
@@ -129,6 +161,14 @@ def test_wrong_words_have_a_code(
     assert code in finished.err
 
 
+def test_init_refuses_a_folder_without_a_repository(project: Project) -> None:
+    refused = project.here("work", "init")
+    assert refused.status == exit_codes.USAGE
+    assert "env_unavailable" in refused.err
+    assert not (project.folder / "workflow.toml").exists()
+
+
 def test_init_writes_what_is_not_there_and_nothing_else(project: Project) -> None:
+    git(project.folder, "init", "--quiet")
     assert project.here("work", "init", "--json").json == {"files": ["workflow.toml", ".remit/issue.md"]}
     assert project.here("work", "init", "--json").json == {"files": []}

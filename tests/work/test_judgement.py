@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from remit.work.executors.judgement import Facts, judge
-from remit.work.executors.program import Ending
+from remit.work.executors.port import Ending, Turn
 from remit.work.executors.worktree import forbidden
 from remit.work.flow import MAX_RETRIES, step_after
 from remit.work.order import WorkOrder
@@ -38,8 +38,9 @@ ENDS: list[tuple[str, dict[str, Any], str, str]] = [
         "outcome_unknown",
     ),
     ("stopped by us and exits 0", {"ending": replace(ENDED, stopped=True), "claim": CLAIM}, "fail", "outcome_unknown"),
-    ("no terminal event", {"terminal": False}, "fail", "outcome_unknown"),
-    ("denied calls", {"denied": 2}, "fail", "permission_denied"),
+    ("no terminal event", {"ending": replace(ENDED, turn=Turn(terminal=False))}, "fail", "outcome_unknown"),
+    ("denied calls", {"ending": replace(ENDED, turn=Turn(denied=2))}, "fail", "permission_denied"),
+    ("its event says error, and it exits 0", {"ending": replace(ENDED, turn=Turn(fault="HTTP 401"))}, "fail", ""),
     ("forbidden path", {"forbidden": ("migrations/1.sql",)}, "fail", "permission_denied"),
     ("says it failed", {"claim": replace(CLAIM, status="fail", result_code="ci_failed")}, "fail", "ci_failed"),
     ("says it is blocked", {"claim": replace(CLAIM, status="blocked", blocked_by=("local#2",))}, "blocked", ""),

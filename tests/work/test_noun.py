@@ -95,6 +95,17 @@ async def test_a_result_that_names_no_run_needs_a_person_and_is_not_written_back
     assert (run.standing, run.code) == ("refused", "output_unparseable")
 
 
+async def test_a_disk_that_fails_the_adapter_is_a_result_with_a_code(project: Project) -> None:
+    packs = project.folder.with_name("sandbox") / "work" / "context_packs"
+    packs.parent.mkdir(parents=True)
+    packs.write_text("no folder")
+    issue = await project.work.issue("Mend the clock")
+    view = await project.ended(await project.work.start(issue, "mend"))
+    (result,) = view.results.values()
+    assert (view.state, result.status, result.result_code) == ("doing", "fail", "env_unavailable")
+    assert str(packs) in result.summary
+
+
 @pytest.mark.parametrize(
     ("issue", "executor", "code"),
     [

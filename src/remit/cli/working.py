@@ -34,27 +34,44 @@ _MANY: Final = 3
 
 Choose = Callable[["Opened"], Awaitable[list[str]]]
 """Creates or finds the jobs to work on."""
+Leave = Callable[["Opened"], Awaitable[None]]
 
 
-def work_on(state: State, choose: Choose, *, patient: bool, creates: str = "") -> int:
+def work_on(
+    state: State,
+    choose: Choose,
+    *,
+    patient: bool,
+    creates: str = "",
+    leave: Leave | None = None,
+    tell: Callable[[State, list[End]], None] = present,
+) -> int:
     """Work on jobs, show how far they are, print how they were left; the exit status.
 
-    `patient`: also wait for what others have to do; `creates`: the job that `choose` makes.
+    `patient`: also wait for what others have to do; `creates`: the job that `choose` makes; `leave` ends them for good
+    where Ctrl-C would leave them to be resumed; `tell` prints.
     Raises InterruptedByUserError, with what to do next.
     """
     chosen: list[str] = []
     try:
         with reserved_stdout():
             see = _watch if state.server else _work
-            ends = run_async(lambda stop: see(state, choose, chosen, stop, patient=patient, creates=creates))
+            ends = run_async(lambda stop: see(state, choose, chosen, stop, leave, patient=patient, creates=creates))
     except InterruptedByUserError as error:
         raise _detached(state, chosen) from error
-    present(state, ends)
+    tell(state, ends)
     return status(ends)
 
 
 async def _work(
-    state: State, choose: Choose, chosen: list[str], stop: Stop, *, patient: bool, creates: str
+    state: State,
+    choose: Choose,
+    chosen: list[str],
+    stop: Stop,
+    leave: Leave | None,
+    *,
+    patient: bool,
+    creates: str,
 ) -> list[End]:
     view = _view(state)
     async with state.remit(creates=bool(creates), report=view.progress) as remit:
@@ -69,6 +86,8 @@ async def _work(
             engine.start(only={stream_of(job) for job in chosen}, keep=True)
             jobs = await _see_through(state, remit, chosen, view, patient=patient)
         except asyncio.CancelledError:
+            if leave is not None:
+                await leave(remit)
             jobs = await _stopped(state, remit, chosen)
             if not all(job.ended for job in jobs):
                 raise
@@ -76,7 +95,14 @@ async def _work(
 
 
 async def _watch(
-    state: State, choose: Choose, chosen: list[str], _stop: Stop, *, patient: bool, creates: str
+    state: State,
+    choose: Choose,
+    chosen: list[str],
+    _stop: Stop,
+    _leave: Leave | None,
+    *,
+    patient: bool,
+    creates: str,
 ) -> list[End]:
     """See jobs through that a server works on."""
     view = _view(state)

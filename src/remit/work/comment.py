@@ -15,6 +15,8 @@ BodyStatus = Literal["todo", "doing", "blocked", "review", "done"]
 MAX_BODY: Final = 65_536
 """Characters of a comment that forges take."""
 _CUT: Final = "\n\n[cut: the whole text stands in the run's context pack]"
+RUN_TRIGGER: Final = "workrun:"
+"""The beginning of the triggers of runs' results."""
 _MARKER_BEGIN: Final = "<!-- remit:"
 _MARKER: Final = f"{_MARKER_BEGIN}{{trigger}} -->"
 
@@ -90,7 +92,7 @@ def marked(body: str, trigger: str) -> str:
 
 def trigger_of(run_id: str) -> str:
     """Return what the comment of a run's result is written for."""
-    return f"workrun:{run_id}"
+    return f"{RUN_TRIGGER}{run_id}"
 
 
 def comment_on(order: WorkOrder, result: WorkResult, status: BodyStatus, *, previous: str, then: str) -> Comment:

@@ -16,7 +16,8 @@ from remit.journal.leases import heads_changed_within
 from remit.operation import Body, By, operation
 from remit.redact import line
 from remit.service.options import Options
-from remit.work.executors.provider import command_of, tree_folder
+from remit.work.executors.provider import tree_folder
+from remit.work.executors.registry import MANUAL, Hand, hand_of
 from remit.work.forms import Form, read_result_in
 from remit.work.order import WorkOrder
 from remit.work.references import IssueRef, RunId
@@ -24,7 +25,7 @@ from remit.work.result import WorkResult
 from remit.work.store import UnitRow, Verdict, WorkStore
 from remit.work.unit import State, WorkUnit
 from remit.work.views import Started, UnitView
-from remit.work.workflow import ExecutorTable, Workflow, read_workflow, require_workflow
+from remit.work.workflow import Workflow, read_workflow, require_workflow
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from remit.service.sessions import Sessions
 
 RECIPE: Final = "work_run"
-MANUAL: Final = "manual"
-"""The executor that is a person: the run waits for a result that someone hands in."""
 _ROLE: Final = "work"
 _STOP_S: Final = 120.0
 """Seconds that a job may take to end once it was asked to."""
@@ -145,13 +144,13 @@ class Work:
         """
         issue = IssueRef.parse(issue_ref)
         workflow = require_workflow(self._folder)
-        table = _executor(workflow, executor)
+        hand = None if executor == MANUAL else hand_of(workflow, executor)
         by = by or self._principal
         known = await self._call("outbox.get", {"issue_ref": issue_ref}, by)
         unit = await self._store.open(issue, known["title"], by)
         unit = await self._without_ended(issue, unit, by)
         order = await self._begin(issue, unit, known, workflow, executor, role=role, reason=reason, by=by)
-        job = await self._job(order, executor, table, by) if table is not None else ""
+        job = await self._job(order, hand, by) if hand is not None else ""
         return Started(issue_ref=issue_ref, run_id=order.run_id, job=job, warnings=list(order.warnings()))
 
     @operation(
@@ -172,7 +171,8 @@ class Work:
 
         Raise StateError (WORK_CONFLICT) if the old run's job does not end.
         """
-        _executor(read_workflow(self._folder), executor)
+        if executor != MANUAL:
+            hand_of(read_workflow(self._folder), executor)
         await self.stop(issue_ref, reason, by=by)
         return await self.start(issue_ref, executor, role=role, reason=reason, by=by)
 
@@ -335,17 +335,17 @@ class Work:
         await self._store.stop(issue, run.run_id, reason=f"its job {row.state}", by=by)
         return await self._store.unit(issue)
 
-    async def _job(self, order: WorkOrder, executor: str, table: ExecutorTable, by: str) -> str:
+    async def _job(self, order: WorkOrder, hand: Hand, by: str) -> str:
         """Start the job of a run under the name that the run has for it; it may have been started before."""
         job = (await self._store.unit(order.issue)).runs[order.run_id].job
         given = {
             "issue_ref": order.issue_ref,
             "run_id": order.run_id,
-            "executor": executor,
-            "command": list(command_of(table)),
+            "executor": hand.name,
+            "command": list(hand.executor.command),
         }
         title = f"{order.issue_ref} {order.run_id}"
-        labels = {"issue": order.issue_ref, "run": order.run_id, "executor": executor}
+        labels = {"issue": order.issue_ref, "run": order.run_id, "executor": hand.name}
         with suppress(AppendConflictError):
             await self._jobs.start_named(RECIPE, given, Options(title=title, labels=labels, job=job, principal=by))
         return job
@@ -376,14 +376,3 @@ class Work:
         if outcome.cause == Code.not_found.name:
             raise NotFoundError(outcome.reason, code=Code.not_found, remedy=outcome.remedy)
         raise StateError(f"{tool}: {outcome.reason}", code=code, remedy=outcome.remedy)
-
-
-def _executor(workflow: Workflow, name: str) -> ExecutorTable | None:
-    """Return the table of an executor; None for a person. Raise UsageError (WORK_INVALID)."""
-    if name == MANUAL:
-        return None
-    if name not in workflow.executors:
-        known = ", ".join(sorted({*workflow.executors, MANUAL}))
-        why = f"workflow.toml names no executor {line(name, 60)}"
-        raise UsageError(why, code=Code.WORK_INVALID, remedy=f"There are: {known}.")
-    return workflow.executors[name]

@@ -63,7 +63,7 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
     store = WorkStore(opening.journal)
     project = ProjectForge(opening.journal, opening.settings)
     return (
-        OutboxProvider(project, OutboxRows(opening.journal), store.confirm_written),
+        OutboxProvider(project, OutboxRows(opening.journal), store.confirm_written, store.comment),
         ExecutorProvider(opening.settings.folder, root_of(opening.settings), store, opening.clock, opening.enclosures),
     )
 

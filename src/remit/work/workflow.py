@@ -61,6 +61,9 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     auto_unblock_when_dependency_closed: bool = True
 
 
+Mode = Literal["governed", "ask", "free"]
+
+
 class ExecutorTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[executors.X]`: a program that does the work."""
 

@@ -11,7 +11,8 @@ from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.work.executors import program
-from remit.work.executors.adapter import Adapter
+from remit.work.executors.adapter import Adapter, Places
+from remit.work.executors.program import ProgramExecutor
 from remit.work.executors.worktree import Worktree
 from remit.work.order import Command, Constraints, WorkOrder
 from remit.work.pack import Contents, ContextPack
@@ -48,7 +49,9 @@ class Bench:
         """Run an executor on the repository."""
         order = self.order(constraints)
         tree = Worktree.of(self.repository, self.tree, order.issue, RUN)
-        return await Adapter(order, table, tree, self.pack, SystemClock()).run("main", Contents(), lambda _: None)
+        executor = ProgramExecutor((table.program, *table.args))
+        adapter = Adapter(order, executor, table, tree, self.pack, Places(SystemClock()))
+        return await adapter.run("main", Contents(), lambda _: None)
 
 
 @pytest.fixture

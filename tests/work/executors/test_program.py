@@ -10,7 +10,8 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.work.executors import program
-from remit.work.executors.program import Ending, run_program
+from remit.work.executors.port import Ending
+from remit.work.executors.program import run_program
 from tests.patience import PATIENCE_S
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -26,7 +27,7 @@ async def run(tmp_path: Path, *command: str, timeout_s: float = PATIENCE_S, hear
         timeout_s=timeout_s,
         logs=(tmp_path / "out", tmp_path / "err"),
         clock=SystemClock(),
-        heard=(heard if heard is not None else []).append,
+        heard=lambda _, data: (heard if heard is not None else []).append(data),
     )
 
 
@@ -94,7 +95,7 @@ async def test_cancelling_ends_all_of_it_before_it_goes_on(tmp_path: Path) -> No
             timeout_s=PATIENCE_S,
             logs=(tmp_path / "out", tmp_path / "err"),
             clock=SystemClock(),
-            heard=lambda _: started.set(),
+            heard=lambda _stream, _data: started.set(),
         )
     )
     async with asyncio.timeout(PATIENCE_S):

@@ -26,7 +26,7 @@ from tests.journal.storages import SqliteStorage
 from tests.work.outbox.forge_server import PROJECTS, TOKEN, ForgeServer, QuickClock
 from tests.work.outbox.test_local import Written, call
 
-ASKED = {"trigger": "workrun:1", "body": "Done."}
+ASKED = {"trigger": "note:1", "body": "Done."}
 
 
 @pytest.fixture(params=sorted(FORGES))
@@ -52,8 +52,9 @@ async def outbox(github: ForgeServer, tmp_path: Path) -> AsyncIterator[OutboxPro
     """The tools, on a forge with one issue."""
     forge = forge_of(github)
     await forge.create_issue("One", "", (), key="one")
+    written = Written()
     async with SqliteStorage(tmp_path / "journal.db").open(ManualClock()) as journal:
-        yield OutboxProvider(lambda: (OutboxTable(), forge), OutboxRows(journal), Written())
+        yield OutboxProvider(lambda: (OutboxTable(), forge), OutboxRows(journal), written, written.queued)
 
 
 @pytest.mark.parametrize("check", FORGE_CHECKS, ids=lambda check: check.__name__)
@@ -86,7 +87,7 @@ async def test_a_list_that_has_not_changed_is_not_sent_again(server: ForgeServer
 
 
 async def test_comments_of_others_and_of_the_forge_itself_are_not_ours(server: ForgeServer) -> None:
-    forge, marker = forge_of(server), marker_of("workrun:1")
+    forge, marker = forge_of(server), marker_of("note:1")
     issue = await forge.create_issue("One", "", (), key="one")
     server.add_comment(1, f"I quote {marker}", author="mallory")
     server.add_comment(1, f"changed the title {marker}", system=True)

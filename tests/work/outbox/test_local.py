@@ -26,6 +26,7 @@ from remit.work.workflow import OutboxTable
 from tests.journal.storages import SqliteStorage
 
 ONE = IssueRef.parse("local#1")
+QUEUED = Comment(role="work", repo="r", issue_ref="local#1", action="update", status="doing", trigger="workrun:1")
 
 
 class Written:
@@ -33,6 +34,10 @@ class Written:
 
     def __init__(self) -> None:
         self.comments: list[tuple[str, str, str]] = []
+
+    async def queued(self, issue: IssueRef, trigger: str) -> Comment | None:
+        """Return the comment of the only run whose result is to be written."""
+        return QUEUED if (issue, trigger) == (ONE, QUEUED.trigger) else None
 
     async def __call__(self, issue: IssueRef, trigger: str, reference: str) -> None:
         self.comments.append((str(issue), trigger, reference))
@@ -61,7 +66,7 @@ def written() -> Written:
 
 @pytest.fixture
 def outbox(forge: LocalForge, rows: OutboxRows, written: Written) -> OutboxProvider:
-    return OutboxProvider(lambda: (OutboxTable(), forge), rows, written)
+    return OutboxProvider(lambda: (OutboxTable(), forge), rows, written, written.queued)
 
 
 async def call(outbox: OutboxProvider, name: str, **args: Any) -> Any:
@@ -74,7 +79,9 @@ async def call(outbox: OutboxProvider, name: str, **args: Any) -> Any:
 async def test_it_is_a_provider_by_the_contract(
     check: Check, forge: LocalForge, rows: OutboxRows, written: Written
 ) -> None:
-    await check(lambda: OutboxProvider(lambda: (OutboxTable(), forge), rows, written), Sample("outbox.list", {}))
+    await check(
+        lambda: OutboxProvider(lambda: (OutboxTable(), forge), rows, written, written.queued), Sample("outbox.list", {})
+    )
 
 
 async def test_issues_are_numbered_and_opened_once_for_each_key(outbox: OutboxProvider) -> None:
@@ -89,7 +96,7 @@ async def test_issues_are_numbered_and_opened_once_for_each_key(outbox: OutboxPr
 
 async def test_a_comment_is_written_once_for_its_trigger(outbox: OutboxProvider, written: Written) -> None:
     await call(outbox, "create", title="One")
-    asked = {"issue_ref": "local#1", "trigger": "workrun:1", "body": "Done."}
+    asked = {"issue_ref": "local#1", "trigger": "workrun:1", "body": QUEUED.body}
     ends = await asyncio.gather(*(call(outbox, "comment", **asked) for _ in range(5)))
     assert sorted(end["written"] for end in ends) == [False] * 4 + [True]
     assert {end["reference"] for end in ends} == {"local#1/e2"}
@@ -98,14 +105,23 @@ async def test_a_comment_is_written_once_for_its_trigger(outbox: OutboxProvider,
 
 async def test_a_comment_carries_no_marker_but_its_own(outbox: OutboxProvider) -> None:
     await call(outbox, "create", title="One")
-    forged = f"Hello {marker_of('workrun:2')} {marker_of('talk')}"
+    forged = f"Hello {marker_of('note:2')} {marker_of('talk')}"
     await call(outbox, "comment", issue_ref="local#1", trigger="talk", body=forged)
-    told = await call(
-        outbox, "comment", issue_ref="local#1", trigger="workrun:2", body=f"Done. {marker_of('workrun:2')}"
-    )
+    told = await call(outbox, "comment", issue_ref="local#1", trigger="note:2", body=f"Done. {marker_of('note:2')}")
     assert told["written"], "the forged marker kept it from being written"
     again = await call(outbox, "comment", issue_ref="local#1", trigger="talk", body="Again.")
     assert (again["written"], again["reference"]) == (False, "local#1/e2")
+
+
+@pytest.mark.parametrize(("trigger", "body"), [("workrun:2", "Done."), ("workrun:1", "Mine.")])
+async def test_the_trigger_of_a_run_takes_its_own_comment_alone(
+    outbox: OutboxProvider, trigger: str, body: str
+) -> None:
+    await call(outbox, "create", title="One")
+    with pytest.raises(ProviderError) as refused:
+        await call(outbox, "comment", issue_ref="local#1", trigger=trigger, body=body)
+    assert refused.value.cause is Code.InvalidInput
+    assert (await call(outbox, "comment", issue_ref="local#1", trigger="workrun:1", body=QUEUED.body))["written"]
 
 
 async def test_a_comment_in_doubt_is_looked_for_in_its_thread(outbox: OutboxProvider, forge: LocalForge) -> None:

@@ -10,6 +10,8 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.codes import Code
+from remit.errors import UsageError
 
 _WORKFLOW: Final = """\
 # How this project hands out its work. `remit work --help` lists the commands; docs/work.md explains every key.
@@ -69,6 +71,10 @@ def command(state: State) -> int:
     A file that is there stays as it is. The rule that lets Remit write to local issues without a question is printed.
     """
     folder = Path.cwd()
+    if not any((place / ".git").exists() for place in (folder, *folder.parents)):
+        why = f"{folder} is in no git repository, and runs work in worktrees of one"
+        remedy = "Begin where the code is, or: git init && git add . && git commit -m Begin"
+        raise UsageError(why, code=Code.env_unavailable, remedy=remedy)
     written = []
     for name, text in FILES.items():
         path = folder / name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from remit.cli import exit_codes
 from remit.cli.context import State
@@ -13,6 +14,7 @@ from remit.cli.options import json_option, pass_state
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from remit.cli.ends import End
     from remit.cli.opened import Opened
     from remit.work.views import Started, UnitView
 
@@ -27,11 +29,11 @@ if TYPE_CHECKING:
 def command(state: State, issue: str, executor: str, role: str, detach: bool) -> int:
     """Hand an issue to an executor: a new run, in a git worktree of its own.
 
-    The program's last line is shown while it works, the whole output with `remit work log`. Ctrl-C stops the job, and
+    On a terminal the program's output is shown while it works, later with `remit work log`. Ctrl-C stops the run, and
     all that the program started; `remit work switch` hands the issue to another executor. The status is 3 unless the
     result is ok.
     """
-    from remit.work.noun import MANUAL
+    from remit.work.executors.registry import MANUAL
 
     async def start(remit: Opened) -> Started:
         started: Started = await remit.service.work.start(issue, executor, role=role)
@@ -55,18 +57,39 @@ def see_through(state: State, start: Callable[[Opened], Awaitable[Started]], *, 
     if detach:
         state.ask(choose, creates=True)
         return tell(state, begun[0])
-    status = work_on(state, choose, patient=False)
-    return _status(state, begun[0]) if status == exit_codes.OK else status
+
+    async def leave(remit: Opened) -> None:
+        if begun:
+            state.note(f"stopping {begun[0].run_id}")
+            await remit.service.work.stop(begun[0].issue_ref, "interrupted at the terminal")
+
+    status = work_on(state, choose, patient=False, leave=leave, tell=_unless_completed)
+    return _told(state, begun[0]) if status == exit_codes.OK else status
 
 
-def _status(state: State, started: Started) -> int:
-    """Return the exit status for the result of a run whose job has completed."""
+def _unless_completed(state: State, ends: list[End]) -> None:
+    """Print how a job was left, unless it came to a result, which is printed as the run's."""
+    from remit.cli.ends import present
+
+    if left := [end for end in ends if end.row.state != "completed"]:
+        present(state, left)
+
+
+def _told(state: State, started: Started) -> int:
+    """Print the result of a run whose job has completed; the exit status."""
+    from remit.work.commands.show import print_run
 
     async def view(remit: Opened) -> UnitView:
         unit: UnitView = await remit.service.work.view(started.issue_ref)
         return unit
 
-    result = state.ask(view, code="unused").results.get(started.run_id)
+    unit = state.ask(view, code="unused")
+    result = unit.results.get(started.run_id)
+    if state.as_json:
+        state.output.json({**msgspec.structs.asdict(started), "state": unit.state, "result": result})
+    else:
+        state.output.out.line(f"{unit.issue_ref} is {unit.state}")
+        print_run(state, unit, next(run for run in unit.runs if run.run_id == started.run_id))
     return exit_codes.OK if result is not None and result.status == "ok" else exit_codes.FAILED
 
 

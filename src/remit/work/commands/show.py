@@ -43,14 +43,15 @@ def print_unit(state: State, unit: UnitView) -> None:
     if unit.reason:
         out.line(f"  {one_line(unit.reason)}")
     for run in unit.runs:
-        _print_run(state, unit, run)
+        print_run(state, unit, run)
     for trigger in unit.unwritten:
         out.line(
             out.style(f"  not written yet: {trigger} ({state.command('work', 'write', unit.issue_ref)})", "yellow")
         )
 
 
-def _print_run(state: State, unit: UnitView, run: Run) -> None:
+def print_run(state: State, unit: UnitView, run: Run) -> None:
+    """Print a run, and its result if it has one."""
     from remit.cli.tables import moment
     from remit.cli.text import one_line
 

@@ -29,7 +29,7 @@ def command(state: State, issue: str, executor: str, reason: str, role: str, det
     `remit work show` counts it.
     """
     from remit.work.commands.run import see_through
-    from remit.work.noun import MANUAL
+    from remit.work.executors.registry import MANUAL
 
     async def start(remit: Opened) -> Started:
         started: Started = await remit.service.work.switch(issue, executor, reason, role=role)

@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -21,13 +21,15 @@ from remit.process.enclosure import (
     CommandMissingError,
     Enclosures,
     LooserError,
+    NoEnclosures,
     Program,
     SandboxTerms,
     SandboxUnavailableError,
 )
 from remit.process.environment import environment
 from remit.work.executors.judgement import Facts, judge
-from remit.work.executors.program import Ending, run_program
+from remit.work.executors.port import Ending, Executor, Output, Site
+from remit.work.executors.program import run_program
 from remit.work.executors.worktree import Worktree, forbidden
 from remit.work.order import WorkOrder
 from remit.work.pack import STDERR, STDOUT, Contents, ContextPack
@@ -43,25 +45,36 @@ _SETUP_S: Final = 1_800.0
 Progress = Callable[[str], None]
 
 
+class Places(NamedTuple):
+    """Where programs of a run are started, and who is told."""
+
+    clock: Clock
+    principal: str = ""
+    """As whom the run works."""
+    enclosures: Enclosures | None = None
+    """None: with our own rights."""
+    show: Output = lambda _stream, _data: None
+
+
 class Adapter:
     """Runs one order with one executor."""
 
     def __init__(
         self,
         order: WorkOrder,
+        executor: Executor,
         table: ExecutorTable,
         tree: Worktree,
         pack: ContextPack,
-        clock: Clock,
-        enclosures: Enclosures | None = None,
+        places: Places,
     ) -> None:
-        """Run programs in `enclosures`; None: with our own rights."""
+        """Have `executor` do the work of `order`; `table` says on what terms."""
         self._order = order
+        self._executor = executor
         self._table = table
         self._tree = tree
         self._pack = pack
-        self._clock = clock
-        self._enclosures = enclosures
+        self._places = places
 
     async def run(self, base: str, contents: Contents, progress: Progress) -> WorkResult:
         """Run the order; return the result that was proved. Raise ProviderError or UsageError for what stops it."""
@@ -69,17 +82,20 @@ class Adapter:
         start = await self._tree.create(base)
         self._pack.write(self._order, contents)
         self._pack.verify()
-        if self._enclosures is not None:
-            self._enclosures.own(self._tree.folder)
-            self._enclosures.own(self._pack.folder)
+        self._home.mkdir(mode=0o700, exist_ok=True)
+        if self._places.enclosures is not None:
+            self._home.chmod(0o755)  # the user of the sandbox has to reach it; no secret is written there
+            for folder in (self._tree.folder, self._pack.folder, self._home):
+                self._places.enclosures.own(folder)
         if self._table.setup:
             progress("setting up")
             ready = await self._program(self._table.setup, "setup", _SETUP_S)
             if not ready.passed:
                 return self._finish(judge(self._order, Facts(_unready(ready), start, start, self._table.commits)))
-        progress(f"running {self._table.program}")
-        self._pack.put_audit(begun(self.command, start, self._clock))
-        ending = replace(await self._program(self.command, "", float(self._timeout_s), progress), base=start)
+        command = self._site.filled(self._executor.command)
+        progress(f"running {command[0]}")
+        self._pack.put_audit(begun(command, start, self._places.clock))
+        ending = replace(await self._executor.work(self._site), base=start)
         self._pack.put_audit(ending)
         return await self.take(ending, progress)
 
@@ -100,15 +116,20 @@ class Adapter:
         return self._finish(judge(self._order, facts))
 
     @property
-    def command(self) -> tuple[str, ...]:
-        """The program and its arguments, with the names of this run."""
-        names = {
-            "pack": str(self._pack.folder),
-            "repo": str(self._tree.folder),
-            "issue": self._order.issue_ref,
-            "run": self._order.run_id,
-        }
-        return tuple(_filled(word, names) for word in (self._table.program, *self._table.args))
+    def _site(self) -> Site:
+        return Site(
+            order=self._order,
+            folder=self._tree.folder,
+            pack=self._pack,
+            home=self._home,
+            env=self._env,
+            timeout_s=float(self._timeout_s),
+            principal=self._places.principal,
+            clock=self._places.clock,
+            show=self._places.show,
+            launch=self._launch if self._places.enclosures is not None else None,
+            enclosures=self._places.enclosures,
+        )
 
     @property
     def _timeout_s(self) -> int:
@@ -132,19 +153,18 @@ class Adapter:
             tests.append(Test(command=shown, result="pass" if ending.passed else "fail", evidence=evidence))
         return tuple(tests)
 
-    async def _program(
-        self, command: tuple[str, ...], name: str, timeout_s: float, progress: Progress | None = None
-    ) -> Ending:
-        prefix = f"{name}." if name else ""
+    async def _program(self, command: tuple[str, ...], name: str, timeout_s: float) -> Ending:
+        """Run a program beside the executor's own."""
+        site = self._site
+        logs = (self._pack.folder / f"{name}.{STDOUT}", self._pack.folder / f"{name}.{STDERR}")
         return await run_program(
             command,
-            cwd=self._tree.folder,
-            env=self._env,
+            cwd=site.folder,
+            env=site.env,
             timeout_s=timeout_s,
-            logs=(self._pack.folder / f"{prefix}{STDOUT}", self._pack.folder / f"{prefix}{STDERR}"),
-            clock=self._clock,
-            heard=_lines(progress) if progress is not None else lambda _: None,
-            launch=self._launch if self._enclosures is not None else None,
+            logs=logs,
+            clock=site.clock,
+            launch=site.launch,
         )
 
     async def _launch(
@@ -154,12 +174,11 @@ class Adapter:
 
         Raise ProviderError: SANDBOX_UNAVAILABLE or POLICY_DENIED. It is never started without the sandbox instead.
         """
-        writable = (str(self._tree.folder), str(self._pack.folder))
+        writable = (str(self._tree.folder), str(self._pack.folder), str(self._home))
         terms = SandboxTerms(roots=self._table.reads, writable=writable, network=self._table.network)
         program = Program(command=tuple(command), cwd=Path(cwd), env=env, terms=terms)
-        enclosures = cast("Enclosures", self._enclosures)
         try:
-            return await enclosures.start(program, protocol)
+            return await (self._places.enclosures or NoEnclosures()).start(program, protocol)
         except (SandboxUnavailableError, CommandMissingError) as error:
             remedy = getattr(error, "remedy", "") or "`remit sandbox probe` shows what is missing."
             raise ProviderError(f"{error}. {remedy}", cause=None, code=Code.SANDBOX_UNAVAILABLE) from error
@@ -172,20 +191,16 @@ class Adapter:
         return {
             **environment(os.environ, given),
             **{f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in _IDENTITY.items()},
-            **self._home,
+            "HOME": str(self._home),
             "REMIT_CONTEXT_PACK": str(self._pack.folder),
             "REMIT_ISSUE_REF": self._order.issue_ref,
             "REMIT_RUN_ID": self._order.run_id,
         }
 
     @property
-    def _home(self) -> dict[str, str]:
-        """Return the home of the run; the sandbox gives it one of its own."""
-        if self._enclosures is not None:
-            return {}
-        home = self._pack.folder.with_name(f"{self._pack.folder.name}.home")
-        home.mkdir(mode=0o700, exist_ok=True)
-        return {"HOME": str(home)}
+    def _home(self) -> Path:
+        """Return the home of the run, beside its pack."""
+        return self._pack.folder.with_name(f"{self._pack.folder.name}.home")
 
     def _finish(self, result: WorkResult) -> WorkResult:
         self._pack.put_result(result)
@@ -205,21 +220,3 @@ def _unready(ready: Ending) -> Ending:
     """Return the end of a setup as that of a program which could not be started."""
     why = ready.error or f"setup ended with exit code {ready.exit_code}"
     return replace(ready, error=why)
-
-
-def _filled(word: str, names: dict[str, str]) -> str:
-    for name, value in names.items():
-        word = word.replace(f"{{{name}}}", value)
-    return word
-
-
-def _lines(progress: Progress) -> Callable[[bytes], None]:
-    """Return what reports the last line of each piece of output."""
-
-    def heard(data: bytes) -> None:
-        lines = data.decode(errors="replace").split("\n")
-        shown = next((line.strip() for line in reversed(lines) if line.strip()), "")
-        if shown:
-            progress(shown[:200])
-
-    return heard

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from remit.codes import Code
-from remit.work.executors.program import Ending
+from remit.work.executors.port import Ending, Turn
 from remit.work.order import WorkOrder
 from remit.work.result import Changes, Status, Test, WorkResult
 
@@ -27,10 +27,6 @@ class Facts(NamedTuple):
     """Paths that changed and may not."""
     claim: WorkResult | None = None
     """The result that the executor left."""
-    terminal: bool = True
-    """Whether its output holds the event that ends a turn, where it has one."""
-    denied: int = 0
-    """Calls that were refused to it."""
 
 
 class Fault(NamedTuple):
@@ -67,18 +63,21 @@ def _faults(facts: Facts) -> Iterator[Fault]:
         yield Fault("fail", Code.env_unavailable, f"it could not be started: {ending.error}")
     if ending.timed_out:
         yield Fault("fail", Code.outcome_unknown, f"it did not end within {ending.timeout:g} s")
-    if ending.stopped or not facts.terminal:
+    turn = ending.turn or Turn()
+    if turn.fault:
+        yield Fault("fail", None, f"it failed: {turn.fault}")
+    if ending.stopped or not turn.terminal:
         yield Fault("fail", Code.outcome_unknown, "it ended without a word that its work is over")
     if facts.forbidden:
         named = ", ".join(facts.forbidden[:5])
         yield Fault("fail", Code.permission_denied, f"it changed what it may not: {named}")
+    if turn.denied:
+        yield Fault("fail", Code.permission_denied, f"{turn.denied} of its calls were refused")
     if any(test.result == "fail" for test in facts.tests):
         yield Fault("fail", Code.test_failed, "the acceptance commands do not pass")
     if claim is not None and claim.status != "ok":
         code = Code.__members__.get(claim.result_code)
         yield Fault(claim.status, code, "it says so itself")
-    if facts.denied:
-        yield Fault("fail", Code.permission_denied, f"{facts.denied} of its calls were refused")
     if ending.exit_code != 0:
         code = Code.test_failed if not facts.commits else None
         yield Fault("fail", code, f"it ended with exit code {ending.exit_code}")

@@ -8,14 +8,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import BinaryIO, Final
-
-import msgspec
+from typing import BinaryIO, Final, Literal
 
 from remit.atomic import clear_place
 from remit.clock import Clock
 from remit.process.child import STDERR, Child, Launch
 from remit.process.family import Family
+from remit.work.executors.port import Ending, Site
+from remit.work.pack import STDERR as ERR_LOG
+from remit.work.pack import STDOUT as OUT_LOG
 
 MAX_LOG: Final = 64_000_000
 """Bytes that are archived of each output; the rest is counted."""
@@ -24,35 +25,8 @@ _CUT: Final = b"\n[cut: more was written than is archived]\n"
 _SIGNALLED: Final = 128
 
 
-class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """How a program ended (contract: executors, `work_audit.json`)."""
-
-    program: str
-    args: tuple[str, ...]
-    timeout: float
-    """Seconds that it was given."""
-    started: int
-    """Microseconds since the Unix epoch, like `finished`."""
-    finished: int
-    exit_code: int | None
-    """None: it could not be started."""
-    timed_out: bool = False
-    stopped: bool = False
-    """Whether it was ended by us: its own word counts for nothing then."""
-    stdout_bytes: int = 0
-    stderr_bytes: int = 0
-    survivors: int = 0
-    """Processes that its own end did not end."""
-    source: str = "adapter"
-    error: str = ""
-    """Why it could not be started."""
-    base: str = ""
-    """The commit that it was started on."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether it ended by itself and well."""
-        return self.exit_code == 0 and not (self.timed_out or self.stopped)
+Heard = Callable[[Literal["stdout", "stderr"], bytes], None]
+"""Hears output as it comes."""
 
 
 class _Archive:
@@ -81,7 +55,7 @@ class _Archive:
 class _Program(Child):
     """A child whose outputs go to files."""
 
-    def __init__(self, out: _Archive, err: _Archive, heard: Callable[[bytes], None]) -> None:
+    def __init__(self, out: _Archive, err: _Archive, heard: Heard) -> None:
         super().__init__(grace_s=_GRACE_S * 2)  # the reaper ends all of it within one
         self._archives = {True: err, False: out}
         self._listener = heard
@@ -90,7 +64,7 @@ class _Program(Child):
         """Archive it."""
         super().pipe_data_received(fd, data)
         self._archives[fd == STDERR].feed(data)
-        self._listener(data)
+        self._listener("stderr" if fd == STDERR else "stdout", data)
 
 
 async def run_program(
@@ -101,7 +75,7 @@ async def run_program(
     timeout_s: float,
     logs: tuple[Path, Path],
     clock: Clock,
-    heard: Callable[[bytes], None] = lambda _: None,
+    heard: Heard = lambda _stream, _data: None,
     launch: Launch | None = None,
 ) -> Ending:
     """Run a command in a folder, to its end and that of all that it started. `logs` take stdout and stderr.
@@ -151,3 +125,34 @@ def _reaped(command: Sequence[str]) -> list[str]:
     spec = find_spec("remit.process.reaper")
     reaper = spec.origin if spec is not None and spec.origin else ""
     return [sys.executable, "-I", "-S", reaper, str(_GRACE_S), *command]
+
+
+class ProgramExecutor:
+    """Any program: its exit code is all that it says."""
+
+    def __init__(self, command: tuple[str, ...]) -> None:
+        self._command = command
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        return self._command
+
+    def require(self, env: Mapping[str, str]) -> None:
+        """Leave it to the run, whose setup may install it."""
+
+    async def work(self, site: Site) -> Ending:
+        return await run_at(site, site.filled(self._command), site.show)
+
+
+async def run_at(site: Site, command: Sequence[str], heard: Heard, env: Mapping[str, str] | None = None) -> Ending:
+    """Run the program that does the work of a run, with more variables; `heard` is told of its output."""
+    return await run_program(
+        command,
+        cwd=site.folder,
+        env={**site.env, **(env or {})},
+        timeout_s=site.timeout_s,
+        logs=(site.pack.folder / OUT_LOG, site.pack.folder / ERR_LOG),
+        clock=site.clock,
+        heard=heard,
+        launch=site.launch,
+    )

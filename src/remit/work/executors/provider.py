@@ -15,18 +15,20 @@ from msgspec import Meta
 
 from remit.codes import Code
 from remit.errors import ProviderError, RemitError, UsageError
+from remit.process.live import Live
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
 from remit.tools.shapes import arguments, struct_schema
-from remit.work.executors.adapter import Adapter, Progress
-from remit.work.executors.program import Ending
+from remit.work.executors.adapter import Adapter, Places, Progress
+from remit.work.executors.port import Ending
+from remit.work.executors.registry import Hand, hand_of, hands_of
 from remit.work.executors.worktree import Worktree
 from remit.work.order import WorkOrder
 from remit.work.pack import Contents, ContextPack
 from remit.work.references import IssueRef
 from remit.work.result import Test, WorkResult
 from remit.work.store import Verdict, WorkStore
-from remit.work.workflow import ExecutorTable, Workflow, read_workflow, repository_of
+from remit.work.workflow import Workflow, read_workflow, repository_of
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -78,17 +80,25 @@ class ExecutorProvider:
     async def list_tools(self) -> Sequence[ToolMeta]:
         """Return the executors of workflow.toml; none without one. Raise ProviderError if it cannot be read."""
         self._require_open()
-        return [_meta(name, table) for name, table in self._workflow().executors.items()]
+        try:
+            return [_meta(hand) for hand in hands_of(self._workflow())]
+        except UsageError as error:
+            raise _unusable(error) from error
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Run an order to its end. Raise ProviderError."""
-        order, adapter = await self._adapter(name, args)
+        live = Live(ctx.progress)
+        order, adapter = await self._adapter(name, args, Places(self._clock, ctx.principal, show=live))
         try:
             result = await adapter.run(await self._base(order), self._contents(order), _told(ctx))
         except UsageError as error:
             return await self._refused(order, error)
         except ProviderError as error:
-            result = not_begun(order, error)
+            result = not_begun(order, f"it could not be started: {error}")
+        except OSError as error:  # such as a full disk
+            result = not_begun(order, f"Remit could not see it through: {_words(error)}")
+        finally:
+            live.end()
         return await self._accepted(order, result)
 
     async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:
@@ -97,22 +107,27 @@ class ExecutorProvider:
         None if the program was never started. It ended with the process that ran it, so what it left is judged as it
         lies there.
         """
-        order, adapter = await self._adapter(name, args)
+        order, adapter = await self._adapter(name, args, Places(self._clock, ctx.principal))
         accepted = await self._store.result(order.issue, order.run_id)
         if accepted is not None:
             return await self._accepted(order, accepted)
-        ending = _recorded(self._pack(order))
-        if ending is None:
-            return None
         try:
+            ending = _recorded(self._pack(order))
+            if ending is None:
+                return None
             return await self._accepted(order, await adapter.take(ending, _told(ctx)))
         except UsageError as error:
             return await self._refused(order, error)
+        except OSError as error:
+            raise ProviderError(_words(error), cause=Code.env_unavailable) from error
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """Show what would be started, and on what. Raise ProviderError."""
-        order, adapter = await self._adapter(name, args)
-        what = f"Runs {' '.join(adapter.command)} in a worktree of {self._repository(order)}, for {order.issue_ref}."
+        hand = self._hand(name)
+        order = await self._order(arguments(ExecuteArgs, args))
+        what = (
+            f"Runs {' '.join(hand.executor.command)} in a worktree of {self._repository(order)}, for {order.issue_ref}."
+        )
         accepts = [f"+accepts with {' '.join(command.args)}" for command in order.constraints.commands]
         spec = [f"+{line}" for line in order.spec_snapshot.splitlines()]
         return Preview(what=what, diff="\n".join((*accepts, *spec)))
@@ -131,21 +146,22 @@ class ExecutorProvider:
         try:
             return read_workflow(self._folder)
         except UsageError as error:
-            raise ProviderError(f"{error.message}. {error.remedy}", cause=Code.InvalidInput) from error
+            raise _unusable(error) from error
 
-    async def _adapter(self, name: str, args: dict[str, Any]) -> tuple[WorkOrder, Adapter]:
+    def _hand(self, name: str) -> Hand:
         self._require_open()
-        asked = arguments(ExecuteArgs, args)
-        table = self._workflow().executors.get(name.removeprefix(PREFIX))
-        if table is None:
-            raise ProviderError(
-                f"workflow.toml has no [executors.{name.removeprefix(PREFIX)}].", cause=Code.ToolNotFound
-            )
-        if asked.command != command_of(table):
+        try:
+            return hand_of(self._workflow(), name.removeprefix(PREFIX))
+        except UsageError as error:
+            raise ProviderError(f"{error.message}. {error.remedy}", cause=Code.ToolNotFound) from error
+
+    async def _adapter(self, name: str, args: dict[str, Any], places: Places) -> tuple[WorkOrder, Adapter]:
+        hand, asked = self._hand(name), arguments(ExecuteArgs, args)
+        if asked.command != hand.executor.command:
             raise ProviderError("workflow.toml names another program by now. Start a new run.", cause=Code.InvalidInput)
         order = await self._order(asked)
-        enclosures = self._enclosures if table.isolation == "sandbox" else None
-        return order, Adapter(order, table, self._tree(order), self._pack(order), self._clock, enclosures)
+        places = places._replace(enclosures=self._enclosures if hand.table.isolation == "sandbox" else None)
+        return order, Adapter(order, hand.executor, hand.table, self._tree(order), self._pack(order), places)
 
     async def _order(self, asked: ExecuteArgs) -> WorkOrder:
         try:
@@ -195,19 +211,14 @@ class ExecutorProvider:
         return ToolResult(msgspec.to_builtins(msgspec.structs.replace(given, pack=folder)))
 
 
-def command_of(table: ExecutorTable) -> tuple[str, ...]:
-    """Return the words of an executor, before the names of a run stand in them."""
-    return (table.program, *table.args)
-
-
-def not_begun(order: WorkOrder, error: ProviderError) -> WorkResult:
-    """Return the result of a run whose program could not be started where it was to work."""
+def not_begun(order: WorkOrder, why: str) -> WorkResult:
+    """Return the result of a run whose program could not be started where it was to work, or not seen through."""
     return WorkResult(
         issue_ref=order.issue_ref,
         run_id=order.run_id,
         status="fail",
         tests=(Test(result="n/a"),),
-        summary=f"it could not be started: {error}",
+        summary=why,
         result_code=Code.env_unavailable.name,
     )
 
@@ -230,11 +241,20 @@ def _recorded(pack: ContextPack) -> Ending | None:
         return None
 
 
-def _meta(name: str, table: ExecutorTable) -> ToolMeta:
+def _unusable(error: UsageError) -> ProviderError:
+    return ProviderError(f"{error.message}. {error.remedy}", cause=Code.InvalidInput)
+
+
+def _words(error: OSError) -> str:
+    return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+
+
+def _meta(hand: Hand) -> ToolMeta:
+    table = hand.table
     return ToolMeta(
-        name=f"{PREFIX}{name}",
+        name=f"{PREFIX}{hand.name}",
         provider_id=PROVIDER,
-        description=f"Hand a run's work order to {table.program}, and take back what is proved.",
+        description=f"Hand a run's work order to {table.program or hand.name}, and take back what is proved.",
         input_schema=struct_schema(ExecuteArgs),
         output_schema=struct_schema(ExecuteResult),
         capability_level=Level.L2,

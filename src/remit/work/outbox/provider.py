@@ -17,7 +17,7 @@ from remit.errors import ProviderError, UsageError
 from remit.tools.meta import Level, Retry, Risk, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
 from remit.tools.shapes import arguments, struct_schema
-from remit.work.comment import MAX_BODY, marked, marker_of
+from remit.work.comment import MAX_BODY, RUN_TRIGGER, Comment, marked, marker_of
 from remit.work.outbox.port import Forge, Issue, exclusive
 from remit.work.outbox.rows import OutboxRows
 from remit.work.references import IssueRef
@@ -96,6 +96,7 @@ _IN_DOUBT: Final = frozenset({Code.BadGateway, Code.NetworkError, Code.Timeout})
 Project = Callable[[], tuple[OutboxTable, Forge]]
 """Gives the project's outbox and its forge, as workflow.toml has them now. Raise UsageError (WORK_INVALID)."""
 Wrote = Callable[[IssueRef, str, str], Awaitable[None]]
+Queued = Callable[[IssueRef, str], Awaitable[Comment | None]]
 
 
 class Row(NamedTuple):
@@ -112,11 +113,15 @@ class Row(NamedTuple):
 class OutboxProvider:
     """outbox.list, outbox.get, outbox.create, outbox.comment and outbox.mutate, on one forge."""
 
-    def __init__(self, project: Project, rows: OutboxRows, wrote: Wrote) -> None:
-        """Write to the project's forge; `wrote` is told of each comment there, by its issue, trigger and reference."""
+    def __init__(self, project: Project, rows: OutboxRows, wrote: Wrote, queued: Queued) -> None:
+        """Write to the project's forge; `wrote` is told of each comment there, by its issue, trigger and reference.
+
+        `queued` returns the comment that is to be written for the trigger of a run: such a trigger takes no other one.
+        """
         self._project = project
         self._rows = rows
         self._wrote = wrote
+        self._queued = queued
         self._closed = False
         self._tools = {
             "list": Row("List issues by label.", ListArgs, IssueList, self._list),
@@ -228,6 +233,7 @@ class OutboxProvider:
                 reference = await self._posted(issue, trigger, in_doubt=trigger in rows.announced)
                 if not reference:
                     if trigger not in rows.announced:
+                        await self._require_own(issue, asked)
                         await rows.announce(trigger)
                     reference, written = await self._post(issue, asked), True
                 await rows.confirm(trigger, reference)
@@ -247,6 +253,18 @@ class OutboxProvider:
             if not found:
                 raise
             return found
+
+    async def _require_own(self, issue: IssueRef, asked: CommentArgs) -> None:
+        """Raise UsageError for the trigger of a run, unless this very comment is queued for it.
+
+        Used before its run ends, one would keep the result of the run out of the issue.
+        """
+        if asked.trigger.startswith(RUN_TRIGGER):
+            queued = await self._queued(issue, asked.trigger)
+            if queued is None or queued.body != asked.body:
+                why = f"no such comment is to be written for {asked.trigger}"
+                remedy = "Triggers of runs are Remit's own: take another."
+                raise UsageError(why, code=Code.WORK_INVALID, remedy=remedy)
 
     async def _standing(self, asked: CommentArgs, reference: str, *, written: bool = False) -> Commented:
         """Say that a comment stands there."""
