@@ -146,8 +146,6 @@ async def test_a_call_on_one_that_is_not_in_the_journal_is_reported(
         invocation_id="inv_1",
         step="1",
         tool_name="fs.write",
-        arguments_hash="x",
-        idempotency_key="k",
         rule_id="remembered:no",
     )
     async with remit_in(flags=flags(tmp_path, proof)) as remit:

@@ -35,6 +35,12 @@ __all__ = ["project"]
 EVIL = "\x1b[2J\x1b]0;x\x07\x9b\u202e\x08"
 
 
+@pytest.fixture(autouse=True)
+def nobody_paid() -> None:
+    """Nobody is paid yet, whatever another module did."""
+    PAID.clear()
+
+
 def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
     with closing(apsw.Connection(str(folder / "journal.db"))) as db:
         return list(db.execute(sql))

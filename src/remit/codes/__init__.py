@@ -113,6 +113,7 @@ class Code(Enum):
     CONFIRMATION_CLOSED = Row(ERROR, 409, False, "The confirmation was already decided, used, replaced or has expired.")
     REMEMBERING_OFF = Row(ERROR, 409, False, "Remit cannot remember an approval of this question.")
     SIGNATURE_INVALID = Row(ERROR, 409, False, "A recorded approval is not signed by the person it names.")
+    RECORD_CONTRADICTED = Row(ERROR, 409, False, "A recorded event does not fit the facts that it follows from.")
     APPROVAL_UNPROVEN = Row(ERROR, 409, False, "A call ran on approvals without the required proof.")
     DECIDER_NOT_ALLOWED = Row(ERROR, 403, False, "This person may not decide this confirmation.")
 

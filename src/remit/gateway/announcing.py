@@ -70,11 +70,10 @@ def decide_again(call: Call, confirmations: Confirmations, reason: str) -> Outco
 
 
 def idempotency_key(call: Call) -> str:
-    """SHA-256 over stream, step, tool and arguments; not the attempt (contract: versioning, "Identity").
+    """Return the key of a call. An attempt that repeats recorded arguments keeps theirs: it is the same intent."""
+    return call.kept_key or key_of(call.writer.stream, call.request.step, call.tool.meta.name, call.arguments_hash)
 
-    An attempt that repeats recorded arguments keeps their key: it is the same intent, maybe in other words.
-    """
-    if call.kept_key:
-        return call.kept_key
-    intent = f"{call.writer.stream}\0{call.request.step}\0{call.tool.meta.name}\0{call.arguments_hash}"
-    return sha256(intent.encode()).hexdigest()
+
+def key_of(stream: str, step: str, tool: str, arguments_hash: str) -> str:
+    """SHA-256 over stream, step, tool and arguments; not the attempt (contract: versioning, "Identity")."""
+    return sha256(f"{stream}\0{step}\0{tool}\0{arguments_hash}".encode()).hexdigest()

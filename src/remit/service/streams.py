@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from remit.clock import DAY, isoformat
 from remit.codes import Code
-from remit.errors import ChainBrokenError
-from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.jobs.state import KIND
 from remit.journal.erasing import Erased, erase
 from remit.journal.event import Event, Head, HeadQuery
@@ -98,55 +95,21 @@ class Streams:
 
         A session is checked as well; without `identifier`, the whole journal.
         """
-        from remit.gateway.remembered_calls import RememberedCalls  # noqa: PLC0415 - only who verifies needs them
-        from remit.gateway.sums import ModelSums  # noqa: PLC0415 - as above
+        from remit.service.verification import Verification  # noqa: PLC0415 - only who verifies needs it
 
         roots = [""]
         if identifier is not None:
             await head_of(self._journal, identifier)
             calls = [stream for stream in await beside(self._journal, identifier) if stream.startswith(f"{CALL}/")]
             roots = [stream_named(identifier), *calls]
-        streams = events = damaged = erased = sealed = signed = unchecked = 0
-        problems: list[tuple[str, str]] = []
-        proven = set[str]()
-        allowed = RememberedCalls(self._journal, self._services.confirmations)
+        verification = Verification(self._services)
         for root in roots:
             async for head in self._heads(root):
-                streams += 1
-                try:
-                    examined = await self._journal.examine(head.stream, proven, allowed.note)
-                    events, erased = events + examined.events, erased + examined.erased
-                    sealed += examined.sealed
-                except ChainBrokenError as error:
-                    problems.append((error.code.name, error.message))
-                    damaged += 1
-                    continue
-                if head.kind == CONFIRMATION:
-                    checked = await self._services.confirmations.check(head)
-                    signed, unchecked = signed + checked.signed, unchecked + checked.unchecked
-                    problems += [(code.name, text) for code, text in checked.problems]
-                    damaged += bool(checked.problems)
-        unproven = await allowed.problems()
-        problems += [(Code.APPROVAL_UNPROVEN.name, text) for _, text in unproven]
-        damaged += len({stream for stream, _ in unproven})
+                await verification.check(head)
+        await verification.check_calls()
         if identifier is None:
-            problems += [(Code.JOURNAL_CORRUPT.name, line) for line in await self._journal.integrity()]
-            for day in await ModelSums(self._journal).differing():
-                text = f"what models took on {isoformat(day * DAY)[:10]} is not what is kept of it in the table folds"
-                problems.append(
-                    (Code.JOURNAL_CORRUPT.name, f"{text}; empty the table: it is made again from the events")
-                )
-        return VerifyReport(
-            streams=streams,
-            events=events,
-            problems=tuple(text for _, text in problems),
-            erased=erased,
-            codes=tuple(code for code, _ in problems),
-            sealed=sealed,
-            damaged=damaged,
-            signed=signed,
-            unchecked=unchecked,
-        )
+            await verification.check_all()
+        return verification.report
 
     async def seal(self) -> Resealed:
         """Seal every head whose stream is whole. Raises StateError without a key, JournalError while someone works."""

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from remit.record.views import VerifyReport
 
 _DAMAGE: Final = frozenset(
-    {Code.CHAIN_BROKEN, Code.JOURNAL_CORRUPT, Code.BLOB_MISSING, Code.HEAD_UNSEALED, Code.HEAD_FORGED}
+    {
+        Code.CHAIN_BROKEN,
+        Code.RECORD_CONTRADICTED,
+        Code.JOURNAL_CORRUPT,
+        Code.BLOB_MISSING,
+        Code.HEAD_UNSEALED,
+        Code.HEAD_FORGED,
+    }
 )
 
 
