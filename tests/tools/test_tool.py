@@ -77,6 +77,34 @@ def test_a_tool_that_cannot_be_used_is_quarantined_with_the_reason(changes: dict
     assert tool.meta.name == changes.get("name", "web.search")
 
 
+@pytest.mark.parametrize(("good", "bad"), [(None, float("nan")), (["a"], {"a"}), ("x", b"x"), (1, 1 + 0j)])
+def test_what_was_admitted_admits_nothing_that_only_looks_like_it(good: Any, bad: Any) -> None:
+    assert admitted(input_schema={"default": good}).quarantined is None
+    refused = admitted(input_schema={"default": bad})
+    assert refused.quarantined is not None
+    assert "canonical" in refused.quarantined
+
+
+def test_each_change_of_a_word_is_another_identity() -> None:
+    first, again = admitted(), admitted(provider_id="other")
+    assert (again.input, again.contract_hash, again.prompt_hash) == (
+        first.input,
+        first.contract_hash,
+        first.prompt_hash,
+    )
+    assert admitted(description="Search!").prompt_hash != first.prompt_hash
+    assert admitted(name="web.find").contract_hash != first.contract_hash
+    assert admitted(output_schema={"type": "array"}).contract_hash != first.contract_hash
+
+
+def test_only_so_many_identities_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[bytes, Any] = {}
+    monkeypatch.setattr("remit.tools.tool._identities", kept)
+    monkeypatch.setattr("remit.tools.tool._KEPT", 2)
+    hashes = [admitted(description=text).prompt_hash for text in "abc"]
+    assert [identity.prompt_hash for identity in kept.values()] == hashes[1:]
+
+
 def test_a_tool_whose_name_is_not_its_to_bear_has_no_key() -> None:
     for tool in (admitted(name="NOT A NAME"), admitted(name="mcp.other.search", provider_id="mcp_evil")):
         assert (tool.key, tool.wire_name) == ("", "")

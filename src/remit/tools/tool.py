@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import marshal
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,6 +22,20 @@ from remit.tools.schema import CompiledSchema, compile_schema
 _READ_BY_MODELS: Final = frozenset({"description", "title", "enum", "const", "default", "examples", "$comment"})
 _NOTHING: Final[JsonSchema] = {"not": {}}
 """Admits no value: what takes the place of a schema that cannot be used."""
+_KEPT: Final = 4_096
+"""Tools whose digests are kept for the next time they are listed; the oldest go first."""
+
+
+class _Identity(NamedTuple):
+    """What follows from the words of a tool alone, and costs most of a listing."""
+
+    input: CompiledSchema
+    output: CompiledSchema | None
+    contract_hash: str
+    prompt_hash: str
+
+
+_identities: Final[dict[bytes, _Identity]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,20 +71,16 @@ def admit(meta: ToolMeta, provider: ToolProvider, *, closed: bool) -> Tool:
     meta = _owned(meta, provider)
     try:
         _check_name(meta)
+        identity = _identity_of(meta, closed=closed, typed=isinstance(provider, Typed) and provider.typed(meta.name))
         return Tool(
             meta=meta,
             provider=provider,
-            input=_compiled(
-                "input",
-                meta.input_schema,
-                closed=closed,
-                typed=isinstance(provider, Typed) and provider.typed(meta.name),
-            ),
-            output=None if meta.output_schema is None else _compiled("output", meta.output_schema),
+            input=identity.input,
+            output=identity.output,
             key=key_of(meta.name),
             wire_name=wire_name(meta.name),
-            contract_hash=contract_hash(meta),
-            prompt_hash=prompt_hash(meta),
+            contract_hash=identity.contract_hash,
+            prompt_hash=identity.prompt_hash,
             budget=parse_budget(meta.budget),
             slots=provider.slots(meta.name) if isinstance(provider, Limited) else None,
         )
@@ -104,6 +116,29 @@ def quarantine(meta: ToolMeta, provider: ToolProvider, reason: str, *, remedy: s
         quarantined=reason,
         remedy=remedy or f"Fix the tool at its provider ({meta.provider_id}), then list it again.",
     )
+
+
+def _identity_of(meta: ToolMeta, *, closed: bool, typed: bool) -> _Identity:
+    """Return the compiled schemas and the digests of a tool, made once for the same words. Raises RemitError."""
+    words = meta.name, meta.description, meta.input_schema, meta.output_schema, closed, typed
+    try:
+        # Exact, which JSON is not: here a NaN is no null, and a set no list. The version writes equal values alike.
+        exact = hashlib.sha256(marshal.dumps(words, 2)).digest()
+    except ValueError:  # holds what JSON cannot: refused with its place
+        exact = b""
+    identity = _identities.get(exact)
+    if identity is None:
+        identity = _Identity(
+            _compiled("input", meta.input_schema, closed=closed, typed=typed),
+            None if meta.output_schema is None else _compiled("output", meta.output_schema),
+            contract_hash(meta),
+            prompt_hash(meta),
+        )
+        if exact:
+            _identities[exact] = identity
+        if len(_identities) > _KEPT:
+            del _identities[next(iter(_identities))]
+    return identity
 
 
 def contract_hash(meta: ToolMeta) -> str:
