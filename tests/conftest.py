@@ -6,8 +6,9 @@ import gc
 import os
 import re
 import signal
+from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,7 +17,7 @@ from remit import Remit
 from remit.settings import load
 from tests.opened import OpenRemit
 
-# No test asserts times; on CI every run sees the same examples, elsewhere new ones. `make quick` asks for fewer.
+# No test asserts times; on CI every run sees the same examples, elsewhere new ones. `--quick` asks for fewer.
 settings.register_profile(
     "remit", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
 )
@@ -32,14 +33,52 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # What collection makes lives as long as the process: looking through it for garbage is time for nothing, in every test.
 gc.disable()
 
-_ALL_SLOW = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.slow\b", re.MULTILINE)
+_ALL_SLOW: Final = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.slow\b", re.MULTILINE)
+_ROWS: Final = 3
+"""Rows of a table of cases that `--quick` runs."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare `--quick`: a minute's breadth, for a developer; everything else is for `make test`."""
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help=f"leave out slow tests and those of the documentation; of each table {_ROWS} rows, few random examples",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load what `--quick` stands for."""
+    if config.option.quick:
+        config.option.markexpr = config.option.markexpr or "not slow"
+        settings.load_profile("quick")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out files whose tests are all slow where slow ones are: they import most, and would be deselected."""
+    if config.option.quick and collection_path == Path(__file__).parent / "docs":
+        return True
     if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
         return None
     return True if _ALL_SLOW.search(collection_path.read_text(encoding="utf-8")) else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave three rows of each table to `--quick`: its first, its last and the one in the middle."""
+    if not config.option.quick:
+        return
+    tables: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if "callspec" in vars(item) and item.get_closest_marker("whole") is None:
+            tables[item.nodeid.partition("[")[0]].append(item)
+    left = {
+        id(row)
+        for rows in tables.values()
+        for row in set(rows) - {rows[place * (len(rows) - 1) // (_ROWS - 1)] for place in range(_ROWS)}
+    }
+    config.hook.pytest_deselected(items=[item for item in items if id(item) in left])
+    items[:] = [item for item in items if id(item) not in left]
 
 
 @pytest.hookimpl(tryfirst=True)

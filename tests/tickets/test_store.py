@@ -15,6 +15,7 @@ from remit.tickets.ticket import NewTicket
 from tests.journal.storages import KEYS, SqliteStorage
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("check", TICKET_CHECKS, ids=lambda check: check.__name__)
 async def test_tickets_in_memory_keep_the_contract(check: Check) -> None:
     await check(SqliteStorage())

@@ -14,6 +14,7 @@ async def test_a_file_keeps_the_contract(check: Check, tmp_path: Path, key: str)
     await check(SqliteStorage(tmp_path / "journal.db", KEYS[key]))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("check", JOURNAL_CHECKS, ids=lambda check: check.__name__)
 async def test_memory_keeps_the_contract(check: Check) -> None:
     await check(SqliteStorage())
