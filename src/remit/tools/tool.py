@@ -27,7 +27,7 @@ _KEPT: Final = 4_096
 
 
 class _Identity(NamedTuple):
-    """What follows from the words of a tool alone, and costs most of a listing."""
+    """The part of a tool that follows from its words alone, and costs most of a listing."""
 
     input: CompiledSchema
     output: CompiledSchema | None
