@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from remit.settings import Settings
     from remit.settings.mcp import McpServer
     from remit.settings.section import Section
+    from remit.tools.door import Door
     from remit.tools.function import FunctionTool
     from remit.tools.pins import Pins
     from remit.tools.provider import ToolProvider
@@ -137,6 +138,8 @@ class Opening(NamedTuple):
     """Runs programs in the sandbox."""
     authorizer: Authorizer | None
     """Lets a person log in where a server wants that."""
+    door: Door
+    """Makes calls through the gate for programs that a provider runs."""
     private: tuple[Path, ...]
     """Keys, logins and what is trusted: no tool reads them."""
     decisive: tuple[Path, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,12 @@ isolation = "ISOLATION"
 [executors.hang]
 program = "sh"
 args = ["-c", "echo half > clock.txt; setsid sleep 86400 & echo $! > FIFO; sleep 86400"]
+isolation = "none"
+
+[executors.agent]
+protocol = "acp"
+program = "PYTHON"
+args = ["-I", "AGENT", "edit"]
 isolation = "none"
 
 [executors.leave]
@@ -84,9 +91,17 @@ def place(tmp_path: Path) -> Path:
 async def project(place: Path, isolation: str) -> AsyncIterator[Project]:
     folder = make_repository(place / "project")
     os.mkfifo(place / "up")
-    (folder / "workflow.toml").write_text(
-        WORKFLOW.replace("ISOLATION", isolation).replace("FIFO", str(place / "up")).replace("HERE", str(folder))
-    )
+    names = {
+        "ISOLATION": isolation,
+        "FIFO": str(place / "up"),
+        "HERE": str(folder),
+        "PYTHON": sys.executable,
+        "AGENT": str(Path(__file__).with_name("executors") / "acp_agent.py"),
+    }
+    text = WORKFLOW
+    for name, value in names.items():
+        text = text.replace(name, value)
+    (folder / "workflow.toml").write_text(text)
     flags = {
         "app.principal": "alice",
         "journal.url": str(place / "journal.db"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -11,6 +13,7 @@ from remit.codes import Code
 from remit.errors import RemitError
 from remit.sandbox.scratch import scratch
 from remit.work.result import Changes, Test, WorkResult
+from tests.patience import PATIENCE_S
 from tests.work.conftest import Project
 from tests.work.executors.repository import git
 
@@ -106,12 +109,33 @@ async def test_a_disk_that_fails_the_adapter_is_a_result_with_a_code(project: Pr
     assert str(packs) in result.summary
 
 
+@pytest.mark.parametrize(("decision", "state"), [("approve", "review"), ("deny", "doing")])
+async def test_a_person_answers_what_an_agent_asks(
+    project: Project, decision: Literal["approve", "deny"], state: str
+) -> None:
+    issue = await project.work.issue("Mend the clock")
+    started = await project.work.start(issue, "agent")
+    confirmations = project.remit.service.confirmations
+    mark = 0
+    async with asyncio.timeout(PATIENCE_S):
+        while not (asked := await confirmations.pending()):
+            mark = await project.remit.runtime.journal.heads_changed(mark)
+    (question,) = asked
+    assert question.tool == "acp.permit"
+    assert question.args["tool_call"]["rawInput"] == {"command": "echo mended > clock.txt"}
+    assert question.principal == "alice"
+    await confirmations.decide(question.confirmation, decision, digest=question.digest, by="bob")
+    assert (await project.ended(started)).state == state
+
+
 @pytest.mark.parametrize(
     ("issue", "executor", "code"),
     [
         ("local#9", "mend", Code.not_found),
         ("I_kwDO", "mend", Code.WORK_INVALID),
         ("local#1", "nobody", Code.WORK_INVALID),
+        ("local#1", "acp:nobody", Code.WORK_INVALID),
+        ("local#1", "cli:mend", Code.WORK_INVALID),
     ],
 )
 async def test_what_cannot_be_started_says_why(project: Project, issue: str, executor: str, code: Code) -> None:

@@ -256,6 +256,7 @@ class Runtime:
     def _opening(self) -> Opening:
         from remit.blocking import Threads
         from remit.capability import Opening
+        from remit.service.door import SessionDoor
         from remit.wiring.providers import decisive, private
 
         return Opening(
@@ -269,6 +270,7 @@ class Runtime:
             threads=Threads(self.settings.jobs.concurrency),
             enclosures=self.enclosures,
             authorizer=self._additions.authorizer,
+            door=SessionDoor(self.journal, lambda: self.service),
             private=private(self.settings),
             decisive=decisive(self.settings),
         )

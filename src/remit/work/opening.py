@@ -64,7 +64,9 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
     project = ProjectForge(opening.journal, opening.settings)
     return (
         OutboxProvider(project, OutboxRows(opening.journal), store.confirm_written, store.comment),
-        ExecutorProvider(opening.settings.folder, root_of(opening.settings), store, opening.clock, opening.enclosures),
+        ExecutorProvider(
+            opening.settings.folder, root_of(opening.settings), store, opening.clock, opening.enclosures, opening.door
+        ),
     )
 
 

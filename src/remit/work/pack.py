@@ -90,6 +90,11 @@ class ContextPack:
         return cls(root / FOLDER / issue.file_name / run_id)
 
     @property
+    def root(self) -> Path:
+        """The folder below which packs are kept."""
+        return self.folder.parents[2]
+
+    @property
     def exists(self) -> bool:
         """Whether the pack was written."""
         return (self.folder / MANIFEST).is_file()

@@ -6,6 +6,7 @@ from typing import Any
 
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
+from remit.work.executors.registry import tool_of
 
 
 @recipe("work_run", version="1")
@@ -17,7 +18,7 @@ async def work_run(run: Run, issue_ref: str, run_id: str, executor: str, command
     this one, or refused.
     """
     asked = {"issue_ref": issue_ref, "run_id": run_id, "command": command}
-    done: dict[str, Any] = (await run.call(f"executor.{executor}", asked)).value
+    done: dict[str, Any] = (await run.call(tool_of(executor), asked)).value
     if done["comment"]:
         run.progress("writing to the issue")
         written = {"issue_ref": issue_ref, "trigger": done["verdict"]["trigger"], "body": done["comment"]}

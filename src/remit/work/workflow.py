@@ -68,6 +68,8 @@ class ExecutorTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """`[executors.X]`: a program that does the work."""
 
     program: Annotated[str, Meta(min_length=1)]
+    protocol: Literal["", "acp"] = ""
+    """`acp`: it speaks the Agent Client Protocol."""
     args: tuple[str, ...] = ()
     """`{pack}`, `{repo}`, `{issue}` and `{run}` stand for the context pack, the worktree and the names of the work."""
     timeout_seconds: Annotated[int, Meta(ge=1, le=604_800)] = 3_600

@@ -38,6 +38,7 @@ from remit.work.workflow import ExecutorTable
 
 if TYPE_CHECKING:
     from remit.clock import Clock
+    from remit.tools.door import Door
 
 _IDENTITY: Final = {"NAME": "Remit", "EMAIL": "remit@localhost"}
 """Of what a program commits: its home is its own, and has no identity."""
@@ -54,6 +55,8 @@ class Places(NamedTuple):
     enclosures: Enclosures | None = None
     """None: with our own rights."""
     show: Output = lambda _stream, _data: None
+    door: Door | None = None
+    """The gate, for what an agent asks."""
 
 
 class Adapter:
@@ -129,6 +132,7 @@ class Adapter:
             show=self._places.show,
             launch=self._launch if self._places.enclosures is not None else None,
             enclosures=self._places.enclosures,
+            door=self._places.door,
         )
 
     @property

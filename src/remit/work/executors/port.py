@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.process.child import Launch
     from remit.process.enclosure import Enclosures
+    from remit.tools.door import Door
     from remit.work.order import WorkOrder
     from remit.work.pack import ContextPack
 
@@ -116,6 +117,8 @@ class Site(NamedTuple):
     """Starts a program in the sandbox; None: with our own rights, under the reaper."""
     enclosures: Enclosures | None = None
     """The sandbox; None: the run is not in one."""
+    door: Door | None = None
+    """The gate, for what an agent asks; None: nothing can be asked."""
 
     def filled(self, words: tuple[str, ...], **more: str) -> tuple[str, ...]:
         """Return words with the names of this run in the place of `{pack}`, `{repo}`, `{issue}`, `{run}`, `{home}`."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
@@ -21,10 +22,12 @@ from remit.work.pack import STDOUT as OUT_LOG
 MAX_LOG: Final = 64_000_000
 """Bytes that are archived of each output; the rest is counted."""
 _GRACE_S: Final = 5.0
+_LEAVE_S: Final = 2.0
+"""Seconds that a program has to leave after a talk."""
 _CUT: Final = b"\n[cut: more was written than is archived]\n"
 _SIGNALLED: Final = 128
-
-
+Talk = Callable[[Child, asyncio.Timeout], Awaitable[None]]
+"""Talks to a program over its stdin, and ends it by returning; it may put off the deadline."""
 Heard = Callable[[Literal["stdout", "stderr"], bytes], None]
 """Hears output as it comes."""
 
@@ -77,11 +80,13 @@ async def run_program(
     clock: Clock,
     heard: Heard = lambda _stream, _data: None,
     launch: Launch | None = None,
+    talk: Talk | None = None,
 ) -> Ending:
     """Run a command in a folder, to its end and that of all that it started. `logs` take stdout and stderr.
 
-    `launch` starts it in the sandbox, which ends all of it; else the reaper does. Cancellation ends all of it too, and
-    then goes on. Raise what `launch` raises.
+    Its stdin is closed at once, or when `talk` has returned: then it ends by itself, or is ended. `launch` starts it in
+    the sandbox, which ends all of it; else the reaper does. Cancellation ends all of it too, and then goes on. Raise
+    what `launch` and `talk` raise.
     """
     out, err = _Archive(logs[0]), _Archive(logs[1])
     child, family = _Program(out, err, heard), Family()
@@ -89,9 +94,10 @@ async def run_program(
     try:
         words = _reaped(command) if launch is None else command
         await child.start(words, cwd=str(cwd), env={**env, **family.env}, launch=launch)
-        child.close_stdin()
-        async with asyncio.timeout(timeout_s):
-            status = await child.ended()
+        async with asyncio.timeout(timeout_s) as deadline:
+            if talk is None:
+                child.close_stdin()
+            status = await (child.ended() if talk is None else _talked(child, talk(child, deadline)))
     except TimeoutError:
         timed_out = True
     except OSError as failure:
@@ -116,6 +122,16 @@ async def run_program(
         survivors=survivors,
         error=error,
     )
+
+
+async def _talked(child: Child, talk: Awaitable[None]) -> int | None:
+    """Wait for the end of a talk, and a moment for that of the program; return its exit code if it ended by itself."""
+    await talk
+    child.close_stdin()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LEAVE_S):
+            return await child.ended()
+    return None
 
 
 def _reaped(command: Sequence[str]) -> list[str]:

@@ -19,9 +19,10 @@ from remit.process.live import Live
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
 from remit.tools.shapes import arguments, struct_schema
+from remit.work.executors.acp import PERMIT, AcpExecutor
 from remit.work.executors.adapter import Adapter, Places, Progress
 from remit.work.executors.port import Ending
-from remit.work.executors.registry import Hand, hand_of, hands_of
+from remit.work.executors.registry import Hand, hand_of, hands_of, name_of, tool_of
 from remit.work.executors.worktree import Worktree
 from remit.work.order import WorkOrder
 from remit.work.pack import Contents, ContextPack
@@ -33,9 +34,9 @@ from remit.work.workflow import Workflow, read_workflow, repository_of
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.process.enclosure import Enclosures
+    from remit.tools.door import Door
 
 PROVIDER: Final = "work"
-PREFIX: Final = "executor."
 _BESIDE_S: Final = 4 * 3_600
 """Seconds that a call may take beside the program: setup, acceptance, git."""
 
@@ -60,11 +61,32 @@ class ExecuteResult(msgspec.Struct, frozen=True, kw_only=True):
     pack: str
 
 
+class PermitArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an agent asks for."""
+
+    issue_ref: Annotated[str, Meta(min_length=3, max_length=512)]
+    run_id: Annotated[str, Meta(min_length=3, max_length=512)]
+    agent: Annotated[str, Meta(max_length=100)]
+    tool_call: Annotated[dict[str, Any], Meta(description="What it is about to do, whole, as it shows it.")]
+
+
+class Permitted(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the agent may."""
+
+    permitted: bool
+
+
 class ExecutorProvider:
     """One tool for each executor of workflow.toml."""
 
-    def __init__(self, folder: Path, root: Path, store: WorkStore, clock: Clock, enclosures: Enclosures) -> None:
-        """Hand out the work of the project in `folder`; packs and worktrees lie below `root`."""
+    def __init__(
+        self, folder: Path, root: Path, store: WorkStore, clock: Clock, enclosures: Enclosures, door: Door | None = None
+    ) -> None:
+        """Hand out the work of the project in `folder`; packs and worktrees lie below `root`.
+
+        `door` is the gate, for what agents ask.
+        """
+        self._door = door
         self._folder = folder
         self._root = root
         self._enclosures = enclosures
@@ -81,14 +103,18 @@ class ExecutorProvider:
         """Return the executors of workflow.toml; none without one. Raise ProviderError if it cannot be read."""
         self._require_open()
         try:
-            return [_meta(hand) for hand in hands_of(self._workflow())]
+            hands = hands_of(self._workflow())
         except UsageError as error:
             raise _unusable(error) from error
+        asks = any(isinstance(hand.executor, AcpExecutor) for hand in hands)
+        return [*map(_meta, hands), *([_permit()] if asks else [])]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
-        """Run an order to its end. Raise ProviderError."""
+        """Run an order to its end, or let an agent do what it asks for. Raise ProviderError."""
+        if name == PERMIT:
+            return ToolResult(msgspec.to_builtins(Permitted(permitted=True)))
         live = Live(ctx.progress)
-        order, adapter = await self._adapter(name, args, Places(self._clock, ctx.principal, show=live))
+        order, adapter = await self._adapter(name, args, Places(self._clock, ctx.principal, show=live, door=self._door))
         try:
             result = await adapter.run(await self._base(order), self._contents(order), _told(ctx))
         except UsageError as error:
@@ -107,6 +133,8 @@ class ExecutorProvider:
         None if the program was never started. It ended with the process that ran it, so what it left is judged as it
         lies there.
         """
+        if name == PERMIT:
+            return None
         order, adapter = await self._adapter(name, args, Places(self._clock, ctx.principal))
         accepted = await self._store.result(order.issue, order.run_id)
         if accepted is not None:
@@ -123,6 +151,9 @@ class ExecutorProvider:
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """Show what would be started, and on what. Raise ProviderError."""
+        if name == PERMIT:
+            asked = arguments(PermitArgs, args)
+            return Preview(what=f"Lets {asked.agent} do this once, for {asked.issue_ref}. It was not done yet.")
         hand = self._hand(name)
         order = await self._order(arguments(ExecuteArgs, args))
         what = (
@@ -151,7 +182,7 @@ class ExecutorProvider:
     def _hand(self, name: str) -> Hand:
         self._require_open()
         try:
-            return hand_of(self._workflow(), name.removeprefix(PREFIX))
+            return hand_of(self._workflow(), name_of(name))
         except UsageError as error:
             raise ProviderError(f"{error.message}. {error.remedy}", cause=Code.ToolNotFound) from error
 
@@ -252,7 +283,7 @@ def _words(error: OSError) -> str:
 def _meta(hand: Hand) -> ToolMeta:
     table = hand.table
     return ToolMeta(
-        name=f"{PREFIX}{hand.name}",
+        name=tool_of(hand.name),
         provider_id=PROVIDER,
         description=f"Hand a run's work order to {table.program or hand.name}, and take back what is proved.",
         input_schema=struct_schema(ExecuteArgs),
@@ -265,4 +296,20 @@ def _meta(hand: Hand) -> ToolMeta:
         timeout_ms=(table.timeout_seconds + _BESIDE_S) * 1_000,
         version="1",
         isolation="sandbox" if table.isolation == "sandbox" else "unprotected",
+    )
+
+
+def _permit() -> ToolMeta:
+    return ToolMeta(
+        name=PERMIT,
+        provider_id=PROVIDER,
+        description="Let an agent that works on a run do once what it asks for.",
+        input_schema=struct_schema(PermitArgs),
+        output_schema=struct_schema(Permitted),
+        capability_level=Level.L1,
+        risk_level=Risk.WRITE,
+        side_effects=True,
+        idempotent=True,
+        requires_confirm=True,
+        version="1",
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Final, NamedTuple
 
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.redact import line
+from remit.work.executors.acp import KNOWN, PREFIX, AcpExecutor
 from remit.work.executors.port import Executor
 from remit.work.executors.program import ProgramExecutor
 from remit.work.workflow import ExecutorTable, Workflow
 
+TOOLS: Final = "executor."
 MANUAL: Final = "manual"
 """The executor that is a person: the run waits for a result that someone hands in."""
 
@@ -24,15 +27,35 @@ class Hand(NamedTuple):
 
 
 def hand_of(workflow: Workflow, name: str) -> Hand:
-    """Return an executor by its name. Raise UsageError (WORK_INVALID) for one that is not known."""
-    table = workflow.executors.get(name)
-    if table is None:
-        known = ", ".join(sorted({*workflow.executors, MANUAL}))
+    """Return an executor by its name. Raise UsageError (WORK_INVALID) for one that is not known.
+
+    `acp:NAME` is a known agent, on the terms of `[executors.NAME]` if there are any, or that table with its protocol.
+    """
+    speaks, _, plain = name.rpartition(":")
+    table = workflow.executors.get(plain)
+    agent = KNOWN.get(plain) if f"{speaks}:" == PREFIX else None
+    if table is not None and table.protocol == "acp" and speaks in {"", "acp"}:
+        return Hand(name, table, AcpExecutor(name, (table.program, *table.args)))
+    if agent is not None:
+        return Hand(name, table or ExecutorTable(program=agent[0]), AcpExecutor(name, agent))
+    if table is None or speaks:
+        known = ", ".join(sorted({*workflow.executors, MANUAL, *(f"{PREFIX}{each}" for each in KNOWN)}))
         why = f"workflow.toml names no executor {line(name, 60)}"
         raise UsageError(why, code=Code.WORK_INVALID, remedy=f"There are: {known}.")
     return Hand(name, table, ProgramExecutor((table.program, *table.args)))
 
 
 def hands_of(workflow: Workflow) -> list[Hand]:
-    """Return every executor of a project. Raise UsageError (WORK_INVALID)."""
-    return [hand_of(workflow, name) for name in workflow.executors]
+    """Return every executor of a project, and the agents that are installed. Raise UsageError (WORK_INVALID)."""
+    agents = (name for name, command in KNOWN.items() if shutil.which(command[0]) is not None)
+    return [hand_of(workflow, name) for name in (*workflow.executors, *(f"{PREFIX}{agent}" for agent in agents))]
+
+
+def tool_of(name: str) -> str:
+    """Return the name of an executor's tool: `executor.NAME`, or `executor.acp.NAME`."""
+    return f"{TOOLS}{name.replace(':', '.')}"
+
+
+def name_of(tool: str) -> str:
+    """Return the name of the executor whose tool this is."""
+    return tool.removeprefix(TOOLS).replace(".", ":")

@@ -1,0 +1,41 @@
+"""The gate as providers have it whose programs ask for something while a call is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from remit.journal.leases import heads_changed_within
+from remit.service.calls import Live
+from remit.tools.door import Passage
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+    from remit.service.service import Service
+
+_LOOK_S: Final = 30.0
+"""Seconds after which a question is looked at again, for it may have expired."""
+
+
+class SessionDoor:
+    """The gate of this process, behind sessions."""
+
+    def __init__(self, journal: Journal, service: Callable[[], Service]) -> None:
+        """Use what `service` gives once a call is made, for it is made of what this is given to."""
+        self._journal = journal
+        self._service = service
+
+    async def open(self, principal: str, client: str) -> str:
+        return await self._service().sessions.open("mcp", principal=principal, client=client)
+
+    async def call(self, session: str, tool: str, args: dict[str, Any]) -> Passage:
+        outcome = await self._service().sessions.call(session, tool, args, live=Live(ask=self._decided))
+        return Passage(outcome.ok, outcome.value, outcome.code, outcome.reason)
+
+    async def _decided(self, confirmation: str) -> bool:
+        """Wait until a question is answered, or is not asked any more."""
+        confirmations = self._service().confirmations
+        mark = await self._journal.heads_changed(0)
+        while (await confirmations.view(confirmation)).state == "pending":
+            mark = await heads_changed_within(self._journal, mark, _LOOK_S)
+        return True

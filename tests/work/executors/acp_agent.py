@@ -1,0 +1,180 @@
+"""An agent that speaks the Agent Client Protocol, for tests: `acp_agent.py MODE [VERSION]`.
+
+Told to create a file, it asks first, and heeds the answer, unless its mode says otherwise. It uses the standard library
+alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+MODE = sys.argv[1]
+VERSION = sys.argv[2] if len(sys.argv) > 2 else "1.0"
+SESSION = "s-1"
+PACK = Path(os.environ["REMIT_CONTEXT_PACK"])
+ONCE = [
+    {"optionId": "always", "name": "Always", "kind": "allow_always"},
+    {"optionId": "once", "name": "Once", "kind": "allow_once"},
+    {"optionId": "no", "name": "No", "kind": "reject_once"},
+]
+GREEDY = [ONCE[0], ONCE[2]]
+
+
+def send(**message: Any) -> None:
+    """Write a message."""
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def update(kind: str, **more: Any) -> None:
+    """Tell what goes on."""
+    send(method="session/update", params={"sessionId": SESSION, "update": {"sessionUpdate": kind, **more}})
+
+
+def ask(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Ask the client; its answer."""
+    send(id=100, method=method, params={"sessionId": SESSION, **params})
+    for line in sys.stdin:
+        message: dict[str, Any] = json.loads(line)
+        if message.get("id") == 100 and "method" not in message:
+            return message
+        if message.get("method") == "session/cancel":
+            Path(os.environ["HOME"], "cancelled").touch()
+    raise SystemExit(3)
+
+
+def permitted(title: str) -> bool:
+    """Ask whether a command may be run."""
+    call = {"toolCallId": "t-1", "kind": "execute", "title": title, "rawInput": {"command": title}}
+    update("tool_call", toolCallId="t-1", title=title, status="pending")
+    options = GREEDY if MODE == "greedy" else ONCE
+    outcome = ask("session/request_permission", {"toolCall": call, "options": options})["result"]["outcome"]
+    with Path(os.environ["HOME"], "answers").open("a") as answers:
+        answers.write(json.dumps(outcome) + "\n")
+    return outcome.get("optionId") in {"once", "always"}
+
+
+def edit(_number: int = 1) -> None:
+    """Do the work."""
+    if MODE == "unasked" or permitted("echo mended > clock.txt"):
+        Path("clock.txt").write_text("mended\n")
+
+
+def hang(_number: int) -> None:
+    """Do nothing for ever."""
+    signal.pause()
+
+
+def wait(_number: int) -> None:
+    """Ask, whatever the answer, and note it."""
+    permitted("wait")
+
+
+def cut(_number: int) -> None:
+    """End in the middle, and well."""
+    os._exit(0)
+
+
+def leave(_number: int) -> None:
+    """Leave a process in a session of its own, and end."""
+    late = f"echo $$ > {os.environ['HOME']}/survivor; sleep 3; echo late > {Path('late.txt').absolute()}"
+    survivor = subprocess.Popen(["/usr/bin/setsid", "sh", "-c", late], stdin=subprocess.DEVNULL)
+    Path(os.environ["HOME"], "survivor").write_text(str(survivor.pid))
+    os._exit(7)
+
+
+def lie(_number: int) -> None:
+    """Say that all is well, and do nothing."""
+    names = {"issue_ref": os.environ["REMIT_ISSUE_REF"], "run_id": os.environ["REMIT_RUN_ID"]}
+    (PACK / "work_result.json").write_text(json.dumps(names | {"status": "ok", "summary": "All tests pass."}))
+
+
+def reach(_number: int) -> None:
+    """Ask for a file of the client's, and for a terminal."""
+    answers = [
+        ask(method, {"path": "/etc/passwd", "content": "x"}) for method in ("fs/write_text_file", "terminal/create")
+    ]
+    Path(os.environ["HOME"], "reached").write_text(json.dumps(answers))
+    edit()
+
+
+def overlong(_number: int) -> None:
+    """Write a message that does not end."""
+    sys.stdout.write('{"jsonrpc":"2.0","method":"' + "x" * 17_000_000)
+    sys.stdout.flush()
+    signal.pause()
+
+
+def chatter(_number: int) -> None:
+    """Talk for ever."""
+    while True:
+        update("agent_message_chunk", content={"type": "text", "text": "More."})
+
+
+def forget(number: int) -> None:
+    """Leave a result that lacks its status, until it is asked for."""
+    if number == 1:
+        edit()
+    run = f"IssueRef: {os.environ['REMIT_ISSUE_REF']}\nRunId: {os.environ['REMIT_RUN_ID']}\n"
+    (PACK / "work_result.txt").write_text(run + ("Status: ok\nTests: n/a\n\nMended." if number > 1 else ""))
+
+
+MODES: dict[str, Callable[[int], None]] = {
+    "hang": hang,
+    "waits": wait,
+    "cut": cut,
+    "setsid": leave,
+    "lie": lie,
+    "reaches": reach,
+    "long": overlong,
+    "endless": chatter,
+    "forgets": forget,
+}
+"""The others edit."""
+
+
+def prompt(text: str, number: int) -> dict[str, Any]:
+    """Work on a prompt; the answer."""
+    update("agent_message_chunk", content={"type": "text", "text": f"I am at it ({MODE})."})
+    if "refused.txt" in text:
+        if MODE == "unasked" or permitted("touch refused.txt"):
+            Path("refused.txt").touch()
+        return {"stopReason": "end_turn"}
+    MODES.get(MODE, edit)(number)
+    update("usage_update", used=10, size=100, cost={"amount": 0.25, "currency": "USD"})
+    reason = "refusal" if MODE == "refuses" else "end_turn"
+    return {"stopReason": reason, "usage": {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10}}
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    prompts = 0
+    sys.stdout.write("this line is no message\n")
+    for line in sys.stdin:
+        message = json.loads(line)
+        answer: dict[str, Any] = {}
+        match message.get("method"):
+            case "initialize":
+                answer = {"protocolVersion": 1, "agentCapabilities": {}, "authMethods": []}
+                answer["agentInfo"] = {"name": "test", "version": VERSION}
+                if MODE == "locked":
+                    send(id=message["id"], error={"code": -32000, "message": "Authentication required"})
+                    continue
+            case "session/new":
+                answer = {"sessionId": SESSION}
+            case "session/prompt":
+                prompts += 1
+                answer = prompt(message["params"]["prompt"][0]["text"], prompts)
+            case _:
+                continue
+        send(id=message["id"], result=answer)
+
+
+main()
