@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import re
 from time import process_time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from remit.files.outline import outline, scopes, title_of
 
@@ -107,3 +110,23 @@ def test_hostile_text_costs_no_more_than_its_length(path: str, part: str) -> Non
     outline(path, text)
     title_of(path, text)
     assert process_time() - before < 5
+
+
+_AS_ONE = re.compile(
+    r"^(?:(?P<hashes>\#{1,6})[ \t]++(?P<atx>[^\n]{1,200})"
+    r"|(?P<under>[^\s\n][^\n]{0,118})\n(?P<line>([=\-~^\"'`+*#])\5{2,}+)[ \t\r]*+)$",
+    re.MULTILINE,
+)
+"""Headings of both kinds in one expression, which is slow to search for."""
+
+
+@given(
+    st.text("#=- \t\r\na", max_size=40)
+    | st.lists(st.sampled_from(["# a", "---", "===", "b", "", "## "])).map("\n".join)
+)
+def test_headings_are_those_that_one_expression_finds(text: str) -> None:
+    found = [
+        (each.start(), len(each["hashes"])) if each["atx"] else (each.start(), 1 + "#=-~".index(each["line"][0]))
+        for each in _AS_ONE.finditer(text)
+    ]
+    assert [(mark.at, mark.depth) for mark in outline("a.md", text)] == found

@@ -6,6 +6,7 @@ Every expression is written so that hostile text costs no more than its length: 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from remit.files.text import is_prose
@@ -23,10 +24,11 @@ _DEFINITION: Final = re.compile(
     r"(?=[ \t]*+(?:[(:{<\[;\r\n]|(?:extends|implements|where|for|struct|interface)\b))",
 )
 _HEADING: Final = re.compile(
-    r"^(?:(?P<hashes>\#{1,6})[ \t]++(?P<atx>[^\n]{1,200})"
-    r"|(?P<under>[^\s\n][^\n]{0,118})\n(?P<line>([=\-~^\"'`+*#])\5{2,}+)[ \t\r]*+)$",
+    r"\n(?:(?P<hashes>\#{1,6})[ \t]++(?P<atx>[^\n]{1,200})|(?P<sign>[=\-~^\"'`+*#])(?P=sign){2,}+[ \t\r]*+)$",
     re.MULTILINE,
 )
+"""A heading of its own line, or the line under one."""
+_UNDERLINED: Final = re.compile(r"[^\s\n][^\n]{0,118}")
 _UNDERLINES: Final = "#=-~^\"'`+*"
 _DOCSTRING: Final = re.compile(r"\A(?:[ \t]*+(?:#[^\n]*+)?\n)*+[rRuU]?(?:\"\"\"|''')\s*([^\n]+)")
 _LEADS: Final = ("@", "#", "//", "/*", "*")
@@ -44,7 +46,7 @@ class Mark(NamedTuple):
 
 def outline(path: str, text: str) -> list[Mark]:
     """The parts of a file's text in order: headings if its name says it is prose, else definitions."""
-    return _headings(text) if is_prose(path) else _definitions(text)
+    return list(_headings(text)) if is_prose(path) else _definitions(text)
 
 
 def scopes(path: str, marks: list[Mark]) -> list[str]:
@@ -63,8 +65,8 @@ def scopes(path: str, marks: list[Mark]) -> list[str]:
 def title_of(path: str, text: str) -> str:
     """Say the title of a text: its first heading, or first line if it is prose; its docstring's; or the file's name."""
     if is_prose(path):
-        found = _HEADING.search(text, 0, _TITLE_WITHIN)
-        title = (found["atx"] or found["under"]) if found else text.lstrip()[: _TITLE_LONGEST + 1].partition("\n")[0]
+        first = next(_headings(text[:_TITLE_WITHIN]), None)
+        title = first.name if first else text.lstrip()[: _TITLE_LONGEST + 1].partition("\n")[0]
     else:
         docstring = _DOCSTRING.match(text)
         title = docstring[1].strip("\"' ") if docstring else ""
@@ -72,13 +74,18 @@ def title_of(path: str, text: str) -> str:
     return title if 0 < len(title) <= _TITLE_LONGEST else path.rpartition("/")[2]
 
 
-def _headings(text: str) -> list[Mark]:
-    return [
-        Mark(found.start(), len(found["hashes"]), found["atx"].strip("# \t\r"))
-        if found["atx"]
-        else Mark(found.start(), 1 + _UNDERLINES.index(found["line"][0]), found["under"].strip())
-        for found in _HEADING.finditer(text)
-    ]
+def _headings(text: str) -> Iterator[Mark]:
+    taken = 0
+    for found in _HEADING.finditer("\n" + text):  # so a match starts where its line does in `text`
+        at = found.start()
+        if found["atx"]:
+            yield Mark(at, len(found["hashes"]), found["atx"].strip("# \t\r"))
+            taken = found.end()
+            continue
+        above = text.rfind("\n", 0, max(0, at - 1)) + 1
+        if above >= taken and at > 0 and (title := _UNDERLINED.fullmatch(text, above, at - 1)):
+            yield Mark(above, 1 + _UNDERLINES.index(found["sign"]), title[0].strip())
+            taken = found.end()
 
 
 def _definitions(text: str) -> list[Mark]:

