@@ -73,6 +73,7 @@ def said(payload: k.Payload) -> str:
         (tickets.TicketRetried(by="ann", retry_count=2), "retry 2 by ann"),
         (tickets.TicketDerived(reason="created", ticket="tkt_2"), "created tkt_2"),
         (k.JobForked(job="job_1", seq=7, hash="ab", by="eve"), "from job_1 after event 7 by eve"),
+        (k.StepArgsGiven(step="3", args=msgspec.Raw(b'{"n":1}'), by="eve"), '3 {"n":1} by eve'),
         (k.JobFailed(error=ERROR), "TOOL_EXEC_FAILED: no luck"),
         (k.JobCancelled(by="bob", reason="enough"), "by bob enough"),
         (k.JobCompleted(result=msgspec.Raw(b'"done"')), '"done"'),

@@ -14,6 +14,7 @@ from remit.jobs.inbox import Inbox
 from remit.jobs.run import AGENT
 from remit.jobs.state import ENDED, History, stream_of
 from remit.journal.kinds import CommandStarted, SignalSent, WaitCompleted, decode
+from remit.journal.lineage import whole
 from remit.models.message import Message, user
 from remit.models.openai_messages import from_openai, to_openai
 from remit.operation import JobReference, operation
@@ -147,7 +148,7 @@ class Conversations:
 
     async def _found(self, job: str) -> _Found:
         await head_of(self._journal, job)
-        return _Found(job, await self._journal.read(stream_of(job)))
+        return _Found(job, await whole(self._journal, await self._journal.read(stream_of(job))))
 
 
 class _Found:

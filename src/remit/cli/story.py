@@ -78,6 +78,7 @@ class Story:
             [
                 ("asked by", one_line(told.principal)),
                 ("retry of", one_line(told.retry_of)),
+                ("fork of", one_line(told.fork_of or "")),
                 ("created", moment(told.created_at)),
                 (
                     "ended",

@@ -18,6 +18,7 @@ from remit.ids import trace_id
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob
 from remit.journal.kinds import UNSET, BytesKept, decode
+from remit.journal.lineage import whole
 from remit.tools.provider import CallContext
 
 if TYPE_CHECKING:
@@ -149,7 +150,8 @@ class CallKeeper:
 
     async def _beside(self, digest: str) -> bytes | None:
         """In a stream with a subject bytes are not kept under their own digest: look at what was kept."""
-        for event in await self._journal.read(self._writer.stream):
+        stream = self._writer.stream
+        for event in await whole(self._journal, await self._journal.read(stream)):
             kept = decode(event.kind, event.data)
             if isinstance(kept, BytesKept) and await self._journal.blob(kept.digest) is not None:
                 try:

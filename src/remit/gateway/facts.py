@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from remit.gateway.announcing import idempotency_key
 from remit.gateway.takings import Part
 from remit.journal.kinds import LimitTaken, ToolInvocationFinished, ToolInvocationStarted, decode
+from remit.journal.lineage import inherited
 from remit.policy.decision import UNKNOWN, Facts, Query
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ class FactFinder:
         """Return what each of these tools last returned in this stream."""
         await self._journal.drained()
         results = self._results.setdefault(writer, _Results())
+        if not results.seq:
+            for event in await inherited(self._journal, writer.stream):
+                _note(results, decode(event.kind, event.data))
         while page := await self._journal.page(writer.stream, results.seq):
             for event in page:
                 if event.seq > results.seq:

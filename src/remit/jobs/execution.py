@@ -49,6 +49,7 @@ from remit.journal.kinds import (
     JobFailed,
     UndoDeclared,
 )
+from remit.journal.lineage import whole
 
 if TYPE_CHECKING:
     from remit.jobs.effects.waits import Waits
@@ -98,7 +99,7 @@ class JobExecution:
             except ChainBrokenError as error:
                 return await self._damaged(error)
             try:
-                return await self._to_end(events)
+                return await self._to_end(await whole(self._journal, events))
             except (ChainBrokenError, UsageError) as error:
                 # What is kept of this job is damaged, or its limits are a newer Remit's; no other is the worse for it.
                 try:
@@ -393,4 +394,4 @@ class JobExecution:
 
     async def _folded(self) -> History:
         await self._journal.drained()
-        return History(await self._journal.read(self.lease.stream))
+        return History(await whole(self._journal, await self._journal.read(self.lease.stream)))

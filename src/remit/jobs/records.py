@@ -30,6 +30,12 @@ class CallRecord(msgspec.Struct, eq=False):
         return self.started.attempt if self.started else 0
 
     @property
+    def tool(self) -> str:
+        """The tool that it went to, or was to go to; empty: nothing was announced yet."""
+        ended = self.refused or self.started
+        return ended.tool_name if ended is not None else self.wanted
+
+    @property
     def ended(self) -> bool:
         """Whether the outcome is final: recorded is done (rule 2)."""
         if self.refused is not None:

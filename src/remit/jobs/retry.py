@@ -8,25 +8,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.jobs.state import History, is_undo, stuck_by
-from remit.jobs.taken import recorded_times
 from remit.journal import kinds as k
+from remit.journal.lineage import LEFT_BEHIND, recorded_times
 
 if TYPE_CHECKING:
     from remit.journal.event import Event
 
-_LEFT_BEHIND: Final = (
-    k.JobCreated,
-    k.JobForked,
-    k.RecoveryStarted,
-    k.RecoveryCompleted,
-    k.CompensationStarted,
-    k.CompensationCompleted,
-    k.StepCompensated,
-    k.VersionMismatchRecorded,
-    k.JobCompleted,
-    k.JobFailed,
-    k.JobCancelled,
-)
+_LEFT_BEHIND: Final = (*LEFT_BEHIND, k.CompensationStarted, k.CompensationCompleted, k.StepCompensated)
 """Events that say how that job as a whole began, went and ended."""
 
 
@@ -72,8 +60,9 @@ def take_over(events: Sequence[Event], history: History, step: str) -> TakenOver
 
 
 def _place(payload: k.Payload) -> str:
+    """Return the place of an effect that an event is about; what is said of the job as a whole may name a step too."""
     place: str = getattr(payload, "step", "")
-    return place
+    return "" if isinstance(payload, (*LEFT_BEHIND, k.StepArgsGiven)) else place
 
 
 def _kept(history: History, place: str) -> bool:
@@ -118,6 +107,8 @@ def _effective(history: History, place: str) -> bool:
 def _belongs(payload: k.Payload, again: frozenset[str]) -> bool:
     if isinstance(payload, k.JobWaiting) and payload.correlation_key.startswith(stuck_by("")):
         return False  # the recorded code could not continue; the new job finds out for itself
+    if isinstance(payload, k.StepArgsGiven):
+        return True  # whether its step runs again or not, these are what it is given
     place = _place(payload)
     if isinstance(payload, k.ChildEnded) and (payload.error or any(one.startswith(f"{place}.") for one in again)):
         return False  # it ends again

@@ -14,6 +14,7 @@ from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Event
+from remit.journal.kinds import STUCK
 from remit.models.thread import Known, tip_of
 
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
@@ -29,8 +30,6 @@ CODE: Final = "remit.code"
 """Label of a failed or stuck job's head: why."""
 DOUBT: Final = "uncertain:"
 """The beginning of the key of a wait in which a person resolves an attempt."""
-STUCK: Final = "stuck:"
-"""The beginning of the key of a wait in which the installed code could not continue the job."""
 UNDO: Final = "undo:"
 UNDO_DECISION: Final = "undo"
 """The key under which the undoing of a step waits for a person; its attempt is 0."""
@@ -102,7 +101,9 @@ class History:
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.created: k.JobCreated | None = None
         self.forked: k.JobForked | None = None
-        """Which job this one retries."""
+        """Which job this one retries, or is a fork of."""
+        self.given: dict[str, k.StepArgsGiven] = {}
+        """The arguments that a person gave a step in place of the recipe's."""
         self.plan: k.PlanGenerated | None = None
         self.calls: dict[str, CallRecord] = {}
         self.values: dict[str, Value] = {}
@@ -155,6 +156,13 @@ class History:
             payload = k.decode(event.kind, event.data)
             if payload is not None:
                 self.take(payload)
+
+    def tool_at(self, step: str, tool: str) -> str:
+        """Return the tool that a call of `tool` goes to: another one, if a fork changes it and it was not made yet."""
+        if self.forked is None or tool not in self.forked.tools:
+            return tool
+        record = self.calls.get(step)
+        return tool if record is not None and record.tool == tool else self.forked.tools[tool]
 
     def take(self, payload: k.Payload) -> None:
         """Fold one more event, decoded."""
@@ -228,6 +236,9 @@ class History:
 
     def _forked(self, payload: k.JobForked) -> None:
         self.forked = payload
+
+    def _args_given(self, payload: k.StepArgsGiven) -> None:
+        self.given[payload.step] = payload
 
     def _planned(self, payload: k.PlanGenerated) -> None:
         self.plan = payload
@@ -354,6 +365,7 @@ class History:
     _folds: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         k.JobCreated: _created,
         k.JobForked: _forked,
+        k.StepArgsGiven: _args_given,
         k.PlanGenerated: _planned,
         k.ToolInvocationStarted: _started,
         k.ToolInvocationFinished: _finished,

@@ -246,9 +246,9 @@ class Journal:
             after = page[-1].seq
         return [*events, *page] if events else page
 
-    async def page(self, stream: str, after: int = 0) -> list[Event]:
-        """The next events with seq > `after`, at most PAGE."""
-        return await self._store.read(stream, after, PAGE)
+    async def page(self, stream: str, after: int = 0, limit: int = PAGE) -> list[Event]:
+        """The next events with seq > `after`, at most `limit`."""
+        return await self._store.read(stream, after, limit)
 
     async def follow(self, stream: str, after: int = 0) -> AsyncIterator[Event]:
         """Every event with seq > `after`, then each new one as it comes, until the stream is closed."""

@@ -17,9 +17,10 @@ import msgspec
 from remit.canonical import sha256
 from remit.errors import PayloadErasedError
 from remit.gateway.confirmation import KIND as CONFIRMATION
-from remit.jobs.state import CODE, DOUBT, STUCK, UNDO_DECISION, inbox_of, job_of
+from remit.jobs.state import CODE, DOUBT, UNDO_DECISION, inbox_of, job_of
 from remit.jobs.state import KIND as JOB
 from remit.journal import kinds as k
+from remit.journal.kinds import STUCK
 from remit.redact import line, words_of
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Literal
 import msgspec
 
 from remit.journal.kinds import JobCreated
+from remit.journal.lineage import origin_of
 from remit.pages.actions import wanted
 from remit.pages.inbox import answerable
 from remit.pages.page import Page, PageRequest, View
@@ -97,6 +98,8 @@ class Job(View, frozen=True, kw_only=True):
     error: TaskError | None
     retry_of: str
     """The job whose steps it took over; empty: none."""
+    fork_of: str
+    """The job that recorded what it shares as a fork; empty: it is none."""
     retries: tuple[str, ...]
     """Jobs that took over its steps, newest first."""
     continues: str
@@ -172,6 +175,7 @@ async def job(asked: PageRequest) -> Job:
     shown_now = rows if len(rows) <= WHOLE else rows[start : start + WINDOW]
     given = given_of(known.input)
     stands, created = standing(known.row, asked.now), story.history.created or JobCreated(kind="recipe", name="")
+    retry_of, fork_of = origin_of(story.history.forked)
     return Job(
         title=f"{known.row.name} {name[-6:]}",
         row=known.row,
@@ -179,7 +183,8 @@ async def job(asked: PageRequest) -> Job:
         ended_at=story.ended_at,
         created=created,
         error=known.error,
-        retry_of=story.history.forked.job if story.history.forked else "",
+        retry_of=retry_of,
+        fork_of=fork_of,
         retries=await _labelled(asked, RETRY_OF, name),
         continues=_earlier(known.input),
         continued=await _labelled(asked, CONTINUES, name),

@@ -18,6 +18,7 @@ from remit.gateway.model_text import text_of
 from remit.jobs.effects.outcomes import recorded_outcome
 from remit.jobs.state import History, stream_of
 from remit.journal.kinds import CommandStarted, decode
+from remit.journal.lineage import whole
 from remit.models.message import Message, ToolResult, results
 from remit.models.thread import EMPTY, Thread
 from remit.record.results import LEFT_OUT, READ_MORE, RUN
@@ -107,7 +108,7 @@ async def _recall(journal: Journal, earlier: Earlier, kept: Mapping[str, Recalle
     parts: list[_Part] = []
     job, tip, base = earlier.job, earlier.tip, kept.get(earlier.tip)
     while job and base is None:
-        parts.append(_Part(tip, await journal.read(stream_of(job))))
+        parts.append(_Part(tip, await whole(journal, await journal.read(stream_of(job)))))
         job, tip = _before(parts[-1].events)
         base = kept.get(tip)
     thread, answered = base.thread if base is not None else EMPTY, []
@@ -120,15 +121,15 @@ async def _recall(journal: Journal, earlier: Earlier, kept: Mapping[str, Recalle
             raise StateError(msg, code=Code.JOB_NOT_CONVERSATION, remedy="Continue with `remit chat`.")
         thread = found
         answered.append((part.events, prompts.answers))
-    whole = dict(base.results) if base is not None else {}
+    results = dict(base.results) if base is not None else {}
     wanted = _cut([*thread.messages(), *earlier.more])
     for events, answers in reversed(answered):
-        missing = wanted.keys() - whole.keys()
+        missing = wanted.keys() - results.keys()
         if missing:
-            whole |= await _outcomes(journal, History(events), answers, missing)
-    if base is not None and not whole.keys() >= wanted.keys():
+            results |= await _outcomes(journal, History(events), answers, missing)
+    if base is not None and not results.keys() >= wanted.keys():
         return None
-    return Recalled(thread, {call: text for call, text in whole.items() if call in wanted and text != wanted[call]})
+    return Recalled(thread, {call: text for call, text in results.items() if call in wanted and text != wanted[call]})
 
 
 def _before(events: list[Event]) -> tuple[str, str]:

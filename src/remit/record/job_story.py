@@ -14,6 +14,7 @@ from remit.jobs.inbox import Inbox
 from remit.jobs.state import ENDED, stream_of
 from remit.journal.event import UNSET, HeadQuery
 from remit.journal.kinds import JobCompleted
+from remit.journal.lineage import origin_of, whole
 from remit.record.heads import CALL, PART, head_of, stream_named
 from remit.record.question import arguments
 from remit.record.story import Story
@@ -105,10 +106,16 @@ class JobStory:
         head = await head_of(journal, self.job)
         before = self.story.events
         fresh = await journal.read(stream_of(self.job), before)
+        fresh = fresh if before else await whole(journal, fresh)
         # Another request may have read them meanwhile; no await from here to the end of the fold.
         if head.seq >= self._seq:
             self.row, self._seq = job_row(head), head.seq
-        self.story.read(event for event in fresh if self.story.events < event.seq <= head.seq)
+        begins = not self.story.events
+        self.story.read(
+            event
+            for event in fresh
+            if (self.story.events < event.seq <= head.seq if event.stream == head.stream else begins)
+        )
         if self.story.events != before or not before:
             self.plain = step_rows(self.story, _no_preview)
         await ask_about(journal, self.story, [stream_of(self.job)], self._asked)
@@ -131,7 +138,7 @@ async def story_of(journal: Journal, identifier: str) -> Story:
     await head_of(journal, identifier)
     streams = [stream_named(identifier), *await beside(journal, identifier)]
     # Before its questions: a call that ran is never shown as one that waits for approval.
-    events: list[Event] = [event for stream in streams for event in await journal.read(stream)]
+    events: list[Event] = [event for stream in streams for event in await whole(journal, await journal.read(stream))]
     if len(streams) > 1:
         events.sort(key=lambda event: event.at)  # stable: each stream keeps its order
     story = Story(events)
@@ -152,7 +159,7 @@ async def decided_since(journal: Journal, job: str, history: History) -> set[tup
     return {(step, attempt) for step, attempt in doubts if inbox.decision(step, attempt) is not None}
 
 
-async def whole(journal: Journal, step: StepNarrative) -> StepNarrative:
+async def whole_step(journal: Journal, step: StepNarrative) -> StepNarrative:
     """A step with its untrusted arguments where they are too long for their event; as it is if they are gone."""
     told = step.untrusted
     if told is None or told.kept is None:
@@ -190,9 +197,10 @@ async def job_view(journal: Journal, job: str) -> JobView:
     head = await head_of(journal, job)
     events = (await journal.read(stream_of(job)))[: head.seq]
     known = JobStory(row := job_row(head))
-    known.story.read(events)
+    known.story.read(await whole(journal, events))
     await known.load(journal)
     history, created = known.history, known.history.created
+    retry_of, fork_of = origin_of(history.forked)
     return JobView(
         ok=known.completed,
         task_type=row.name,
@@ -213,6 +221,7 @@ async def job_view(journal: Journal, job: str) -> JobView:
         steps=known.steps,
         waits=known.waits,
         events=head.seq,
-        retry_of=history.forked.job if history.forked else "",
+        retry_of=retry_of,
+        fork_of=fork_of or msgspec.UNSET,
         trace_id=trace_id(job),
     )

@@ -8,15 +8,22 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from remit.jobs.state import History
-from remit.jobs.taken import Origins
 from remit.journal import kinds as k
 from remit.journal.event import Event
+from remit.journal.lineage import Origins, origin_of
 from remit.record.question import read_question
 from remit.record.segments import Segment, Timeline
 from remit.record.step import Drift, Preview, StepNarrative, Waited, shown
 from remit.record.teller import Child, Drifted, Seen, Teller, Try, children, drift_of, state_of
 
-_ABOUT: Final = (k.JobForked, k.UndoDeclared, k.StepCompensated, k.VersionMismatchRecorded, k.ModelDriftRecorded)
+_ABOUT: Final = (
+    k.JobForked,
+    k.StepArgsGiven,
+    k.UndoDeclared,
+    k.StepCompensated,
+    k.VersionMismatchRecorded,
+    k.ModelDriftRecorded,
+)
 """Events that name a step and are no part of what it did."""
 
 
@@ -49,11 +56,12 @@ class Story:
         for event in events:
             if not self.events:
                 self.stream, self.created_at = event.stream, event.at
-            self.updated_at = event.at
-            self.events += 1
-            self.size += len(event.data)
+            if event.stream == self.stream or self.session:
+                self.updated_at = event.at
+                self.events += 1
+                self.size += len(event.data)
             payload = k.decode(event.kind, event.data)
-            at, self._taken_from = self._origins.of(payload, event.at)
+            at, self._taken_from = self._origins.of(payload, event)
             if payload is not None:
                 self.history.take(payload)
                 self._timeline.add(payload, at, taken=bool(self._taken_from))
@@ -118,12 +126,14 @@ class Story:
         history = self.history
         created = history.created or k.JobCreated(kind="recipe", name="")
         end = history.end
+        retry_of, fork_of = origin_of(history.forked)
         return Narrative(
             job=self.stream.partition("/")[2],
             name=self.name,
             kind="session" if self.session else created.kind,
             principal=self.principal,
-            retry_of=history.forked.job if history.forked else "",
+            retry_of=retry_of,
+            fork_of=fork_of or msgspec.UNSET,
             execution_version=created.execution_version,
             planner_version=created.planner_version,
             tool_registry_version=created.tool_registry_version,
@@ -296,3 +306,5 @@ class Narrative(msgspec.Struct, frozen=True, kw_only=True):
     recoveries: tuple[Recovery, ...]
     stuck: tuple[Waited, ...] = ()
     """When the code at hand could not go on, at no step in particular."""
+    fork_of: str | msgspec.UnsetType = msgspec.UNSET
+    """The job that recorded what it shares as a fork; absent: it is none."""

@@ -198,6 +198,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     retry_of: str = ""
     """The job whose steps it took over; empty: none."""
+    fork_of: str | msgspec.UnsetType = msgspec.UNSET
+    """The job that recorded what it shares as a fork; absent: it is none."""
     ran_version: str = ""
     """The version of the code that ran it last."""
     module: str = ""

@@ -123,6 +123,7 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.SchemaDriftRecorded: _drifted,
     k.ModelDriftRecorded: _drifted,
     k.JobForked: lambda one: joined(f"from {one.job} after event {one.seq}", f"by {one.by}" if one.by else ""),
+    k.StepArgsGiven: lambda one: joined(one.step, shown(one.args, one.args_blob), f"by {one.by}" if one.by else ""),
     k.JobCompleted: lambda one: shown(one.result, one.result_blob),
     k.JobFailed: _failed,
     k.JobCancelled: _cancelled,

@@ -13,6 +13,7 @@ from remit.errors import ChainBrokenError, NotFoundError, PayloadErasedError
 from remit.jobs.state import History
 from remit.journal.event import UNSET
 from remit.journal.kinds import BytesKept, decode
+from remit.journal.lineage import whole
 from remit.operation import JobReference, operation
 from remit.record.heads import head_of, stream_named
 from remit.record.values import value_of
@@ -41,7 +42,7 @@ class Artifacts:
         They come in the order of the steps; a session has them too. Raises NotFoundError.
         """
         await head_of(self._journal, job)
-        events = await self._journal.read(stream_named(job))
+        events = await whole(self._journal, await self._journal.read(stream_named(job)))
         history = History(events)
         kept = {payload.step for event in events if isinstance(payload := decode(event.kind, event.data), BytesKept)}
         found: list[ArtifactRow] = []
@@ -59,7 +60,7 @@ class Artifacts:
         PayloadErasedError for bytes that are not kept any more.
         """
         await head_of(self._journal, job)
-        events = await self._journal.read(stream_named(job))
+        events = await whole(self._journal, await self._journal.read(stream_named(job)))
         hidden = False
         for event in events:
             payload = decode(event.kind, event.data)

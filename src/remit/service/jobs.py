@@ -27,6 +27,7 @@ from remit.journal.kinds import (
     SignalSent,
     decode,
 )
+from remit.journal.lineage import whole
 from remit.operation import Body, By, FromKey, JobReference, operation
 from remit.record.heads import find_job, fit_identifier, head_of, open_job, prove_job
 from remit.record.job_story import JobStory, job_view
@@ -142,7 +143,7 @@ class Jobs:
 
     async def history(self, job: str, events: int | None = None) -> History:
         """A job's events, folded: all, or the first so many."""
-        return History((await self._journal.read(stream_of(job)))[:events])
+        return History(await whole(self._journal, (await self._journal.read(stream_of(job)))[:events]))
 
     async def replay(self, job: str, *, anyway: bool = False) -> ReplayReport:
         """Run a job's recipe on its record, and judge its calls as of today. Raises NotFoundError or VersionError."""
@@ -198,7 +199,7 @@ class Jobs:
             input_untrusted=options.untrusted,
             module=recipe.file,
         )
-        return await self._create(recipe.name, packed.blobs, options, created)
+        return await self.create(recipe.name, packed.blobs, options, created)
 
     async def start_named(self, name: str, given: Mapping[str, Any], options: Options | None = None) -> str:
         """Create a job by the recipe's name, with input as JSON or as text from a command line."""
@@ -234,7 +235,7 @@ class Jobs:
             schema_version=SCHEMA_VERSION,
             plan_hash=plan_hash(plan),
         )
-        return await self._create(name, inputs.blobs + graph.blobs, options, created, planned)
+        return await self.create(name, inputs.blobs + graph.blobs, options, created, planned)
 
     @operation(
         "jobs.retry",
@@ -276,7 +277,7 @@ class Jobs:
         head = await head_of(self._journal, job)
         if not repeat:
             await not_retried(self._journal, job, made)
-        events = (await self._journal.read(stream_of(job)))[: head.seq]
+        events = await whole(self._journal, (await self._journal.read(stream_of(job)))[: head.seq])
         history = History(events)
         step = checked_step(head, history, step)
         taken = take_over(events, history, step)
@@ -285,9 +286,9 @@ class Jobs:
         created = renewed(history, self._parts.programs)
         labels = {name: text for name, text in head.labels.items() if not name.startswith(OURS)}
         options = Options(title=head.title, labels={**labels, RETRY_OF: job}, priority=head.priority, job=made)
-        forked = fork_of(head, step, taken.times, by=by or self._principal, reason=reason)
+        forked = fork_of(head, step, taken.times, history.forked, by=by or self._principal, reason=reason)
         try:
-            made = await self._create(created.name, (), options, created, forked, *taken.events)
+            made = await self.create(created.name, (), options, created, forked, *taken.events)
         except AppendConflictError:
             if not made or (await head_of(self._journal, made)).labels.get(RETRY_OF) != job:
                 raise
@@ -362,9 +363,8 @@ class Jobs:
         await self._for_everyone(job)
         return await self.row(job)
 
-    # --- common
-
-    async def _create(self, name: str, blobs: tuple[Blob, ...], options: Options, *events: Payload) -> str:
+    async def create(self, name: str, blobs: tuple[Blob, ...], options: Options, *events: Payload) -> str:
+        """Create a job that begins with these events. Raises AppendConflictError if its identifier is taken."""
         job = fit_identifier(options.job) if options.job else new_id("job")
         created = events[0]
         given = bytes(created.input) if isinstance(getattr(created, "input", None), msgspec.Raw) else b"{}"  # type: ignore[attr-defined]

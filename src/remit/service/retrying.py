@@ -12,9 +12,9 @@ from remit.errors import NotFoundError, StateError
 from remit.jobs.program import PLANNER_VERSION
 from remit.jobs.retry import failing_step
 from remit.jobs.state import ENDED, KIND
-from remit.jobs.taken import intervals
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import JobCreated, JobForked
+from remit.journal.lineage import intervals
 from remit.record.heads import head_of
 from remit.record.states import shown_state
 from remit.record.views import job_row
@@ -87,8 +87,13 @@ def repeats(job: str, steps: Sequence[str]) -> StateError:
     return StateError(why, code=Code.RETRY_REPEATS, remedy="Choose a later step with --from, or use --repeat.")
 
 
-def fork_of(head: Head, step: str, times: Sequence[int], *, by: str, reason: str) -> JobForked:
-    """The record that a job takes over events of another one, which were recorded at these times."""
+def fork_of(
+    head: Head, step: str, times: Sequence[int], before: JobForked | None, *, by: str, reason: str
+) -> JobForked:
+    """The record that a job takes over events of another one, which were recorded at these times.
+
+    `before`: where that one was taken from; the tools and models that a fork changed stay changed.
+    """
     return JobForked(
         job=job_row(head).job,
         seq=head.seq,
@@ -98,6 +103,8 @@ def fork_of(head: Head, step: str, times: Sequence[int], *, by: str, reason: str
         reason=reason,
         taken=len(times),
         times=intervals(times),
+        tools=before.tools if before else {},
+        models=before.models if before else {},
     )
 
 

@@ -10,6 +10,7 @@ from remit.errors import PayloadErasedError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
+from remit.journal.lineage import whole
 from remit.models.message import Message
 from remit.models.message import decode as message_of
 from remit.models.openai_messages import to_openai
@@ -106,7 +107,8 @@ class StepValues:
         if started is None:
             return None
         try:
-            messages = await prompt_of(self._journal, await self._journal.read(self._stream), step)
+            events = await whole(self._journal, await self._journal.read(self._stream))
+            messages = await prompt_of(self._journal, events, step)
         except PayloadErasedError:
             return ERASED
         settings = await value_of(self._journal, started.prompt, started.prompt_blob)

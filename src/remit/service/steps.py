@@ -14,9 +14,10 @@ from remit.jobs.records import CallRecord
 from remit.jobs.state import History, stream_of
 from remit.journal.event import UNSET
 from remit.journal.kinds import ErrorInfo, GateRefused, StepDecided
+from remit.journal.lineage import whole
 from remit.operation import Body, By, operation
 from remit.record.heads import open_job, stream_named
-from remit.record.job_story import story_of, whole
+from remit.record.job_story import story_of, whole_step
 from remit.record.task import error_view, step_row
 from remit.record.values import encoded
 from remit.record.views import StepView, TaskError
@@ -66,7 +67,7 @@ class Steps:
             value=await values.value(step),
             error=_error(story.history, step),
             evidence=told.evidence,
-            narrative=await whole(self._journal, told),
+            narrative=await whole_step(self._journal, told),
         )
 
     # --- commands
@@ -114,7 +115,7 @@ class Steps:
 
     async def _waiting(self, job: str, step: str, attempt: int | None, value: Any) -> int:
         """The attempt that waits for a decision; `value` is compared with what its tool returns, unless it is UNSET."""
-        history = History(await self._journal.read(stream_of(job)))
+        history = History(await whole(self._journal, await self._journal.read(stream_of(job))))
         waits = history.in_doubt(step)
         if waits is None or attempt not in {None, waits}:
             what = f"step {step} of {job}" if attempt is None else f"attempt {attempt} of step {step} of {job}"

@@ -14,7 +14,7 @@ from remit.journal.event import Event, Head, HeadQuery
 from remit.journal.resealing import Resealed, seal_all
 from remit.operation import Wire, operation
 from remit.record.heads import CALL, head_of, stream_named
-from remit.record.job_story import beside, story_of, whole
+from remit.record.job_story import beside, story_of, whole_step
 from remit.record.states import shown_state
 from remit.record.story import Narrative
 from remit.record.views import VerifyReport, job_row
@@ -82,7 +82,7 @@ class Streams:
         if not any(step.untrusted is not None and step.untrusted.kept for step in narrative.steps):
             return narrative
         return msgspec.structs.replace(
-            narrative, steps=tuple([await whole(self._journal, step) for step in narrative.steps])
+            narrative, steps=tuple([await whole_step(self._journal, step) for step in narrative.steps])
         )
 
     async def story(self, identifier: str) -> Story:

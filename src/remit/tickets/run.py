@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from remit.codes import Code
-from remit.jobs.state import STUCK
 from remit.journal import kinds as k
 from remit.journal.event import Event
+from remit.journal.kinds import STUCK
 from remit.record.story import Story
 from remit.redact import line
 from remit.tickets.report import SUMMARY, RunStatus, Span, StepReport

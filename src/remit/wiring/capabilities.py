@@ -114,6 +114,19 @@ FIRST_PARTY: Final = (
         extra="models",
     ),
     Capability(
+        name="forks",
+        about="Run a job again from a step with something changed, and compare two runs.",
+        nouns=(Noun(name="forks", kind="remit.forks.forks:Forks", open="remit.forks.forks:open_forks"),),
+        commands=(
+            Command(
+                word="fork",
+                section="Run",
+                about="Run a job again from a step, with something changed.",
+                command="remit.forks.commands.fork:command",
+            ),
+        ),
+    ),
+    Capability(
         name="research_report",
         about="Answer a question from files and pages of the web, with citations.",
         providers="remit.recipes.report_files:open_report",

@@ -66,6 +66,7 @@ def _print(state: State, view: JobView) -> None:
             ("title", "" if row.title.startswith(f"{row.name} {{") else one_line(row.title)),
             ("asked by", one_line(view.principal)),
             ("retry of", one_line(view.retry_of)),
+            ("fork of", one_line(view.fork_of or "")),
             ("created", moment(row.created_at)),
             ("last event", f"{moment(row.updated_at)}, {duration(row.updated_at - row.created_at)} later"),
             ("worked on by", holder(row) if is_held(row) else ""),

@@ -14,10 +14,12 @@ from remit.codes import Code
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome, refused
 from remit.journal.kinds import ToolInvocationStarted, decode
+from remit.journal.lineage import inherited
 from remit.tools.budget import tighter
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
+    from remit.journal.event import Event
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
     from remit.tools.budget import Budget
@@ -79,11 +81,17 @@ async def _recorded(journal: Journal, writer: StreamWriter) -> dict[str, int]:
     """Return how often each tool was called before this writer continued the stream."""
     counts: Counter[str] = Counter()
     seq = 0
+    if writer.began:
+        _count(counts, await inherited(journal, writer.stream))
     while seq < writer.began and (page := await journal.page(writer.stream, seq)):
-        for event in page:
-            if event.seq <= writer.began and event.kind == ToolInvocationStarted.KIND:
-                payload = decode(event.kind, event.data)
-                if isinstance(payload, ToolInvocationStarted) and payload.attempt == 1:
-                    counts[payload.tool_name] += 1
+        _count(counts, [event for event in page if event.seq <= writer.began])
         seq = page[-1].seq
     return counts
+
+
+def _count(counts: Counter[str], events: list[Event]) -> None:
+    for event in events:
+        if event.kind == ToolInvocationStarted.KIND:
+            payload = decode(event.kind, event.data)
+            if isinstance(payload, ToolInvocationStarted) and payload.attempt == 1:
+                counts[payload.tool_name] += 1

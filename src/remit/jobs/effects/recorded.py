@@ -65,10 +65,9 @@ class Effects:
         If the tool is `needed`, the job waits for it. Raises LackingError, which ends the pass.
         """
         matching = self.matching
-        try:
-            arguments_hash, encoded = digest(args), _encode(args)
-        except (NotCanonicalError, TypeError):  # the gateway refuses them, as they are
-            arguments_hash, encoded = "", b""
+        if self.history.forked is not None:
+            tool, args = await self._changed(step, tool, args)
+        arguments_hash, encoded = _digested(args)
         if matching.enter(step, "call"):
             await matching.give_way(step)
         record = self.history.calls.get(step)
@@ -109,6 +108,12 @@ class Effects:
         outcome = outcome if outcome.detail is None else msgspec.structs.replace(outcome, detail=None)
         return self._told(step, outcome, conversation)
 
+    async def _changed(self, step: str, tool: str, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The tool and the arguments of a call: others, if a fork gives it them."""
+        given = self.history.given.get(step)
+        recorded = await self.journal.value(given.args, given.args_blob) if given is not None else None
+        return self.history.tool_at(step, tool), args if recorded is None else _decode(recorded)
+
     def _told(self, step: str, outcome: Outcome, conversation: Conversation | None) -> Outcome:
         """The outcome; what a tool made of untrusted values is the model's in the recipe that it runs, as they are."""
         if conversation is not None and conversation.given is not None and step in self.history.provenance.derived:
@@ -132,6 +137,8 @@ class Effects:
             with matching.guarded(step):
                 return await recorded_reply(record, self.journal)
         matching.begin(step, "model")
+        if (forked := self.history.forked) is not None and question.model in forked.models:
+            question = msgspec.structs.replace(question, model=forked.models[question.model])
         with matching.guarded(step):
             outcome = await self.handler.ask(question, record)
         self.history.forget(step)
@@ -254,12 +261,10 @@ class Effects:
 
     async def _compare_model(self, question: Question, started: CommandStarted) -> None:
         """Another model than recorded is drift: reported, or refused, as the mismatch policy says."""
-        name = question.model or self.handler.default_model
         recorded = f"{started.llm_provider}/{started.llm_model}"
-        try:
-            current = parse(name).producer if name else recorded
-        except UsageError:
-            current = name  # it cannot be asked at all any more
+        current = _producer(question.model or self.handler.default_model) or recorded
+        if current != recorded and (forked := self.history.forked) is not None and question.model in forked.models:
+            current = _producer(forked.models[question.model])
         if current != recorded and (started.step, current) not in self.history.drifts:
             self.history.drifts.add((started.step, current))
             with self.matching.guarded(started.step):
@@ -281,3 +286,19 @@ class Effects:
         else:
             words = f"{recorded_tool} with arguments {recorded_hash[:19]}…"
         raise self.matching.fail(NondeterminismError(step, words[:400], f"{tool} {preview_of(args)}"))
+
+
+def _producer(model: str) -> str:
+    """The provider and name of a model; the name as it is, if it cannot be asked at all any more."""
+    try:
+        return parse(model).producer if model else ""
+    except UsageError:
+        return model
+
+
+def _digested(args: dict[str, Any]) -> tuple[str, bytes]:
+    """Digest and bytes of arguments; empty for those without a canonical form, which the gateway refuses."""
+    try:
+        return digest(args), _encode(args)
+    except (NotCanonicalError, TypeError):
+        return "", b""

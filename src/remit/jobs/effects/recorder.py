@@ -9,6 +9,7 @@ import msgspec
 from remit.jobs.state import History
 from remit.journal.blobs import pack
 from remit.journal.kinds import Payload, RecoveryCompleted, UndoDeclared
+from remit.journal.lineage import whole
 
 if TYPE_CHECKING:
     from remit.jobs.spans import Activity
@@ -55,7 +56,7 @@ class Recorder:
     async def folded(self) -> History:
         """Everything recorded of the job by now."""
         await self.journal.drained()
-        return History(await self.journal.read(self.writer.stream))
+        return History(await whole(self.journal, await self.journal.read(self.writer.stream)))
 
     async def declare(self, step: str, undo: tuple[str, dict[str, Any]] | None) -> None:
         """Record the call that undoes a step, or that the recipe makes it from the step's value."""

@@ -39,6 +39,7 @@ from remit.journal.kinds.jobs import (
     PlanGenerated,
     RecoveryCompleted,
     RecoveryStarted,
+    StepArgsGiven,
     WorkerStarted,
 )
 from remit.journal.kinds.models import CommandCommitted, CommandStarted, MessageKept
@@ -70,6 +71,7 @@ from remit.journal.kinds.versions import (
     VersionMismatchRecorded,
 )
 from remit.journal.kinds.waits import (
+    STUCK,
     CancelRequested,
     JobWaiting,
     RandomRecorded,

@@ -49,7 +49,7 @@ class JobForked(Payload, frozen=True, kw_only=True):
     job: str
     """The job that recorded them."""
     seq: int
-    """The last event of that job when its steps were taken over."""
+    """The last event of that job when its steps were taken over; of a fork, the last one that is shared."""
     hash: str
     """The chain value after that event, in hexadecimal."""
     step: str = ""
@@ -59,6 +59,24 @@ class JobForked(Payload, frozen=True, kw_only=True):
     """The number of events that follow and are that job's; 0: not known."""
     times: tuple[int, ...] = ()
     """When these were recorded, in microseconds since the Unix epoch: the first, then from each to the next."""
+    shared: bool = False
+    """Whether the events up to `seq` count as this job's where they stand, without steps that had not ended by then."""
+    changes: int = 0
+    """The number of events that follow and give steps other results or arguments."""
+    tools: dict[str, str] = msgspec.field(default_factory=dict)
+    """The tools that new calls go to, by the tool that the recipe names."""
+    models: dict[str, str] = msgspec.field(default_factory=dict)
+    """The models that new questions go to, by the one that the recipe names; empty: the default one."""
+
+
+class StepArgsGiven(Payload, frozen=True, kw_only=True):
+    """Ours: a person gave a step of a fork other arguments than its recipe gives it."""
+
+    KIND: ClassVar[str] = "step_args_given"
+    step: str
+    args: OptionalRaw = UNSET
+    args_blob: OptionalRef = UNSET
+    by: str = ""
 
 
 class RecoveryStarted(Payload, frozen=True, kw_only=True):

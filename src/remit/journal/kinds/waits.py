@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from remit.journal.kinds.payload import UNSET, OptionalRaw, OptionalRef, Payload
 
 WaitType = Literal["webhook", "human", "timer", "signal", "message"]
+STUCK: Final = "stuck:"
+"""The beginning of the key of a wait in which the installed code could not continue the job."""
 
 
 class JobWaiting(Payload, frozen=True, kw_only=True):

@@ -1,0 +1,127 @@
+"""`remit fork`: a job again from a step, with something changed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from remit.cli import complete
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.codes import Code
+from remit.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from remit.cli.opened import Opened
+
+_SET: Final = "Write STEP.result=JSON or STEP.args=JSON."
+
+
+@click.command("fork")
+@click.argument("job", shell_complete=complete.jobs)
+@click.option("--at", default="", metavar="STEP", help="Run again from this step. Default: as the changes need it.")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="Another value of an input; repeatable.")
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="STEP.result=JSON|STEP.args=JSON",
+    help="What a recorded step returned, or what a step is given that runs again; repeatable.",
+)
+@click.option("--tool", "tools", multiple=True, metavar="A=B", help="New calls of tool A go to tool B; repeatable.")
+@click.option(
+    "--model", "models", multiple=True, metavar="A=B", help="New questions to model A go to B; no A: the default one."
+)
+@click.option("--repeat", is_flag=True, help="Repeat calls with side effects that succeeded.")
+@click.option("--reason", default="", help="The reason; it is recorded.")
+@click.option(
+    "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
+)
+@json_option("id, state, and result or error")
+@pass_state
+def command(
+    state: State,
+    job: str,
+    at: str,
+    inputs: tuple[str, ...],
+    sets: tuple[str, ...],
+    tools: tuple[str, ...],
+    models: tuple[str, ...],
+    repeat: bool,
+    reason: str,
+    patient: bool,
+) -> int:
+    """Run a job again from a step, with something changed.
+
+    Creates a new job that shares everything recorded before STEP and goes on from there with the current code, asking
+    again for every approval. JOB itself is unchanged, and may still run. Without --at it begins at the first step of
+    --set STEP.args, else after the last one of --set STEP.result, else at the start. JOB is an id, a unique ending of
+    one, or `last`.
+    """
+    from remit.cli.runnable import count_in_files_of
+    from remit.cli.working import work_on
+
+    results, args = _changes(sets)
+    changed: dict[str, Any] = {
+        "results": results,
+        "args": args,
+        "tools": dict(_pairs(tools, "--tool", "A=B")),
+        "models": dict(_pairs(models, "--model", "A=B")),
+    }
+
+    async def choose(remit: Opened) -> list[str]:
+        found = await remit.service.jobs.find(job)
+        if inputs:
+            changed["input"] = _inputs((await remit.service.jobs.view(found)).input, inputs)
+        made = await remit.service.forks.make(found, at, **changed, repeat=repeat, reason=reason)
+        state.note(f"forked {found}: shares what {made.of} recorded up to event {made.shared}")
+        return [made.job]
+
+    count_in_files_of(state, (job,))
+    return work_on(state, choose, patient=patient)
+
+
+def _inputs(recorded: Any, inputs: Iterable[str]) -> dict[str, Any]:
+    """Return the inputs that are given: text where the job was given text, and else JSON where it is that."""
+    given: dict[str, Any] = {}
+    for name, text in _pairs(inputs, "--input", "NAME=VALUE"):
+        given[name] = text
+        if not (isinstance(recorded, dict) and isinstance(recorded.get(name), str)):
+            with suppress(msgspec.DecodeError):
+                given[name] = msgspec.json.decode(text)
+    return given
+
+
+def _pairs(words: Iterable[str], option: str, form: str) -> list[tuple[str, str]]:
+    pairs = []
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign:
+            raise UsageError(f"{option} {word!r:.80} has no '='", remedy=f"Write {option} {form}.")
+        pairs.append((name, value))
+    return pairs
+
+
+def _changes(sets: Iterable[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the results and the arguments that are set, by step. Raises UsageError."""
+    results: dict[str, Any] = {}
+    args: dict[str, dict[str, Any]] = {}
+    for name, text in _pairs(sets, "--set", "STEP.result=JSON"):
+        step, _, what = name.rpartition(".")
+        try:
+            value = msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            why = f"--set {name}: {text!r:.80} is not JSON: {error}"
+            raise UsageError(why, code=Code.FORK_INVALID, remedy="Put text in quotes: '\"like this\"'.") from error
+        if what == "result" and step:
+            results[step] = value
+        elif what == "args" and step and isinstance(value, dict):
+            args[step] = value
+        else:
+            raise UsageError(f"--set {name!r:.80} sets nothing", code=Code.FORK_INVALID, remedy=_SET)
+    return results, args

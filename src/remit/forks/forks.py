@@ -1,0 +1,191 @@
+"""Forks: a new job that shares what another one recorded up to a step, and lives on from there with something changed.
+
+Nothing is copied: `job_forked` names the job and the last of its events that count (journal/lineage.py). No approval of
+the other job counts for the calls of this one, and its mistakes are its own: what it does again is really done again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+
+from remit.canonical import as_json
+from remit.codes import Code
+from remit.errors import AppendConflictError, StateError, UsageError
+from remit.forks.changes import Change, args_given, result_given
+from remit.forks.line import Cut, cut, events_of, line_of
+from remit.jobs.plans.check import read_plan
+from remit.jobs.plans.plan import bind_inputs
+from remit.jobs.state import OURS, History, stream_of
+from remit.journal import kinds as k
+from remit.journal.blobs import pack
+from remit.operation import Body, By, FromKey, JobReference, operation
+from remit.record.heads import head_of
+from remit.service.options import Options
+from remit.service.retrying import CONTINUES, renewed, replayable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from remit.http.access import Access
+    from remit.journal.event import Blob, Head
+    from remit.service.jobs import Jobs
+    from remit.service.opening import NounOpening
+    from remit.service.parts import Parts
+
+FORK_OF: Final = "remit.fork_of"
+"""Label of a job that is a fork of another one: which."""
+_MOST: Final = 100
+"""Changes that one fork may make."""
+
+
+class Forked(msgspec.Struct, frozen=True, kw_only=True):
+    """A fork that was created."""
+
+    job: str
+    of: str
+    """The job that recorded what is shared: another one than was named, if that is a fork itself and shares it too."""
+    shared: int
+    """The last event of it that counts for the new job."""
+
+
+async def may_fork(forks: Forks, access: Access, path: Mapping[str, Any]) -> None:
+    """Raise Problem unless a token may have a job run again: all that it may, under the requester's name."""
+    access.require_all_tools("the job")
+    if access.principal is not None and await forks.jobs.principal(path["job"]) != access.principal:
+        access.require("decide")
+
+
+class Forks:
+    """The forks of one journal's jobs."""
+
+    def __init__(self, parts: Parts, jobs: Jobs, principal: str) -> None:
+        """`principal` makes them if a call names no one else."""
+        self.jobs = jobs
+        self._parts = parts
+        self._journal = parts.journal
+        self._principal = principal
+
+    @operation(
+        "forks.make",
+        "POST /v1/jobs/{job}/fork",
+        "call",
+        "Run a job again from a step, with something changed.",
+        body=Body("ForkBody", "Where a job is run again, and what is changed."),
+        status=201,
+        codes=(
+            Code.JOB_NOT_FOUND,
+            Code.STEP_NOT_FOUND,
+            Code.JOB_NOT_REPLAYABLE,
+            Code.RETRY_REPEATS,
+            Code.FORK_INVALID,
+            Code.PAYLOAD_ERASED,
+            Code.UNKNOWN_RECIPE,
+        ),
+        check=may_fork,
+        example={"at": "2", "results": {"1": {"total": 10}}},
+    )
+    async def make(
+        self,
+        job: JobReference,
+        at: str = "",
+        *,
+        input: dict[str, Any] | None = None,  # noqa: A002 - as the job's own field is called
+        results: dict[str, Any] | None = None,
+        args: dict[str, dict[str, Any]] | None = None,
+        tools: dict[str, str] | None = None,
+        models: dict[str, str] | None = None,
+        repeat: bool = False,
+        by: By = "",
+        reason: str = "",
+        made: Annotated[str, FromKey("job", repeats=True)] = "",
+    ) -> Forked:
+        """Create a job that shares what another one recorded before step `at`, and lives on from there.
+
+        It runs today's code, and asks again for every approval. `input` takes the place of fields of the input;
+        `results` of what recorded steps returned, `args` of what steps are given that run again; `tools` and `models`
+        of those that new calls and questions go to. Without `at` it begins at the first step of `args`, else after the
+        last one of `results`, else at the start. Calls with side effects that succeeded are made again only with
+        `repeat`. Raises NotFoundError, StateError, UsageError (FORK_INVALID) or PayloadErasedError.
+        """
+        results, args = results or {}, args or {}
+        if len(results) + len(args) + len(tools or {}) + len(models or {}) > _MOST:
+            raise UsageError(f"a fork makes at most {_MOST} changes", code=Code.FORK_INVALID, remedy="Change less.")
+        head = await replayable(self._journal, job)
+        line = await line_of(self._journal, job, head.seq)
+        found = await cut(line, at, results, args, repeat=repeat)
+        if found.repeated:
+            steps = ", ".join(found.repeated)
+            why = f"the fork of {job} would repeat calls with side effects that succeeded: step {steps}"
+            remedy = "Choose a later step with --at, or use --repeat."
+            raise StateError(why, code=Code.RETRY_REPEATS, remedy=remedy)
+        changes = await self._changes(found, results, args, by or self._principal)
+        created, blobs = await self._created(job, input or {})
+        base, before = found.line[0].job, line[0].forked
+        (last,) = await self._journal.page(stream_of(base), found.seq - 1, 1)
+        forked = k.JobForked(
+            job=base,
+            seq=found.seq,
+            hash=last.hash.hex(),
+            step=at,
+            by=by or self._principal,
+            reason=reason,
+            shared=True,
+            changes=len(changes),
+            tools={**(before.tools if before else {}), **(tools or {})},
+            models={**(before.models if before else {}), **(models or {})},
+        )
+        blobs += tuple(blob for change in changes for blob in change.blobs)
+        events = (created, forked, *(change.payload for change in changes))
+        try:
+            made = await self.jobs.create(created.name, blobs, _options(head, job, made), *events)
+        except AppendConflictError:
+            if not made or (await head_of(self._journal, made)).labels.get(FORK_OF) != job:
+                raise
+        return Forked(job=made, of=base, shared=found.seq)
+
+    async def _changes(
+        self, found: Cut, results: Mapping[str, Any], args: Mapping[str, dict[str, Any]], by: str
+    ) -> list[Change]:
+        """Return what the fork gives steps. Raises UsageError (FORK_INVALID) for one that has no result to change."""
+        changes = [Change(one) for one in found.changes]
+        for step, value in results.items():
+            events = await events_of(found.line, found.seq, step)
+            if not events:
+                why = f"step {step} is not among those that are shared, so it has no result to change"
+                remedy = f"Let the fork begin after it, or give it other arguments: {step}.args."
+                raise UsageError(why, code=Code.FORK_INVALID, remedy=remedy)
+            changes.append(result_given(step, value, events, by))
+        return [*changes, *(args_given(step, value, by) for step, value in args.items())]
+
+    async def _created(self, job: str, given: Mapping[str, Any]) -> tuple[k.JobCreated, tuple[Blob, ...]]:
+        """The new job's creation: as the other one's, for today's code. Raises PayloadErasedError or NotFoundError."""
+        first = History(await self._journal.page(stream_of(job), 0, 1))
+        created = renewed(first, self._parts.programs)
+        changed = msgspec.json.decode(await self._journal.value(created.input, created.input_blob) or b"{}") | given
+        if given and created.kind == "recipe":
+            bound = self._parts.programs.recipes.get(created.name).bind(changed, strict=False)
+            changed = dict(bound.input)
+        elif given:
+            planned = (await self.jobs.history(job, 2)).plan
+            graph = await self._journal.value(planned.task_graph, planned.task_graph_blob) if planned else None
+            changed = bind_inputs(read_plan(msgspec.json.decode(graph or b"null")), changed, strict=False)
+        packed = pack(as_json(changed))
+        return msgspec.structs.replace(created, input=packed.inline, input_blob=packed.ref), packed.blobs
+
+
+def _options(head: Head, job: str, made: str) -> Options:
+    labels = {name: text for name, text in head.labels.items() if not name.startswith(OURS) or name == CONTINUES}
+    return Options(
+        title=head.title,
+        labels={**labels, FORK_OF: job},
+        priority=head.priority,
+        subject=head.subject,
+        job=made,
+    )
+
+
+def open_forks(opening: NounOpening) -> Forks:
+    """Return the forks of a journal."""
+    return Forks(opening.parts, opening.service.jobs, opening.principal)

@@ -1,0 +1,152 @@
+"""The line of a job: itself, and if it is a fork the job that it shares events with, and so on. Where a fork begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from remit.codes import Code
+from remit.errors import ChainBrokenError, NotFoundError
+from remit.forks.places import Places
+from remit.jobs.state import stream_of
+from remit.journal import kinds as k
+from remit.journal.lineage import OWN
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from remit.journal.event import Event
+    from remit.journal.journal import Journal
+
+_TELLING: Final = frozenset({k.ToolInvocationStarted.KIND, k.ToolInvocationFinished.KIND, k.StepCompensated.KIND})
+
+
+class Segment(NamedTuple):
+    """The own events of one job of the line that count."""
+
+    job: str
+    forked: k.JobForked | None
+    """Where it begins, if it is a fork."""
+    places: Places
+    changes: tuple[k.Payload, ...]
+    """The results and arguments that it gives in place of those that it shares."""
+
+
+class Cut(NamedTuple):
+    """Where a fork of the line begins."""
+
+    line: tuple[Segment, ...]
+    """From the job that recorded the last shared event on."""
+    seq: int
+    """That event."""
+    changes: tuple[k.Payload, ...]
+    """Changes of forks of it that are in between, and hold on."""
+    repeated: tuple[str, ...]
+    """Steps that run again, although their calls with side effects succeeded, or may have."""
+
+
+async def line_of(journal: Journal, job: str, last: int) -> tuple[Segment, ...]:
+    """Return the line of a job as of its event `last`. Raises ChainBrokenError if it goes in a circle."""
+    line: list[Segment] = []
+    while True:
+        if any(segment.job == job for segment in line):
+            raise ChainBrokenError(f"{job} shares events with itself", remedy=f"Run `remit verify {job}`.")
+        stream = stream_of(job)
+        own = await journal.page(stream, 0, OWN)
+        said = k.decode(own[1].kind, own[1].data) if len(own) == OWN else None
+        forked = said if isinstance(said, k.JobForked) and said.shared else None
+        if forked is None:
+            line.append(Segment(job, None, Places(journal, stream, 0, last), ()))
+            return tuple(line)
+        changed = await journal.page(stream, OWN, forked.changes) if forked.changes else []
+        changes = tuple(one for event in changed if (one := k.decode(event.kind, event.data)) is not None)
+        line.append(Segment(job, forked, Places(journal, stream, OWN + forked.changes, last), changes))
+        job, last = forked.job, forked.seq
+
+
+async def cut(
+    line: tuple[Segment, ...], at: str, results: Collection[str], args: Collection[str], *, repeat: bool
+) -> Cut:
+    """Find where a fork begins. Raises NotFoundError (STEP_NOT_FOUND) if there is no such step."""
+    later: list[Segment] = []
+    for index, segment in enumerate(line):
+        seq = await _cut(segment.places, at, results, args, is_last=index == len(line) - 1)
+        if seq is not None:
+            changes = await _held([change for one in reversed(later) for change in one.changes], line[index:], seq)
+            repeated = () if repeat else await _repeated([*later, segment], seq)
+            return Cut(line[index:], seq, changes, repeated)
+        later.append(segment)
+    missing, job = at or next(iter((*args, *results)), ""), line[0].job
+    remedy = f"`remit show {job}` lists its steps."
+    raise NotFoundError(f"{job} has no step {missing!r:.80}", code=Code.STEP_NOT_FOUND, remedy=remedy)
+
+
+async def _cut(
+    places: Places, at: str, results: Collection[str], args: Collection[str], *, is_last: bool
+) -> int | None:
+    """The last event that is shared; None if the step that says so is not among these."""
+    if at and at not in results:
+        return await places.before(at)
+    if at or (results and not args):
+        begun = [(step, await places.before(step)) for step in ((at,) if at else results)]
+        if any(before is None for _, before in begun) and (at or is_last):
+            return None
+        ends = [await places.after(step) for step, before in begun if before is not None]
+        return max(ends) if ends else None
+    begun = [(step, await places.before(step)) for step in args]
+    starts = [before for _, before in begun if before is not None]
+    if args:
+        return min(starts) if len(starts) == len(args) else None
+    return await places.start() if is_last else None
+
+
+async def _held(changes: list[k.Payload], line: tuple[Segment, ...], seq: int) -> tuple[k.Payload, ...]:
+    """Return the changes without results of steps that run again."""
+    return tuple(
+        [
+            change
+            for change in changes
+            if isinstance(change, k.StepArgsGiven) or await events_of(line, seq, getattr(change, "step", ""))
+        ]
+    )
+
+
+async def events_of(line: tuple[Segment, ...], seq: int, step: str) -> list[Event]:
+    """Return the events of a step that is shared by a fork that begins after `seq` of the line's first job."""
+    last = seq
+    for segment in line:
+        first = segment.places
+        places = Places(first.journal, first.stream, first.first, last)
+        before = await places.before(step) if last > first.first else None
+        if before is not None:
+            return await places.of(step, before)
+        last = segment.forked.seq if segment.forked is not None else 0
+    return []
+
+
+async def _repeated(segments: list[Segment], seq: int) -> tuple[str, ...]:
+    """Steps with side effects that succeeded after an event of the last segment, and in all before it."""
+    done: dict[str, str] = {}
+    for segment in segments:
+        after = seq if segment is segments[-1] else segment.places.first
+        async for event in segment.places.events(after):
+            if event.kind in _TELLING and (b'"side_effect' in event.data or event.kind != _STARTED):
+                _note(k.decode(event.kind, event.data), done)
+    return tuple(dict.fromkeys(done.values()))
+
+
+_STARTED: Final = k.ToolInvocationStarted.KIND
+
+
+def _note(payload: k.Payload | None, done: dict[str, str]) -> None:
+    match payload:
+        case k.ToolInvocationStarted():
+            done[payload.invocation_id] = payload.step
+        case k.ToolInvocationFinished() if payload.step_outcome == "side_effect_committed":
+            done[payload.invocation_id] = payload.step  # announced before the event after which the fork begins
+        case k.ToolInvocationFinished() if payload.outcome != "success" and payload.step_outcome != "uncertain":
+            done.pop(payload.invocation_id, None)
+        case k.StepCompensated():
+            for invocation in [one for one, step in done.items() if step in {payload.step, payload.undo_step}]:
+                del done[invocation]
+        case _:
+            pass
