@@ -65,6 +65,7 @@ ORDERS = st.builds(
     constraints=st.builds(
         Constraints,
         forbidden_paths=_TEXTS,
+        interface_paths=_TEXTS,
         commands=st.lists(
             st.builds(Command, args=_TEXTS.filter(bool), timeout_seconds=_INT),
             max_size=2,
@@ -119,6 +120,27 @@ def test_a_newer_worker_may_write_fields_within_fields() -> None:
     nested = b"\x22\x03\xa0\x06\x07"  # changes { 100: 7 }
     again = write_in("pb", read_result_in("pb", binary + nested))
     assert kind.FromString(again).changes.SerializeToString() == nested[2:]
+
+
+@needs_protobuf
+@given(ORDERS)
+def test_an_older_worker_hands_on_what_it_does_not_know(order: WorkOrder) -> None:
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415 - an extra
+
+    described = descriptor_pb2.FileDescriptorSet.FromString(files("remit.work").joinpath("work.binpb").read_bytes())
+    for kind in described.file[0].message_type:
+        known = [field for field in kind.field if field.number <= 4]
+        del kind.field[:], kind.oneof_decl[:]
+        for field in known:
+            field.ClearField("oneof_index")
+            field.ClearField("proto3_optional")
+            kind.field.append(field)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(described.file[0])
+    older = message_factory.GetMessageClass(pool.FindMessageTypeByName("remit.work.v1.WorkOrder"))
+    handed_on = older.FromString(write_in("pb", order))
+    assert (handed_on.issue_ref, handed_on.repo_dir) == (order.issue_ref, order.repo_dir)
+    assert read_order_in("pb", handed_on.SerializeToString()) == read_order_in("pb", write_in("pb", order))
 
 
 @needs_protobuf

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from remit.work.executors.judgement import Facts, judge
 from remit.work.executors.port import Ending, Turn
-from remit.work.executors.worktree import forbidden
+from remit.work.executors.worktree import paths_of
 from remit.work.flow import MAX_RETRIES, step_after
 from remit.work.order import WorkOrder
 from remit.work.result import Changes, Test, WorkResult
@@ -89,6 +89,6 @@ def test_a_result_moves_its_issue(result: WorkResult, failures: int, state: str)
 
 def test_patterns_name_paths_and_all_that_is_below_them() -> None:
     paths = ["migrations/1.sql", "migrations/a/2.sql", "src/x.py", "Makefile", "migration"]
-    assert forbidden(paths, ["migrations/**", "Makefile"]) == ["migrations/1.sql", "migrations/a/2.sql", "Makefile"]
-    assert forbidden(paths, ["src"]) == ["src/x.py"]
-    assert forbidden(paths, []) == []
+    assert paths_of(paths, ["migrations/**", "Makefile"]) == ["migrations/1.sql", "migrations/a/2.sql", "Makefile"]
+    assert paths_of(paths, ["src"]) == ["src/x.py"]
+    assert paths_of(paths, []) == []

@@ -32,6 +32,8 @@ class Constraints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     forbidden_paths: tuple[str, ...] = ()
     """Patterns of paths that may not change, such as `migrations/**`."""
+    interface_paths: tuple[str, ...] = ()
+    """Patterns of paths that other work relies on: they change only if the order names its contracts."""
     commands: tuple[Command, ...] = ()
     """Acceptance: the adapter runs each of them on what the run left."""
     target_branch: str = ""

@@ -251,6 +251,7 @@ def _put(folder: Path, path: str, data: bytes) -> None:
 def _constraints(constraints: Constraints) -> str:
     rows = [
         *(f"Must not change: `{path}`" for path in constraints.forbidden_paths),
+        *(f"An interface, for which contracts must be named: `{path}`" for path in constraints.interface_paths),
         *(f"Must pass: `{' '.join(command.args)}`" for command in constraints.commands),
         *([f"Target branch: `{constraints.target_branch}`"] if constraints.target_branch else []),
         *constraints.notes,

@@ -21,6 +21,7 @@ from remit.work.workflow import ExecutorTable
 from tests.work.executors.repository import RUN, git, make_repository, order_in, script
 
 MENDED: Final = Constraints(commands=(Command(args=("grep", "-q", "mended", "clock.txt")),))
+INTERFACES: Final = Constraints(interface_paths=("migrations/**",))
 GUARDED: Final = Constraints(forbidden_paths=("migrations/**",))
 RESULT: Final = (
     """printf '{{"issue_ref":"local#1","run_id":"{run}","status":"{status}","summary":"I did it."}}' """
@@ -69,6 +70,19 @@ ENDS: Final = {
     "is not there": ("exec no-such-program", None, "fail", ""),
     "changes what it may not": ("echo drop > migrations/1.sql", GUARDED, "fail", "permission_denied"),
     "commits what it may not": ("git rm -q migrations/1.sql; git commit -qm x", GUARDED, "fail", "permission_denied"),
+    "leaves its branch for no commit of ours": (
+        "git checkout -q --orphan other; echo x > clock.txt; git commit -qam x",
+        None,
+        "fail",
+        "permission_denied",
+    ),
+    "commits on a branch of its own": ("git checkout -qb own; echo mended > clock.txt", MENDED, "ok", ""),
+    "changes an interface without contracts": (
+        "echo drop > migrations/1.sql",
+        INTERFACES,
+        "blocked",
+        "manual_intervention",
+    ),
     "hangs": ("sleep 86400", None, "fail", "outcome_unknown"),
 }
 
@@ -114,6 +128,30 @@ async def test_a_test_suite_passes_or_fails_and_changes_nothing(bench: Bench) ->
     result = await bench.run(script("echo fine", commits=False))
     assert (result.status, result.changes.commit) == ("ok", head)
     assert [test.result for test in result.tests] == ["pass"]
+
+
+@pytest.mark.parametrize("exit_code", [0, 1])
+@pytest.mark.parametrize("words", ["go test ./...", "buf lint", "pnpm test"])
+async def test_a_tool_chain_is_an_executor_that_passes_or_fails(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, exit_code: int
+) -> None:
+    name, *args = words.split()
+    chain = tmp_path / "bin" / name
+    chain.parent.mkdir()
+    chain.write_text(f'#!/bin/sh\necho "$0 $*"\nexit {exit_code}\n')
+    chain.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{chain.parent}:/usr/bin:/bin")
+    result = await bench.run(ExecutorTable(program=name, args=tuple(args), commits=False))
+    assert (result.status, result.result_code) == (("ok", "") if exit_code == 0 else ("fail", "test_failed"))
+    (test,) = result.tests
+    assert (test.command, test.result) == (words, "pass" if exit_code == 0 else "fail")
+    assert (bench.pack.folder / test.evidence).read_text().split(maxsplit=1)[1] == f"{' '.join(args)}\n"
+    assert result.changes.commit == git(bench.repository, "rev-parse", "HEAD"), "it says what was tested"
+
+
+async def test_the_handover_follows_a_program_to_a_branch_of_its_own(bench: Bench) -> None:
+    result = await bench.run(script("git checkout -qb own; echo mended > clock.txt; git commit -qam Mend"))
+    assert git(bench.repository, "rev-parse", f"refs/heads/run/local%231/{RUN}") == result.changes.commit
 
 
 async def test_setup_comes_first_and_ends_the_run_if_it_fails(bench: Bench) -> None:

@@ -30,8 +30,9 @@ from remit.process.environment import environment
 from remit.work.executors.judgement import Facts, judge
 from remit.work.executors.port import Ending, Executor, Output, Site
 from remit.work.executors.program import run_program
-from remit.work.executors.worktree import Worktree, forbidden
-from remit.work.order import WorkOrder
+from remit.work.executors.worktree import Worktree, paths_of
+from remit.work.handover import named_files
+from remit.work.order import NO_CONTRACTS, WorkOrder
 from remit.work.pack import STDERR, STDOUT, Contents, ContextPack
 from remit.work.result import Test, WorkResult
 from remit.work.workflow import ExecutorTable
@@ -83,7 +84,8 @@ class Adapter:
         """Run the order; return the result that was proved. Raise ProviderError or UsageError for what stops it."""
         progress("checking out")
         start = await self._tree.create(base)
-        self._pack.write(self._order, contents)
+        look_at = await asyncio.to_thread(named_files, self._order.spec_snapshot, self._tree.folder)
+        self._pack.write(self._order, replace(contents, look_at=(*contents.look_at, *look_at)))
         self._pack.verify()
         self._home.mkdir(mode=0o700, exist_ok=True)
         if self._places.enclosures is not None:
@@ -113,9 +115,20 @@ class Adapter:
             title = claim.summary if claim is not None and claim.summary else f"Work on {self._order.issue_ref}"
             await self._tree.commit(f"{title}\n\n{self._order.issue_ref} {self._order.run_id}")
         head = await self._tree.head()
-        changed = forbidden(await self._tree.changed(start), self._order.constraints.forbidden_paths)
+        changed, constraints = await self._tree.changed(start), self._order.constraints
+        interfaces = constraints.interface_paths if self._order.contracts_ref in {"", NO_CONTRACTS} else ()
         tests = await self._prove(progress) if ending.exit_code is not None and not ending.timed_out else ()
-        facts = Facts(ending, start, head, self._table.commits, tests, tuple(changed), claim)
+        facts = Facts(
+            ending=ending,
+            base=start,
+            head=head,
+            commits=self._table.commits,
+            tests=tests,
+            forbidden=tuple(paths_of(changed, constraints.forbidden_paths)),
+            interfaces=tuple(paths_of(changed, interfaces)),
+            strayed=not await self._tree.follows(start),
+            claim=claim,
+        )
         return self._finish(judge(self._order, facts))
 
     @property

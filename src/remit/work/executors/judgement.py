@@ -25,6 +25,10 @@ class Facts(NamedTuple):
     """The acceptance commands, as the adapter ran them."""
     forbidden: tuple[str, ...] = ()
     """Paths that changed and may not."""
+    interfaces: tuple[str, ...] = ()
+    """Interfaces that changed though the order names no contracts."""
+    strayed: bool = False
+    """Whether what stands there does not follow what the work began at."""
     claim: WorkResult | None = None
     """The result that the executor left."""
 
@@ -59,20 +63,16 @@ def judge(order: WorkOrder, facts: Facts) -> WorkResult:
 def _faults(facts: Facts) -> Iterator[Fault]:
     """Return what speaks against a run, the weightiest first."""
     ending, claim = facts.ending, facts.claim
+    turn = ending.turn or Turn()
     if ending.error:
         yield Fault("fail", Code.env_unavailable, f"it could not be started: {ending.error}")
     if ending.timed_out:
         yield Fault("fail", Code.outcome_unknown, f"it did not end within {ending.timeout:g} s")
-    turn = ending.turn or Turn()
     if turn.fault:
         yield Fault("fail", None, f"it failed: {turn.fault}")
     if ending.stopped or not turn.terminal:
         yield Fault("fail", Code.outcome_unknown, "it ended without a word that its work is over")
-    if facts.forbidden:
-        named = ", ".join(facts.forbidden[:5])
-        yield Fault("fail", Code.permission_denied, f"it changed what it may not: {named}")
-    if turn.denied:
-        yield Fault("fail", Code.permission_denied, f"{turn.denied} of its calls were refused")
+    yield from _breaches(facts, turn.denied)
     if any(test.result == "fail" for test in facts.tests):
         yield Fault("fail", Code.test_failed, "the acceptance commands do not pass")
     if claim is not None and claim.status != "ok":
@@ -81,6 +81,20 @@ def _faults(facts: Facts) -> Iterator[Fault]:
     if ending.exit_code != 0:
         code = Code.test_failed if not facts.commits else None
         yield Fault("fail", code, f"it ended with exit code {ending.exit_code}")
+
+
+def _breaches(facts: Facts, denied: int) -> Iterator[Fault]:
+    """Return what a run did against its constraints."""
+    if facts.forbidden:
+        named = ", ".join(facts.forbidden[:5])
+        yield Fault("fail", Code.permission_denied, f"it changed what it may not: {named}")
+    if facts.strayed:
+        yield Fault("fail", Code.permission_denied, "its commit does not follow the one that it was to begin at")
+    if denied:
+        yield Fault("fail", Code.permission_denied, f"{denied} of its calls were refused")
+    if facts.interfaces:
+        named = ", ".join(facts.interfaces[:5])
+        yield Fault("blocked", Code.manual_intervention, f"the order names no contracts, and it changed {named}")
 
 
 def _changes(facts: Facts) -> Changes:

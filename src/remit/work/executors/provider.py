@@ -6,6 +6,7 @@ there. A call whose end was not recorded is looked up: in the stream first, then
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -24,6 +25,7 @@ from remit.work.executors.adapter import Adapter, Places, Progress
 from remit.work.executors.port import Ending
 from remit.work.executors.registry import Hand, hand_of, hands_of, name_of, tool_of
 from remit.work.executors.worktree import Worktree
+from remit.work.handover import contents_for
 from remit.work.order import WorkOrder
 from remit.work.pack import Contents, ContextPack
 from remit.work.references import IssueRef
@@ -116,7 +118,7 @@ class ExecutorProvider:
         live = Live(ctx.progress)
         order, adapter = await self._adapter(name, args, Places(self._clock, ctx.principal, show=live, door=self._door))
         try:
-            result = await adapter.run(await self._base(order), self._contents(order), _told(ctx))
+            result = await adapter.run(await self._base(order), await self._contents(order), _told(ctx))
         except UsageError as error:
             return await self._refused(order, error)
         except ProviderError as error:
@@ -222,8 +224,11 @@ class ExecutorProvider:
                 return left.branch
         return order.constraints.target_branch or "HEAD"
 
-    def _contents(self, order: WorkOrder) -> Contents:
-        return Contents(links=(order.issue_ref, *([order.spec_ref] if order.spec_ref else [])))
+    async def _contents(self, order: WorkOrder) -> Contents:
+        unit = await self._store.unit(order.issue)
+        results = {run: await self._store.result(order.issue, run) for run in unit.results}
+        given = {run: result for run, result in results.items() if result is not None}
+        return await asyncio.to_thread(contents_for, order, unit, given, self._root)
 
     # --- what Remit does with it
 

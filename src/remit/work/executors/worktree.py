@@ -77,7 +77,7 @@ class Worktree:
         return bool(await git(self.repository, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}", refusal=""))
 
     async def commit(self, message: str) -> bool:
-        """Commit what was left uncommitted; return whether there was anything.
+        """Commit what was left uncommitted, and let the run's branch end there; return whether there was anything.
 
         Repositories within the checkout are left out: git would look into them by their own settings, which can name
         programs, and would commit no more than a name of what is in them.
@@ -85,10 +85,15 @@ class Worktree:
         nested = await asyncio.to_thread(_nested, self.folder)
         left_out = (f":(exclude,top,literal){path}" for path in nested)
         await self._git("add", "--all", "--", ".", *_DROPPINGS, *left_out)
-        if not await self._git("diff", "--cached", "--name-only"):
-            return False
-        await self._git("commit", "--no-verify", "--quiet", "--message", message)
-        return True
+        dirty = bool(await self._git("diff", "--cached", "--name-only"))
+        if dirty:
+            await self._git("commit", "--no-verify", "--quiet", "--message", message)
+        await self._git("update-ref", f"refs/heads/{self.branch}", "HEAD")  # a program may have left the branch
+        return dirty
+
+    async def follows(self, base: str) -> bool:
+        """Return whether a commit is among those that stand behind the present one."""
+        return await self._git("rev-list", "--count", base, "--not", "HEAD") == "0"
 
     async def changed(self, base: str) -> list[str]:
         """Return the paths that differ from a commit."""
@@ -127,7 +132,7 @@ def _nested(folder: Path) -> list[str]:
     return found
 
 
-def forbidden(paths: Sequence[str], patterns: Sequence[str]) -> list[str]:
+def paths_of(paths: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """Return the paths that one of the patterns names; `*` stands for any text, `/` too."""
     return [path for path in paths if any(_names(pattern, path) for pattern in patterns)]
 
