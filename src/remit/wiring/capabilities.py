@@ -184,6 +184,7 @@ FIRST_PARTY: Final = (
             "work_result_discarded": "remit.work.kinds:WorkResultDiscarded",
             "work_written": "remit.work.kinds:WorkWritten",
             "work_moved": "remit.work.kinds:WorkMoved",
+            "work_controlled": "remit.work.kinds:WorkControlled",
             "issue_opened": "remit.work.kinds:IssueOpened",
             "issue_commented": "remit.work.kinds:IssueCommented",
             "issue_changed": "remit.work.kinds:IssueChanged",
@@ -191,6 +192,7 @@ FIRST_PARTY: Final = (
             "outbox_announced": "remit.work.kinds:OutboxAnnounced",
             "outbox_confirmed": "remit.work.kinds:OutboxConfirmed",
         },
+        works="remit.work.control:work_on_issues",
         commands=(
             Command(
                 word="work",

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
+from remit.errors import UsageError
 from remit.work.comment import BodyStatus
+from remit.work.references import IssueRef
 from remit.work.result import WorkResult
 
 MAX_RETRIES: Final = 2
 """Runs that may fail one after another before the issue is blocked."""
+
+_NAMES: Final = re.compile(r"(?:\*\*)?(DependsOn|BlockedBy)(?:\*\*)?\s*(?::(.*))?", re.IGNORECASE)
+_REFERENCE: Final = re.compile(r"[\w./-]*#\d+")
+_PRIORITY: Final = "prio:"
 
 
 class Step(NamedTuple):
@@ -33,3 +42,33 @@ def step_after(result: WorkResult, failures: int) -> Step:
             return Step("blocked", f"{failures + 1} runs failed: change the order or the executor.")
         case "fail":
             return Step("doing", "Run it again, or switch the executor.")
+
+
+def dependencies_in(body: str, project: str) -> tuple[IssueRef, ...]:
+    """Return the issues that a text names under `DependsOn` or `BlockedBy`; `#12` is one of the same project."""
+    found = dict[IssueRef, None]()
+    for text in _named(body):
+        for word in _REFERENCE.findall(text):
+            with suppress(UsageError):
+                found[IssueRef.parse(word if not word.startswith("#") else f"{project}{word}")] = None
+    return tuple(found)
+
+
+def _named(body: str) -> Iterator[str]:
+    """Return what stands behind the names, on their line or below their heading."""
+    within = False
+    for text in body.splitlines():
+        heading = text.startswith("#") and not _REFERENCE.match(text)
+        name = _NAMES.fullmatch(text.strip("# \t"))
+        if name is not None:
+            within = heading
+            yield name[2] or ""
+        elif heading:
+            within = False
+        elif within:
+            yield text
+
+
+def urgency(labels: tuple[str, ...]) -> str:
+    """Return what issues are ordered by: those with `prio:p0` come before those with `prio:p1`, and those with none."""
+    return min((label for label in labels if label.startswith(_PRIORITY)), default=f"{_PRIORITY}~")

@@ -32,6 +32,8 @@ class WorkRunStarted(Payload, frozen=True, kw_only=True):
     """The run whose place it took."""
     job: str = ""
     """The job that carries it out; empty: someone does it outside of Remit."""
+    group: str = ""
+    """The group of workflow.toml for which the control plane started it; empty: someone did."""
 
 
 class WorkRunStopped(Payload, frozen=True, kw_only=True):
@@ -95,6 +97,14 @@ class WorkMoved(Payload, frozen=True, kw_only=True):
     state: str
     reason: str = ""
     by: str = ""
+    blocked_by: tuple[str, ...] = ()
+    """The open issues that it waits for: when all of them are closed, it is unblocked."""
+
+
+class WorkControlled(Payload, frozen=True, kw_only=True):
+    """Ours, alone in its stream: who holds the lease of this stream is the control plane."""
+
+    KIND: ClassVar[str] = "work_controlled"
 
 
 class IssueOpened(Payload, frozen=True, kw_only=True):

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from remit.codes import Code
-from remit.errors import AppendConflictError, NotFoundError, StateError, UsageError
-from remit.ids import new_id
+from remit.errors import StateError, UsageError
 from remit.jobs.state import ENDED
-from remit.journal.leases import heads_changed_within
 from remit.operation import Body, By, operation
-from remit.redact import line
-from remit.service.options import Options
-from remit.work.executors.provider import tree_folder
-from remit.work.executors.registry import MANUAL, Hand, hand_of
+from remit.work.executors.registry import MANUAL, hand_of
 from remit.work.forms import Form, read_result_in
-from remit.work.order import WorkOrder
-from remit.work.references import IssueRef, RunId
+from remit.work.references import IssueRef
 from remit.work.result import WorkResult
-from remit.work.store import UnitRow, Verdict, WorkStore
-from remit.work.unit import State, WorkUnit
-from remit.work.views import Started, UnitView
-from remit.work.workflow import Workflow, read_workflow, require_workflow
+from remit.work.runs import ROLE, STOP_S, Runs, Wanted
+from remit.work.store import UnitRow, Verdict
+from remit.work.unit import State
+from remit.work.views import Started, Turn, UnitView
+from remit.work.workflow import read_workflow, require_workflow
 
 if TYPE_CHECKING:
-    from remit.journal.journal import Journal
     from remit.service.jobs import Jobs
-    from remit.service.sessions import Sessions
+    from remit.work.control import ControlPlane
 
-RECIPE: Final = "work_run"
-_ROLE: Final = "work"
-_STOP_S: Final = 120.0
-"""Seconds that a job may take to end once it was asked to."""
-_LOOK_S: Final = 1.0
 Reference = Annotated[str, msgspec.Meta(min_length=3, max_length=512)]
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
 
@@ -44,17 +32,15 @@ Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
 class Work:
     """The work of one project."""
 
-    def __init__(
-        self, journal: Journal, jobs: Jobs, sessions: Sessions, principal: str, folder: Path, root: Path
-    ) -> None:
-        """Read workflow.toml in `folder`; packs and worktrees lie below `root`."""
-        self._store = WorkStore(journal)
-        self._journal = journal
+    def __init__(self, runs: Runs, jobs: Jobs, control: ControlPlane, principal: str, folder: Path) -> None:
+        """Read workflow.toml in `folder`."""
+        self._store = runs.store
+        self._runs = runs
         self._jobs = jobs
-        self._sessions = sessions
         self._principal = principal
         self._folder = folder
-        self._root = root
+        self.control = control
+        """Hands out the issues of the project."""
 
     # --- queries
 
@@ -119,7 +105,7 @@ class Work:
     async def issue(self, title: str, *, body: str = "", labels: tuple[str, ...] = (), by: By = "") -> str:
         """Open an issue in the outbox, and work on it from now on; its reference."""
         require_workflow(self._folder)
-        made = await self._call("outbox.create", {"title": title, "body": body, "labels": list(labels)}, by)
+        made = await self._runs.call("outbox.create", {"title": title, "body": body, "labels": list(labels)}, by)
         issue = IssueRef.parse(made["issue_ref"])
         await self._store.open(issue, title, by or self._principal)
         return str(issue)
@@ -135,23 +121,15 @@ class Work:
         example={"issue_ref": "local#1", "executor": "shell"},
     )
     async def start(
-        self, issue_ref: Reference, executor: str, *, role: str = _ROLE, reason: Reason = "", by: By = ""
+        self, issue_ref: Reference, executor: str, *, role: str = ROLE, reason: Reason = "", by: By = ""
     ) -> Started:
         """Hand an issue to an executor: a new run is the active one, and a job carries it out.
 
         Raise StateError (WORK_CONFLICT) while another run is active, UsageError (WORK_INVALID) for an executor that
         workflow.toml does not name.
         """
-        issue = IssueRef.parse(issue_ref)
-        workflow = require_workflow(self._folder)
-        hand = None if executor == MANUAL else hand_of(workflow, executor)
-        by = by or self._principal
-        known = await self._call("outbox.get", {"issue_ref": issue_ref}, by)
-        unit = await self._store.open(issue, known["title"], by)
-        unit = await self._without_ended(issue, unit, by)
-        order = await self._begin(issue, unit, known, workflow, executor, role=role, reason=reason, by=by)
-        job = await self._job(order, hand, by) if hand is not None else ""
-        return Started(issue_ref=issue_ref, run_id=order.run_id, job=job, warnings=list(order.warnings()))
+        wanted = Wanted(executor=executor, role=role, reason=reason, by=by)
+        return await self._runs.start(IssueRef.parse(issue_ref), require_workflow(self._folder), wanted)
 
     @operation(
         "work.switch",
@@ -162,10 +140,10 @@ class Work:
         codes=(Code.WORK_CONFLICT, Code.WORK_INVALID, Code.WORK_NOT_FOUND),
         body=Body("SwitchBody", "Who takes over, and why."),
         example={"issue_ref": "local#1", "executor": "shell", "reason": "timeout"},
-        held_s=_STOP_S,
+        held_s=STOP_S,
     )
     async def switch(
-        self, issue_ref: Reference, executor: str, reason: Reason, *, role: str = _ROLE, by: By = ""
+        self, issue_ref: Reference, executor: str, reason: Reason, *, role: str = ROLE, by: By = ""
     ) -> Started:
         """Fence the active run, wait until no process of it lives, and hand the issue to another executor.
 
@@ -184,20 +162,14 @@ class Work:
         codes=(Code.WORK_CONFLICT, Code.WORK_NOT_FOUND),
         body=Body("StopBody", "Why a run is to stop."),
         example={"issue_ref": "local#1", "reason": "no longer needed"},
-        held_s=_STOP_S,
+        held_s=STOP_S,
     )
     async def stop(self, issue_ref: Reference, reason: Reason, *, by: By = "") -> UnitView:
         """Fence the active run, if there is one, and wait until no process of it lives.
 
         Whatever it still sends is archived. Raise StateError (WORK_CONFLICT) if its job does not end.
         """
-        issue = IssueRef.parse(issue_ref)
-        unit = await self._store.unit(issue)
-        if unit.active:
-            await self._store.stop(issue, unit.active, reason=reason, by=by or self._principal)
-        for run in unit.runs.values():
-            if run.job:
-                await self._end(run.job, reason)
+        await self._runs.stop(IssueRef.parse(issue_ref), reason, by)
         return await self.view(issue_ref)
 
     @operation(
@@ -276,6 +248,24 @@ class Work:
         return await self.view(issue_ref)
 
     @operation(
+        "work.turn",
+        "POST /v1/work/turns",
+        "call",
+        "Hand out issues once, as the control plane.",
+        codes=(Code.WORK_INVALID,),
+        body=Body("TurnBody", "Whether anything is done."),
+        example={"staged": True},
+        held_s=STOP_S,
+    )
+    async def turn(self, *, staged: bool = False) -> Turn:
+        """Look at the issues of every group, and take the next step of each: claim, stop, block, unblock, write.
+
+        `staged` says what would be done, and does nothing. Nothing is done while another process is the control plane.
+        Raise UsageError (WORK_INVALID).
+        """
+        return await self.control.turn(staged=staged)
+
+    @operation(
         "work.write",
         "POST /v1/work/write",
         "call",
@@ -286,93 +276,5 @@ class Work:
     )
     async def write(self, issue_ref: Reference, *, by: By = "") -> UnitView:
         """Write the comments that are queued for an issue, each once, such as after a crash before it was written."""
-        issue = IssueRef.parse(issue_ref)
-        for trigger in sorted((await self._store.unit(issue)).unwritten):
-            comment = await self._store.comment(issue, trigger)
-            if comment is not None:
-                asked = {"issue_ref": issue_ref, "trigger": trigger, "body": comment.body}
-                await self._call("outbox.comment", asked, by)
+        await self._runs.write(IssueRef.parse(issue_ref), by)
         return await self.view(issue_ref)
-
-    # --- steps
-
-    async def _begin(
-        self,
-        issue: IssueRef,
-        unit: WorkUnit,
-        known: dict[str, Any],
-        workflow: Workflow,
-        executor: str,
-        *,
-        role: str,
-        reason: str,
-        by: str,
-    ) -> WorkOrder:
-        """Make a run the active one."""
-
-        def order(run: RunId) -> WorkOrder:
-            return WorkOrder(
-                issue_ref=str(issue),
-                run_id=str(run),
-                role=role,
-                repo_dir=str(tree_folder(self._root, issue, str(run))),
-                spec_ref=known.get("url", "") or known.get("read_up_to", ""),
-                spec_snapshot=known.get("body", ""),
-                constraints=workflow.constraints,
-            )
-
-        job = "" if executor == MANUAL else new_id("job")
-        last = next(reversed(unit.runs), "")
-        return await self._store.start(
-            issue, order, role=role, executor=executor, by=by, reason=reason, previous=last, job=job
-        )
-
-    async def _without_ended(self, issue: IssueRef, unit: WorkUnit, by: str) -> WorkUnit:
-        """Fence an active run whose job has ended without a result, such as one that was denied or cancelled."""
-        run = unit.runs.get(unit.active)
-        if run is None or not run.job or (row := await self._jobs.row(run.job)).state not in ENDED:
-            return unit
-        await self._store.stop(issue, run.run_id, reason=f"its job {row.state}", by=by)
-        return await self._store.unit(issue)
-
-    async def _job(self, order: WorkOrder, hand: Hand, by: str) -> str:
-        """Start the job of a run under the name that the run has for it; it may have been started before."""
-        job = (await self._store.unit(order.issue)).runs[order.run_id].job
-        given = {
-            "issue_ref": order.issue_ref,
-            "run_id": order.run_id,
-            "executor": hand.name,
-            "command": list(hand.executor.command),
-        }
-        title = f"{order.issue_ref} {order.run_id}"
-        labels = {"issue": order.issue_ref, "run": order.run_id, "executor": hand.name}
-        with suppress(AppendConflictError):
-            await self._jobs.start_named(RECIPE, given, Options(title=title, labels=labels, job=job, principal=by))
-        return job
-
-    async def _end(self, job: str, reason: str) -> None:
-        """Cancel a job, and wait until it has ended: its program ends with it. Raise StateError (WORK_CONFLICT)."""
-        row = await self._jobs.row(job)
-        if row.state in ENDED:
-            return
-        await self._jobs.cancel(job, reason=line(reason, 200))
-        waited = self._journal.clock.now() + int(_STOP_S * 1_000_000)
-        mark = await self._journal.heads_changed(0)
-        while (await self._jobs.row(job)).state not in ENDED:
-            if self._journal.clock.now() > waited:
-                why = f"{job} was asked to stop and has not ended"
-                remedy = "`remit workers` shows who runs jobs; start `remit worker` if none does."
-                raise StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
-            mark = await heads_changed_within(self._journal, mark, _LOOK_S)
-
-    async def _call(self, tool: str, args: dict[str, Any], by: str) -> dict[str, Any]:
-        """Call a tool of the outbox through the gate. Raise NotFoundError or StateError with what to do."""
-        session = await self._sessions.open("cli", principal=by or self._principal, client="work")
-        outcome = await self._sessions.call(session, tool, args, principal=by or self._principal)
-        if outcome.status == "ok":
-            value: dict[str, Any] = outcome.value
-            return value
-        code = Code[outcome.code] if outcome.code in Code.__members__ else Code.TOOL_EXEC_FAILED
-        if outcome.cause == Code.not_found.name:
-            raise NotFoundError(outcome.reason, code=Code.not_found, remedy=outcome.remedy)
-        raise StateError(f"{tool}: {outcome.reason}", code=code, remedy=outcome.remedy)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Final
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.settings.principal import principal
+from remit.work.control import ControlPlane
 from remit.work.executors.provider import ExecutorProvider
 from remit.work.noun import Work
 from remit.work.outbox.local import LocalForge
 from remit.work.outbox.provider import OutboxProvider
 from remit.work.outbox.rows import OutboxRows
+from remit.work.runs import Runs
 from remit.work.store import WorkStore
 from remit.work.workflow import FILE, OutboxTable, read_workflow
 
@@ -82,11 +84,7 @@ def root_of(settings: Settings) -> Path:
 def open_work(opening: NounOpening) -> Work:
     """Return the noun."""
     service, settings = opening.service, opening.parts.settings
-    return Work(
-        opening.parts.journal,
-        service.jobs,
-        service.sessions,
-        opening.principal,
-        settings.folder,
-        root_of(settings),
-    )
+    journal = opening.parts.journal
+    runs = Runs(WorkStore(journal), service.jobs, service.sessions, opening.principal, root_of(settings))
+    control = ControlPlane(runs, ProjectForge(journal, settings), settings.folder, opening.principal)
+    return Work(runs, service.jobs, control, opening.principal, settings.folder)

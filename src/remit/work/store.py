@@ -68,6 +68,12 @@ class UnitRow(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     executor: str
     updated_at: int
+    group: str = ""
+    """The group for which the control plane runs it now."""
+    unwritten: bool = False
+    """Whether a comment is queued."""
+    blocked_by: tuple[str, ...] = ()
+    """The open issues that it waits for."""
 
 
 class WorkStore:
@@ -89,6 +95,11 @@ class WorkStore:
             HeadQuery(kind=STREAM_KIND, states=tuple(states), before=last, limit=limit),
         )
         return [_row(head) for head in heads]
+
+    async def row(self, issue: IssueRef) -> UnitRow | None:
+        """Return a unit as lists have it; None if nothing is worked on there."""
+        head = await self.journal.head(stream_of(issue))
+        return None if head is None else _row(head)
 
     async def order(self, issue: IssueRef, run_id: str) -> WorkOrder:
         """Return the order of a run, as it was given. Raise NotFoundError (WORK_NOT_FOUND)."""
@@ -141,6 +152,7 @@ class WorkStore:
         reason: str = "",
         previous: str = "",
         job: str = "",
+        group: str = "",
     ) -> WorkOrder:
         """Make a new run the active one; return its order.
 
@@ -168,6 +180,7 @@ class WorkStore:
                 reason=line(reason, _REASON) if reason else "",
                 previous=previous,
                 job=job,
+                group=group,
             )
             return Change((started,), made, packed.blobs)
 
@@ -245,15 +258,18 @@ class WorkStore:
 
         await self._change(issue, decide)
 
-    async def move(self, issue: IssueRef, state: State, *, reason: str = "", by: str = "") -> WorkUnit:
-        """Put an issue into a state, by a person's decision. Raise StateError (WORK_CONFLICT) while a run is active."""
+    async def move(
+        self, issue: IssueRef, state: State, *, reason: str = "", by: str = "", blocked_by: tuple[str, ...] = ()
+    ) -> WorkUnit:
+        """Put an issue into a state. Raise StateError (WORK_CONFLICT) while a run is active."""
 
         def decide(unit: WorkUnit) -> Change[WorkUnit]:
             if unit.active:
                 raise _conflict(f"{issue}: run {unit.active} is active", "Stop it first: `remit work stop`.")
-            if unit.state == state:
+            if (unit.state, unit.blocked_by) == (state, blocked_by):
                 return Change((), unit)
-            return Change((w.WorkMoved(state=state, reason=line(reason, _REASON) if reason else "", by=by),), unit)
+            why = line(reason, _REASON) if reason else ""
+            return Change((w.WorkMoved(state=state, reason=why, by=by, blocked_by=blocked_by),), unit)
 
         return await self._change(issue, decide)
 
@@ -288,7 +304,10 @@ class WorkStore:
 def _patch(unit: WorkUnit) -> HeadPatch:
     labels = {"issue": str(unit.issue)}
     if unit.active:
-        labels |= {"run": unit.active, "executor": unit.runs[unit.active].executor}
+        run = unit.runs[unit.active]
+        labels |= {"run": unit.active, "executor": run.executor, **({"group": run.group} if run.group else {})}
+    if unit.blocked_by:
+        labels["blocked_by"] = " ".join(unit.blocked_by)
     if unit.unwritten:
         labels["unwritten"] = "yes"
     return HeadPatch(state=unit.state, labels=labels)
@@ -302,6 +321,9 @@ def _row(head: Head) -> UnitRow:
         run_id=head.labels.get("run", ""),
         executor=head.labels.get("executor", ""),
         updated_at=head.updated_at,
+        group=head.labels.get("group", ""),
+        unwritten="unwritten" in head.labels,
+        blocked_by=tuple(head.labels.get("blocked_by", "").split()),
     )
 
 

@@ -36,6 +36,8 @@ class Run(msgspec.Struct, kw_only=True, omit_defaults=True):
     ended_at: int = 0
     job: str = ""
     """The job that carries it out; empty: someone does it outside of Remit."""
+    group: str = ""
+    """The group for which the control plane started it."""
     late: int = 0
     """Results that came after it was no longer active; they are archived."""
 
@@ -48,6 +50,8 @@ class WorkUnit:
         self.state: State = "todo"
         self.reason = ""
         """Why it is in this state."""
+        self.blocked_by: tuple[str, ...] = ()
+        """The open issues that it waits for."""
         self.active = ""
         """The run that may give a result; empty: none."""
         self.runs: dict[str, Run] = {}
@@ -102,9 +106,10 @@ class WorkUnit:
             reason=payload.reason,
             previous=payload.previous,
             job=payload.job,
+            group=payload.group,
             started_at=at,
         )
-        self.active, self.state, self.reason = payload.run_id, "doing", ""
+        self.active, self.state, self.reason, self.blocked_by = payload.run_id, "doing", "", ()
 
     def _stopped(self, payload: w.WorkRunStopped, at: int) -> None:
         self._end(payload.run_id, "stopped", at).reason = payload.reason
@@ -133,6 +138,7 @@ class WorkUnit:
 
     def _moved(self, payload: w.WorkMoved, _at: int) -> None:
         self._put(payload.state, payload.reason)
+        self.blocked_by = payload.blocked_by
 
     def _put(self, state: str, reason: str) -> None:
         self.state, self.reason = next((known for known in STATES if known == state), "needs-human"), reason

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from remit.work.result import WorkResult
@@ -35,3 +37,23 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     """The job that carries it out; empty: a person does."""
     warnings: list[str]
+
+
+class TurnStep(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Something that the control plane did about an issue, or would do."""
+
+    issue_ref: str
+    action: Literal["start", "resume", "stop", "block", "unblock", "label", "accept", "reject", "hold", "write"]
+    detail: str = ""
+    error: str = ""
+    """Why it was not done; it is tried again."""
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One look of the control plane at all issues."""
+
+    steps: list[TurnStep]
+    leads: bool = True
+    """False: another process is the control plane, and nothing was done."""
+    active: int = 0
+    """Runs that were under way as it began."""

@@ -15,6 +15,7 @@ from remit.work.order import Constraints
 
 FILE: Final = "workflow.toml"
 MAX_FILE: Final = 1_000_000
+Executor = Annotated[str, Meta(pattern="^(acp:)?[a-z][a-z0-9_-]{0,62}$")]
 Cap = Annotated[int, Meta(ge=0, le=10_000)]
 Name = Annotated[str, Meta(pattern="^[a-z][a-z0-9_-]{0,62}$")]
 
@@ -47,9 +48,14 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """`[groups.X]`: issues that are worked on by one role."""
 
     role: Name
-    executor: Name = "shell"
+    executor: Executor = "shell"
     max_concurrent: Annotated[int, Meta(ge=1, le=1_000)] = 1
     listen_labels: tuple[str, ...] = ()
+    """An issue that carries all of them is worked on; none: every open issue is."""
+    switch_to: Executor | None = None
+    """The executor that takes over after a run did not end in time, or changes were requested; None: the same."""
+    timeout_seconds: Annotated[int, Meta(ge=0, le=2_592_000)] = 0
+    """Seconds after which a run is switched, whatever it does; 0: its executor's own time alone counts."""
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,6 +12,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "init": Entry("Issues", "Write a commented workflow.toml and an issue template."),
     "issue": Entry("Issues", "Open an issue that is kept here."),
     "decide": Entry("Issues", "Put an issue into a state: done, todo, blocked."),
+    "serve": Entry("Runs", "Hand out issues by their labels, and work on them until Ctrl-C."),
     "run": Entry("Runs", "Hand an issue to an executor, and see it through."),
     "switch": Entry("Runs", "Put another executor in the place of the active one."),
     "stop": Entry("Runs", "Stop the active run of an issue."),

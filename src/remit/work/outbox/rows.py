@@ -61,22 +61,13 @@ class OutboxRows:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._turns = Turns(journal)
 
     @asynccontextmanager
     async def turn(self, issue: IssueRef) -> AsyncIterator[ThreadRows]:
         """Wait for the turn to write to an issue, and hold it: no other process writes there meanwhile."""
         stream = f"{KIND}/{issue.file_name}"
-        while True:
-            if await self._journal.head(stream) is None:
-                patch = HeadPatch(state="open", title=str(issue), due_at=None)
-                with suppress(AppendConflictError):  # another process was faster
-                    await self._journal.create(stream, KIND, w.OutboxOpened(issue_ref=str(issue)), patch=patch)
-            async with self._turns.taken(stream, KIND) as held:
-                if held is not None:
-                    yield ThreadRows(held, await self._journal.read(stream))
-                    return
-            await self._turns.wait(stream)
+        async with turn_of(self._journal, stream, KIND, w.OutboxOpened(issue_ref=str(issue))) as held:
+            yield ThreadRows(held, await self._journal.read(stream))
 
     async def spent(self, stream: str, step: str, tools: Sequence[str]) -> int:
         """Return how many calls of these tools a job's stream announced before this step."""
@@ -86,3 +77,23 @@ class OutboxRows:
             if isinstance(payload, k.ToolInvocationStarted) and payload.tool_name in tools:
                 steps.add(payload.step)
         return len(steps - {step})
+
+
+async def begin(journal: Journal, stream: str, kind: str, opened: k.Payload) -> None:
+    """Make a stream that is held by turns, unless there is one."""
+    if await journal.head(stream) is None:
+        with suppress(AppendConflictError):  # another process was faster
+            await journal.create(stream, kind, opened, patch=HeadPatch(state="open", due_at=None))
+
+
+@asynccontextmanager
+async def turn_of(journal: Journal, stream: str, kind: str, opened: k.Payload) -> AsyncIterator[HeldLease]:
+    """Wait until no one else holds a stream, and hold it; without one it begins with `opened`."""
+    turns = Turns(journal)
+    await begin(journal, stream, kind, opened)
+    while True:
+        async with turns.taken(stream, kind) as held:
+            if held is not None:
+                yield held
+                return
+        await turns.wait(stream)

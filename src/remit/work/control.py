@@ -1,0 +1,377 @@
+"""The control plane: it looks at the issues of every group, and takes the next step of each.
+
+One process at a time is it: the one that holds the lease of `control/work`. Each turn is decided from the journal and
+the forge alone, so that the next one goes on where a process that died stopped. Runs are jobs, which any
+worker carries out; what is written to issues passes the gate. Looking at a forge is recorded nowhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.errors import ProviderError, RemitError
+from remit.jobs.state import ENDED
+from remit.journal.leases import heads_changed_within
+from remit.service.calls import Turns
+from remit.work.flow import MAX_RETRIES, dependencies_in, urgency
+from remit.work.kinds import WorkControlled
+from remit.work.outbox.rows import begin, turn_of
+from remit.work.references import IssueRef
+from remit.work.runs import Runs, Wanted
+from remit.work.store import UnitRow
+from remit.work.unit import Run, State, WorkUnit
+from remit.work.views import Turn, TurnStep
+from remit.work.workflow import FILE, Group, Workflow, read_workflow, require_workflow
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.work.outbox.port import Forge, Issue
+    from remit.work.workflow import OutboxTable
+
+_log: Final = logging.getLogger("remit.work")
+STREAM: Final = "control/work"
+KIND: Final = "control"
+HEALTH: Final = "work.control"
+"""The control plane of this process, as readiness shows it."""
+_REST_S: Final = 30.0
+"""Seconds until something that failed is tried again."""
+_LOOK_S: Final = 5.0
+_SPACING_S: Final = 0.1
+_MOST: Final = 10_000
+_OPEN: Final[tuple[State, ...]] = ("todo", "doing", "review", "blocked", "needs-human")
+TIMEOUT: Final = "timeout"
+CHANGES: Final = "changes requested"
+
+
+class _Listed(NamedTuple):
+    """An open issue, and the group that works on it."""
+
+    group: str
+    issue: Issue
+
+
+class ControlPlane:
+    """Hands out the issues of one project."""
+
+    def __init__(
+        self, runs: Runs, project: Callable[[], tuple[OutboxTable, Forge]], folder: Path, principal: str
+    ) -> None:
+        """Read workflow.toml in `folder`, and act as `principal`."""
+        self._runs = runs
+        self._store = runs.store
+        self._journal = runs.journal
+        self._project = project
+        self._folder = folder
+        self._principal = principal
+        self._resting: dict[str, float] = {}
+        """Until when issues are left alone."""
+        self._seen: tuple[float, dict[str, _Listed]] | None = None
+        """The last list of a forge, and its time."""
+
+    # --- the loop
+
+    async def run(self, stop: asyncio.Event, tell: Callable[[Turn], None]) -> None:
+        """Be the control plane until `stop`, once no other process is. Raise RemitError or ProviderError."""
+        leading = asyncio.ensure_future(self._lead(stop, tell))
+        stopping = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait({leading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if leading.done():
+                await leading
+        finally:
+            for task in (leading, stopping):
+                task.cancel()
+            await asyncio.gather(leading, stopping, return_exceptions=True)
+
+    async def _lead(self, stop: asyncio.Event, tell: Callable[[Turn], None]) -> None:
+        while not stop.is_set():
+            async with turn_of(self._journal, STREAM, KIND, WorkControlled()) as held:
+                while await held.current() is not None:
+                    mark = await self._journal.heads_changed(0)
+                    tell(await self._turn(staged=False))
+                    await self._journal.clock.sleep(_SPACING_S)
+                    await heads_changed_within(self._journal, mark, _LOOK_S)
+
+    async def turn(self, *, staged: bool) -> Turn:
+        """Take one turn, unless another process is the control plane. Raise UsageError (WORK_INVALID)."""
+        require_workflow(self._folder)
+        if staged:
+            return await self._turn(staged=True)
+        await begin(self._journal, STREAM, KIND, WorkControlled())
+        async with Turns(self._journal).taken(STREAM, KIND) as held:
+            return Turn(steps=[], leads=False) if held is None else await self._turn(staged=False)
+
+    # --- one turn
+
+    async def _turn(self, *, staged: bool) -> Turn:
+        workflow = require_workflow(self._folder)
+        steps = _Steps(staged=staged, resting=self._resting, now=self._journal.clock.monotonic)
+        listed = await self._listed(workflow)
+        under_way = await self._rows()
+        for row in under_way:
+            await self._tend(workflow, row, steps)
+        for row in await self._rows(listed):
+            if row.issue_ref in listed:
+                await self._follow(workflow, row, listed[row.issue_ref].issue, steps)
+        rows = {row.issue_ref: row for row in await self._rows(listed)}
+        for name, group in workflow.groups.items():
+            await self._dispatch(workflow, name, group, listed, rows, steps)
+        return Turn(steps=steps.taken, active=sum(bool(row.run_id) for row in under_way))
+
+    async def _listed(self, workflow: Workflow) -> dict[str, _Listed]:
+        """Return the open issues of every group; those of a forge are looked for once in a while."""
+        table, forge = self._project()
+        now = self._journal.clock.monotonic()
+        if self._seen is not None and table.backend != "local" and now - self._seen[0] < table.poll_seconds:
+            return self._seen[1]
+        found: dict[str, _Listed] = {}
+        for name, group in workflow.groups.items():
+            for issue in await forge.list_issues(labels=group.listen_labels, limit=_MOST):
+                found.setdefault(issue.issue_ref, _Listed(name, issue))
+        self._seen = (now, found)
+        return found
+
+    async def _rows(self, also: Iterable[str] = ()) -> list[UnitRow]:
+        """Return the units that are not done, and these issues' in any state."""
+        rows = await self._store.page(states=_OPEN, limit=_MOST)
+        known = {row.issue_ref for row in rows}
+        more = [await self._store.row(IssueRef.parse(reference)) for reference in also if reference not in known]
+        return [*rows, *(row for row in more if row is not None)]
+
+    # --- what is under way
+
+    async def _tend(self, workflow: Workflow, row: UnitRow, steps: _Steps) -> None:
+        """Look after a run that a group has under way, and after comments that its process left behind."""
+        issue = IssueRef.parse(row.issue_ref)
+        if not row.run_id:
+            if row.unwritten and not await self._works_on(issue):
+                await steps.take(row, "write", "", lambda: self._runs.write(issue, ""))
+            return
+        if not row.group:
+            return
+        unit = await self._store.unit(issue)
+        run = unit.runs.get(unit.active)
+        if run is None or not run.job:
+            return
+        state = await self._runs.standing(run)
+        group = workflow.groups.get(row.group)
+        over = group is not None and 0 < group.timeout_seconds * SECOND < self._journal.clock.now() - run.started_at
+        if not state:
+            await steps.take(row, "resume", run.run_id, lambda: self._runs.carry_out(issue, run, workflow))
+        elif state in ENDED:
+            await steps.take(row, "stop", f"its job {state}", lambda: self._give_up(issue, unit, f"its job {state}"))
+        elif over:
+            await steps.take(row, "stop", TIMEOUT, lambda: self._give_up(issue, unit, TIMEOUT))
+
+    async def _give_up(self, issue: IssueRef, unit: WorkUnit, reason: str) -> None:
+        """Fence a run that gave no result, end it, and ask a person after several of them."""
+        await self._runs.stop(issue, reason, self._principal)
+        if _in_vain([*unit.runs.values()]) >= MAX_RETRIES:
+            why = f"{MAX_RETRIES + 1} runs ended without a result: {reason}"
+            await self._store.move(issue, "needs-human", reason=why, by=self._principal)
+
+    # --- what people and dependencies decide
+
+    async def _follow(self, workflow: Workflow, row: UnitRow, issue: Issue, steps: _Steps) -> None:
+        """Take over what an issue's labels decide, and have them say how its work stands."""
+        if row.run_id:
+            return
+        reference = IssueRef.parse(row.issue_ref)
+        move = partial(self._store.move, reference, by=self._principal)
+        state: str = row.state
+        if state == "review" and "decision:reject" in issue.labels:
+            await steps.take(row, "reject", CHANGES, lambda: move("todo", reason=CHANGES))
+            state = "todo"
+        elif state == "review" and (
+            "decision:accept" in issue.labels or not workflow.flow.close_issue_requires_decision
+        ):
+            why = "decision:accept" if "decision:accept" in issue.labels else "no decision is required"
+            await steps.take(row, "accept", why, lambda: move("done", reason=why))
+            state = "done"
+        elif (
+            row.blocked_by
+            and workflow.flow.auto_unblock_when_dependency_closed
+            and not await self._waits_for(row.blocked_by)
+        ):
+            await steps.take(row, "unblock", " ".join(row.blocked_by), lambda: move("todo"))
+            state = "todo"
+        await self._label(row, issue, state, steps)
+
+    async def _label(self, row: UnitRow, issue: Issue, state: str, steps: _Steps) -> None:
+        """Have the labels of an issue say its state, and close it if it is done."""
+        gone = ("state:", "decision:reject") if state in {"todo", "doing"} else ("state:",)
+        kept = [label for label in issue.labels if not label.startswith(gone)]
+        if state == "todo" and len(kept) == len(issue.labels):
+            return  # it says nothing else
+        wanted = sorted([*kept, f"state:{state}"])
+        if wanted == sorted(issue.labels) and (state != "done" or issue.state == "closed"):
+            return
+        if await self._works_on(IssueRef.parse(row.issue_ref)):
+            return  # its job says so itself
+        args: dict[str, Any] = {"issue_ref": row.issue_ref, "labels": wanted}
+        if state == "done":
+            args["closed"] = True
+        key = f"label:{row.issue_ref}:{state}:{row.updated_at}:{issue.read_up_to}"[:200]
+        await steps.take(row, "label", f"state:{state}", lambda: self._runs.call("outbox.mutate", args, "", key))
+        self._seen = None
+
+    async def _works_on(self, issue: IssueRef) -> bool:
+        """Return whether the job of the last run has not ended: it writes its own comment and labels."""
+        last = next(reversed((await self._store.unit(issue)).runs.values()), None)
+        return last is not None and bool(last.job) and await self._runs.standing(last) not in {"", *ENDED}
+
+    async def _waits_for(self, references: Iterable[str]) -> list[str]:
+        """Return those of these issues that are open."""
+        return [reference for reference in references if not await self._is_closed(IssueRef.parse(reference))]
+
+    async def _is_closed(self, issue: IssueRef) -> bool:
+        row = await self._store.row(issue)
+        if row is not None and row.state == "done":
+            return True
+        try:
+            return (await self._project()[1].get_issue(issue)).state == "closed"
+        except ProviderError as error:
+            if error.cause is not Code.not_found:
+                raise
+            return False
+
+    # --- what begins
+
+    async def _dispatch(
+        self,
+        workflow: Workflow,
+        name: str,
+        group: Group,
+        listed: dict[str, _Listed],
+        rows: dict[str, UnitRow],
+        steps: _Steps,
+    ) -> None:
+        """Start runs until the group has as many as it may; issues that wait for others are blocked."""
+        room = group.max_concurrent - sum(row.group == name and bool(row.run_id) for row in rows.values())
+        waiting = [
+            issue
+            for reference, (of, issue) in listed.items()
+            if of == name
+            and ((row := rows.get(reference)) is None or (row.state in {"todo", "doing"} and not row.run_id))
+        ]
+        for issue in sorted(waiting, key=lambda one: (urgency(one.labels), IssueRef.parse(one.issue_ref).number)):
+            if room <= 0:
+                return
+            if steps.rests(issue.issue_ref):
+                continue
+            room -= await self._begin(workflow, name, group, issue, steps)
+
+    async def _begin(self, workflow: Workflow, name: str, group: Group, issue: Issue, steps: _Steps) -> bool:
+        """Start a run of an issue, or block it; return whether a run began."""
+        reference = IssueRef.parse(issue.issue_ref)
+        whole = issue if issue.body else await self._project()[1].get_issue(reference)
+        needed = [str(one) for one in dependencies_in(whole.body, reference.project)]
+        open_ones = await self._waits_for(needed) if workflow.flow.auto_block_when_dependency_open else []
+        if open_ones:
+            await steps.take(issue, "block", " ".join(open_ones), lambda: self._block(whole, tuple(open_ones)))
+            return False
+        unit = await self._store.unit(reference) if await self._store.row(reference) is not None else WorkUnit()
+        executor, reason = _next(group, unit)
+        wanted = Wanted(executor=executor, role=group.role, reason=reason, by=self._principal, group=name)
+        return await steps.take(issue, "start", executor, lambda: self._runs.start(reference, workflow, wanted))
+
+    async def _block(self, issue: Issue, blocked_by: tuple[str, ...]) -> None:
+        reference = IssueRef.parse(issue.issue_ref)
+        await self._store.open(reference, issue.title, self._principal)
+        why = f"waits for {', '.join(blocked_by)}"
+        await self._store.move(reference, "blocked", reason=why, by=self._principal, blocked_by=blocked_by)
+
+
+class _Steps:
+    """The steps of a turn: taken, or only said."""
+
+    def __init__(self, *, staged: bool, resting: dict[str, float], now: Callable[[], float]) -> None:
+        self.taken: list[TurnStep] = []
+        self._staged = staged
+        self._resting = resting
+        self._now = now
+
+    def rests(self, issue_ref: str) -> bool:
+        """Return whether an issue is left alone, for a step of it failed a moment ago."""
+        return self._now() < self._resting.get(issue_ref, 0.0)
+
+    async def take(
+        self, about: Issue | UnitRow, action: Any, detail: str, act: Callable[[], Awaitable[object]]
+    ) -> bool:
+        """Take a step, and note it; return whether it was taken. What fails rests for a while."""
+        if self.rests(about.issue_ref):
+            return False
+        step = TurnStep(issue_ref=about.issue_ref, action=action, detail=detail)
+        self.taken.append(step)
+        if self._staged:
+            return True
+        try:
+            await act()
+        except (RemitError, ProviderError) as error:
+            step.error = getattr(error, "message", "") or str(error)
+            self._resting[about.issue_ref] = self._now() + _REST_S
+            return False
+        return True
+
+
+def _next(group: Group, unit: WorkUnit) -> tuple[str, str]:
+    """Return who works on an issue next, and why it is not the first one."""
+    last = next(reversed(unit.runs.values()), None)
+    if last is None:
+        return group.executor, ""
+    why = unit.reason or f"after {last.run_id}"
+    other = group.switch_to or group.executor
+    switched = why in {TIMEOUT, CHANGES} or (last.executor == other and last.group)
+    return (other if switched else group.executor), why
+
+
+def _in_vain(runs: list[Run]) -> int:
+    """Return how many runs before the last one ended without a result, one after another."""
+    count = 0
+    for run in reversed(runs[:-1]):
+        if run.standing != "stopped" or not (run.reason == TIMEOUT or run.reason.startswith("its job")):
+            break
+        count += 1
+    return count
+
+
+# --- beside a server
+
+
+def work_on_issues(remit: Remit, stop: asyncio.Event, role: str) -> Callable[[], Coroutine[Any, Any, None]] | None:
+    """Return what hands out issues beside a server; None where workflow.toml has no groups."""
+    folder = remit.settings.folder
+    if role != "serve" or not (folder / FILE).is_file() or not read_workflow(folder).groups:
+        return None
+    return partial(keep_control, remit, stop)
+
+
+async def keep_control(remit: Remit, stop: asyncio.Event, tell: Callable[[Turn], None] = lambda _: None) -> None:
+    """Be the control plane until `stop`, and begin again after whatever ended it."""
+    control: ControlPlane = remit.service.work.control
+    health = remit.service.health
+
+    def told(turn: Turn) -> None:
+        failed = next((step for step in turn.steps if step.error), None)
+        health.report(HEALTH, f"{failed.issue_ref}: {failed.error}" if failed is not None else "")
+        tell(turn)
+
+    while not stop.is_set():
+        await remit.service.workers.rested(partial(health.report, HEALTH), _LOOK_S)
+        health.report(HEALTH)
+        try:
+            await control.run(stop, told)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and the other issues go on
+            _log.error("the control plane stopped: %s; it starts again in %g s", error, _LOOK_S)
+            health.report(HEALTH, str(error))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await stop.wait()

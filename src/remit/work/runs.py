@@ -1,0 +1,172 @@
+"""Runs: how one becomes the active one, is carried out by a job, and ends with all that it started."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.errors import AppendConflictError, NotFoundError, StateError
+from remit.ids import new_id
+from remit.jobs.state import ENDED
+from remit.journal.leases import heads_changed_within
+from remit.redact import line
+from remit.service.options import Options
+from remit.work.executors.provider import tree_folder
+from remit.work.executors.registry import MANUAL, hand_of
+from remit.work.flow import dependencies_in
+from remit.work.order import WorkOrder
+from remit.work.references import IssueRef, RunId
+from remit.work.store import WorkStore
+from remit.work.unit import Run, WorkUnit
+from remit.work.views import Started
+from remit.work.workflow import Workflow
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+    from remit.service.jobs import Jobs
+    from remit.service.sessions import Sessions
+
+RECIPE: Final = "work_run"
+ROLE: Final = "work"
+STOP_S: Final = 120.0
+"""Seconds that a job may take to end once it was asked to."""
+_LOOK_S: Final = 1.0
+
+
+class Wanted(NamedTuple):
+    """The run that is to begin."""
+
+    executor: str
+    role: str = ROLE
+    reason: str = ""
+    by: str = ""
+    group: str = ""
+    """The group for which the control plane starts it; its issue is claimed first."""
+
+
+class Runs:
+    """The runs of one project."""
+
+    def __init__(self, store: WorkStore, jobs: Jobs, sessions: Sessions, principal: str, root: Path) -> None:
+        """Worktrees lie below `root`; `principal` acts where no one else is named."""
+        self.store = store
+        self.journal: Journal = store.journal
+        self._jobs = jobs
+        self._sessions = sessions
+        self._principal = principal
+        self._root = root
+
+    async def start(self, issue: IssueRef, workflow: Workflow, wanted: Wanted) -> Started:
+        """Make a run the active one and start its job. Raise UsageError, StateError or NotFoundError."""
+        if wanted.executor != MANUAL:
+            hand_of(workflow, wanted.executor)
+        by = wanted.by or self._principal
+        known = await self.call("outbox.get", {"issue_ref": str(issue)}, by)
+        unit = await self.store.open(issue, known["title"], by)
+        unit = await self._without_ended(issue, unit, by)
+        body = known.get("body", "")
+
+        def order(run: RunId) -> WorkOrder:
+            return WorkOrder(
+                issue_ref=str(issue),
+                run_id=str(run),
+                role=wanted.role,
+                repo_dir=str(tree_folder(self._root, issue, str(run))),
+                spec_ref=known.get("url", "") or known.get("read_up_to", ""),
+                spec_snapshot=body,
+                constraints=workflow.constraints,
+                depends_on=tuple(str(one) for one in dependencies_in(body, issue.project)),
+            )
+
+        made = await self.store.start(
+            issue,
+            order,
+            role=wanted.role,
+            executor=wanted.executor,
+            by=by,
+            reason=wanted.reason,
+            previous=next(reversed(unit.runs), ""),
+            job="" if wanted.executor == MANUAL else new_id("job"),
+            group=wanted.group,
+        )
+        run = (await self.store.unit(issue)).runs[made.run_id]
+        await self.carry_out(issue, run, workflow)
+        return Started(issue_ref=str(issue), run_id=made.run_id, job=run.job, warnings=list(made.warnings()))
+
+    async def carry_out(self, issue: IssueRef, run: Run, workflow: Workflow) -> None:
+        """Start the job of a run under the name that the run has for it; it may have been started before."""
+        if run.executor == MANUAL:
+            return
+        hand = hand_of(workflow, run.executor)
+        given = {
+            "issue_ref": str(issue),
+            "run_id": run.run_id,
+            "executor": run.executor,
+            "command": list(hand.executor.command),
+            "claim": bool(run.group) and workflow.flow.require_claim_before_work,
+        }
+        labels = {"issue": str(issue), "run": run.run_id, "executor": run.executor}
+        options = Options(title=f"{issue} {run.run_id}", labels=labels, job=run.job, principal=run.by)
+        with suppress(AppendConflictError):
+            await self._jobs.start_named(RECIPE, given, options)
+
+    async def standing(self, run: Run) -> str:
+        """Return the state of a run's job; empty for one that has not been started."""
+        try:
+            return (await self._jobs.row(run.job)).state
+        except NotFoundError:
+            return ""
+
+    async def stop(self, issue: IssueRef, reason: str, by: str) -> None:
+        """Fence the active run, and wait until no process of it lives. Raise StateError (WORK_CONFLICT)."""
+        unit = await self.store.unit(issue)
+        if unit.active:
+            await self.store.stop(issue, unit.active, reason=reason, by=by or self._principal)
+        for run in unit.runs.values():
+            if run.job:
+                await self._end(run, reason)
+
+    async def _without_ended(self, issue: IssueRef, unit: WorkUnit, by: str) -> WorkUnit:
+        """Fence an active run whose job has ended without a result, such as one that was denied or cancelled."""
+        run = unit.runs.get(unit.active)
+        if run is None or not run.job or (state := await self.standing(run)) not in ENDED:
+            return unit
+        await self.store.stop(issue, run.run_id, reason=f"its job {state}", by=by)
+        return await self.store.unit(issue)
+
+    async def _end(self, run: Run, reason: str) -> None:
+        """Cancel a job, and wait until it has ended: its program ends with it. Raise StateError (WORK_CONFLICT)."""
+        if await self.standing(run) in {"", *ENDED}:
+            return
+        await self._jobs.cancel(run.job, reason=line(reason, 200))
+        waited = self.journal.clock.now() + int(STOP_S * SECOND)
+        mark = await self.journal.heads_changed(0)
+        while await self.standing(run) not in ENDED:
+            if self.journal.clock.now() > waited:
+                why = f"{run.job} was asked to stop and has not ended"
+                remedy = "`remit workers` shows who runs jobs; start `remit worker` if none does."
+                raise StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
+            mark = await heads_changed_within(self.journal, mark, _LOOK_S)
+
+    async def write(self, issue: IssueRef, by: str) -> None:
+        """Write the comments that are queued for an issue, each once."""
+        for trigger in sorted((await self.store.unit(issue)).unwritten):
+            comment = await self.store.comment(issue, trigger)
+            if comment is not None:
+                asked = {"issue_ref": str(issue), "trigger": trigger, "body": comment.body}
+                await self.call("outbox.comment", asked, by)
+
+    async def call(self, tool: str, args: dict[str, Any], by: str, key: str = "") -> dict[str, Any]:
+        """Call a tool of the outbox through the gate. Raise NotFoundError or StateError with what to do."""
+        session = await self._sessions.open("cli", principal=by or self._principal, client="work")
+        outcome = await self._sessions.call(session, tool, args, principal=by or self._principal, key=key)
+        if outcome.status == "ok":
+            value: dict[str, Any] = outcome.value
+            return value
+        code = Code[outcome.code] if outcome.code in Code.__members__ else Code.TOOL_EXEC_FAILED
+        if outcome.cause == Code.not_found.name:
+            raise NotFoundError(outcome.reason, code=Code.not_found, remedy=outcome.remedy)
+        raise StateError(f"{tool}: {outcome.reason}", code=code, remedy=outcome.remedy)
