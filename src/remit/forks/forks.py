@@ -14,14 +14,18 @@ from remit.canonical import as_json
 from remit.codes import Code
 from remit.errors import AppendConflictError, StateError, UsageError
 from remit.forks.changes import Change, args_given, result_given
+from remit.forks.diff import RunDiff, Side, diff
 from remit.forks.line import Cut, cut, events_of, line_of
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.plan import bind_inputs
-from remit.jobs.state import OURS, History, stream_of
+from remit.jobs.state import KIND, OURS, History, stream_of
 from remit.journal import kinds as k
 from remit.journal.blobs import pack
 from remit.operation import Body, By, FromKey, JobReference, operation
 from remit.record.heads import head_of
+from remit.record.job_story import story_of
+from remit.record.states import shown_state
+from remit.record.views import job_row
 from remit.service.options import Options
 from remit.service.retrying import CONTINUES, renewed, replayable
 
@@ -144,6 +148,26 @@ class Forks:
             if not made or (await head_of(self._journal, made)).labels.get(FORK_OF) != job:
                 raise
         return Forked(job=made, of=base, shared=found.seq)
+
+    @operation(
+        "forks.diff",
+        "GET /v1/jobs/{job}/diff/{other}",
+        "read",
+        "Compare two runs step by step.",
+        codes=(Code.JOB_NOT_FOUND,),
+    )
+    async def diff(self, job: JobReference, other: JobReference, *, every: bool = False) -> RunDiff:
+        """Compare two jobs, or sessions: which steps were put in, left out, or went otherwise.
+
+        Steps are aligned by place, tool and arguments. With `every`, those that are the same are listed too. Raises
+        NotFoundError.
+        """
+        return diff(await self._side(job), await self._side(other), every=every)
+
+    async def _side(self, job: str) -> Side:
+        head = await head_of(self._journal, job)
+        state = shown_state(job_row(head)) if head.kind == KIND else "session"
+        return Side(job, await story_of(self._journal, job), state)
 
     async def _changes(
         self, found: Cut, results: Mapping[str, Any], args: Mapping[str, dict[str, Any]], by: str

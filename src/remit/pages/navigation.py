@@ -30,7 +30,10 @@ def entries_of(pages: Iterable[Page]) -> tuple[NavigationEntry, ...]:
     """Return the core's entries, and among them those of pages that name one."""
     entries = list(_CORE)
     for page in pages:
-        if page.name:
+        if page.of:
+            path = page.path.replace("{job}", "{}").replace("{step}", "{}")
+            entries.append(NavigationEntry(page.name, path, page.scope, "", page.of))
+        elif page.name:
             names = [entry.name for entry in entries]
             place = names.index(page.after) + 1 if page.after in names else len(names)
             entries.insert(place, NavigationEntry(page.name, page.path, page.scope, page.key))
@@ -45,8 +48,8 @@ async def items(
     waiting = await answerable(service, access) if counted and access.allows("read") else 0
     return tuple(
         Item(name, at, _within(path, at), waiting if name == "Inbox" else 0, key)
-        for name, at, scope, key in entries
-        if access.allows(scope)
+        for name, at, scope, key, of in entries
+        if not of and access.allows(scope)
     )
 
 

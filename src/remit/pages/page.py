@@ -91,6 +91,8 @@ class NavigationEntry(NamedTuple):
     """Without it there is nothing to see."""
     key: str
     """Leads there after `g`."""
+    of: str = ""
+    """`job` or `step`: it stands on the page of each, and not above every page."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +109,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """The key that leads there after `g`, if it has an entry."""
     after: str = ""
     """The entry that its own stands behind; empty: the last one."""
+    of: Literal["", "job", "step"] = ""
+    """Whose page leads there by its name: each job's, or each step's; empty: the navigation does."""
     query: type[msgspec.Struct] = Nothing
     form: type[msgspec.Struct] | None = None
     """The fields of a form that is posted here; None: the page is only looked at."""

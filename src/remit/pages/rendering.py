@@ -39,6 +39,8 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
     """What stands around every view."""
 
     items: tuple[Item, ...]
+    links: tuple[tuple[str, str, str], ...]
+    """Pages of parts about a `job` or a `step`: which of them, the name, and the path with `{}` for the identifiers."""
     who: str
     """The person who has logged in; empty if no login is needed."""
     csrf: str

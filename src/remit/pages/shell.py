@@ -35,8 +35,10 @@ async def shell_for(
     loaded once more for the reader's zone.
     """
     access = visitor.access
+    entries = tuple(entries)
     return Shell(
         items=await items(entries, service, access, here, counted=counted) if visitor.known else (),
+        links=tuple((entry.of, entry.name, entry.path) for entry in entries if entry.of and access.allows(entry.scope)),
         who="" if entry.open or not visitor.known else (access.principal or ""),
         csrf=csrf,
         can=frozenset(access.scopes),

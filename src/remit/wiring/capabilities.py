@@ -124,7 +124,14 @@ FIRST_PARTY: Final = (
                 about="Run a job again from a step, with something changed.",
                 command="remit.forks.commands.fork:command",
             ),
+            Command(
+                word="diff",
+                section="Look",
+                about="Compare two runs step by step.",
+                command="remit.forks.commands.diff:command",
+            ),
         ),
+        pages="remit.forks.pages:PAGES",
     ),
     Capability(
         name="research_report",

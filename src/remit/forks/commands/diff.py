@@ -1,0 +1,89 @@
+"""`remit diff`: two runs beside each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from remit.cli import complete, exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.cli.opened import Opened
+    from remit.cli.output import Channel
+    from remit.forks.diff import RunDiff, RunTotals, StepDiff
+
+_MARKS: Final = {"same": (" ", ""), "changed": ("~", "warn"), "removed": ("-", "fail"), "added": ("+", "ok")}
+
+
+@click.command("diff")
+@click.argument("a", shell_complete=complete.jobs)
+@click.argument("b", shell_complete=complete.jobs)
+@click.option("--every", is_flag=True, help="Also list the steps that are the same.")
+@json_option("both runs, and the steps that differ")
+@pass_state
+def command(state: State, a: str, b: str, every: bool) -> int:
+    """Compare two runs step by step.
+
+    Aligns the steps of two jobs, or sessions, by place, tool and arguments, and shows which were put in, left out, or
+    had another input, result, version, model, approval or cost. Exits with status 6 if they differ; how long steps
+    took is no difference. A and B are ids, unique endings of some, or `last`.
+    """
+
+    async def look(remit: Opened) -> RunDiff:
+        jobs = remit.service.jobs
+        found: RunDiff = await remit.service.forks.diff(await jobs.find(a), await jobs.find(b), every=every)
+        return found
+
+    found = state.ask(look)
+    if state.as_json:
+        state.output.json(found)
+    else:
+        _print(state.output.out, found)
+    differs = bool(found.differences or found.changed or found.removed or found.added)
+    return exit_codes.DIVERGED if differs else exit_codes.OK
+
+
+def _print(out: Channel, found: RunDiff) -> None:
+    from remit.cli.tables import fields
+    from remit.cli.text import clean
+
+    out.line(f"a  {found.a.job}  {found.a.name}  {out.style(found.a.state, found.a.state)}  {_totals(found.a)}")
+    out.line(f"b  {found.b.job}  {found.b.name}  {out.style(found.b.state, found.b.state)}  {_totals(found.b)}")
+    for one in found.differences:
+        out.line(f"{out.style('~', 'warn')} {one.about}")
+        fields(out, [("a", clean(one.a) or "none"), ("b", clean(one.b) or "none")], indent=4)
+    for step in found.steps:
+        _print_step(out, step)
+    words = [f"{found.same} the same", f"{found.changed} changed", f"{found.removed} removed", f"{found.added} added"]
+    out.line("steps: " + ", ".join(words))
+
+
+def _print_step(out: Channel, step: StepDiff) -> None:
+    from remit.cli.tables import fields
+    from remit.cli.text import clean, one_line
+
+    mark, style = _MARKS[step.change]
+    places = step.a or step.b if step.a == step.b or not (step.a and step.b) else f"{step.a} > {step.b}"
+    took = ", ".join(f"{side} {ms:.1f} ms" for side, ms in (("a", step.a_ms), ("b", step.b_ms)) if ms)
+    shared = "shared" if step.shared else took
+    name = one_line(step.name.removeprefix("tool."))
+    out.line(f"{out.style(mark, style)} {places}  {name}  {out.style(shared, 'dim')}".rstrip())
+    for one in step.differences:
+        if step.change == "changed":
+            sides = (("a", one.a), ("b", one.b))
+            fields(out, [(f"{one.about} {side}", clean(text) or "none") for side, text in sides], indent=4)
+        else:
+            fields(out, [(one.about, clean(one.a or one.b))], indent=4)
+
+
+def _totals(run: RunTotals) -> str:
+    from remit.clock import duration
+
+    parts = [f"{run.steps} steps", duration(int(run.ms * 1_000))]
+    parts += [f"{run.approvals} approvals"] if run.approvals else []
+    parts += [f"{run.tokens} tokens"] if run.tokens else []
+    parts += [f"${run.cost:.4f}"] if run.cost is not None else []
+    return ", ".join(parts)

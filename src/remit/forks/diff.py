@@ -1,0 +1,248 @@
+"""Two runs laid beside each other: the steps that were put in, left out, or went otherwise. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+
+from remit.forks.aligning import Mark, aligned
+from remit.jobs.records import CallRecord
+from remit.journal import kinds as k
+from remit.journal.blobs import BlobRef
+from remit.record.step import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from remit.record.step import StepNarrative
+    from remit.record.story import Story
+
+Change = Literal["same", "changed", "removed", "added"]
+"""`removed`: only the first run has it; `added`: only the second."""
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that differs."""
+
+    about: str
+    """`tool`, `input`, `result`, `state`, `version`, `model`, `approval`, `rule` or `cost` of a step; of a run also
+    `code` and `recipe`."""
+    a: str
+    b: str
+
+
+class StepDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step of one run or of both."""
+
+    change: Change
+    name: str
+    """As in the story: `tool.<name>`, or the kind of effect."""
+    a: str = ""
+    """Its place in the first run."""
+    b: str = ""
+    differences: tuple[Difference, ...] = ()
+    a_ms: float = 0.0
+    """Milliseconds that its newest attempt took."""
+    b_ms: float = 0.0
+    shared: bool = False
+    """Whether it is one and the same event: the runs share it."""
+
+
+class RunTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two runs."""
+
+    job: str
+    name: str
+    state: str
+    steps: int
+    approvals: int
+    """Questions to people that its steps asked."""
+    tokens: int
+    cost: float | None
+    """US dollars; null: no price is known of a model it asked, or it asked none."""
+    ms: float
+    """From its first to its last event."""
+
+
+class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
+    """Two runs, compared."""
+
+    a: RunTotals
+    b: RunTotals
+    same: int
+    """The number of steps that are the same; time is no difference."""
+    changed: int
+    removed: int
+    added: int
+    differences: tuple[Difference, ...]
+    """Those of the runs as a whole."""
+    steps: tuple[StepDiff, ...]
+    """Those that differ, in order; with `every`, all."""
+
+
+class Side(NamedTuple):
+    """The knowledge of one run."""
+
+    job: str
+    story: Story
+    state: str
+
+
+def diff(a: Side, b: Side, *, every: bool = False) -> RunDiff:
+    """Compare two runs."""
+    mine, its = _told(a.story), _told(b.story)
+    rows = []
+    for left, right in aligned(_marks(a.story, mine), _marks(b.story, its)):
+        rows.append(_row(a, mine.get(left), b, its.get(right)))
+    counts = {change: sum(row.change == change for row in rows) for change in ("same", "changed", "removed", "added")}
+    return RunDiff(
+        a=_totals(a, mine),
+        b=_totals(b, its),
+        **counts,
+        differences=tuple(_between(_run(a.story), _run(b.story))),
+        steps=tuple(row for row in rows if every or row.change != "same"),
+    )
+
+
+def _told(story: Story) -> dict[str, StepNarrative]:
+    return {step.step: step for step in story.tell()}
+
+
+def _marks(story: Story, told: dict[str, StepNarrative]) -> list[Mark]:
+    return [Mark(place, step.name, _given(story, place)) for place, step in told.items()]
+
+
+def _given(story: Story, place: str) -> str:
+    """Digest of what a step was given."""
+    history = story.history
+    if place in history.calls:
+        record = history.calls[place]
+        ended = record.started or record.refused
+        return ended.arguments_hash if ended is not None else ""
+    if place in history.models:
+        return history.models[place].hash
+    if place in history.children:
+        return history.children[place].request_hash
+    return next((key for (step, key) in history.waits if step == place and not key.startswith("c_")), "")
+
+
+def _row(a: Side, left: StepNarrative | None, b: Side, right: StepNarrative | None) -> StepDiff:
+    if right is None and left is not None:
+        said = tuple(Difference(about=about, a=text, b="") for about, text in _said(a.story, left))
+        return StepDiff(change="removed", name=left.name, a=left.step, a_ms=_ms(left), differences=said)
+    if left is None and right is not None:
+        said = tuple(Difference(about=about, a="", b=text) for about, text in _said(b.story, right))
+        return StepDiff(change="added", name=right.name, b=right.step, b_ms=_ms(right), differences=said)
+    if left is None or right is None:
+        raise AssertionError((a.job, b.job))
+    found = tuple(_between(_facts(a.story, left), _facts(b.story, right)))
+    shared = (left.taken_from or a.job) == (right.taken_from or b.job) and left.started_at == right.started_at
+    return StepDiff(
+        change="changed" if found else "same",
+        name=right.name,
+        a=left.step,
+        b=right.step,
+        differences=found,
+        a_ms=_ms(left),
+        b_ms=_ms(right),
+        shared=shared and not found,
+    )
+
+
+def _said(story: Story, step: StepNarrative) -> list[tuple[str, str]]:
+    """Return the input, the result and the state of a step without a counterpart."""
+    facts = _facts(story, step)
+    return [(about, facts[about][1]) for about in ("input", "result", "state") if facts[about][1]]
+
+
+def _between(one: dict[str, tuple[str, str]], two: dict[str, tuple[str, str]]) -> Iterator[Difference]:
+    for about in dict.fromkeys((*one, *two)):
+        left, right = one.get(about, ("", "")), two.get(about, ("", ""))
+        if left[0] != right[0]:
+            yield Difference(about=about, a=left[1], b=right[1])
+
+
+def _run(story: Story) -> dict[str, tuple[str, str]]:
+    created, end = story.history.created, story.history.end
+    found = {}
+    if created is not None:
+        found["recipe"] = (created.name, created.name)
+        found["code"] = (created.execution_version, created.execution_version)
+        found["input"] = _value(created.input, created.input_blob)
+    if isinstance(end, k.JobCompleted):
+        found["result"] = _value(end.result, end.result_blob)
+    if isinstance(end, k.JobFailed):
+        said = f"{end.error.code}: {end.error.message}"
+        found["error"] = (said, said)
+    return found
+
+
+def _facts(story: Story, step: StepNarrative) -> dict[str, tuple[str, str]]:
+    history, place = story.history, step.step
+    found = {
+        "tool": (step.name, step.name.removeprefix("tool.")),
+        "input": (_given(story, place), step.args_preview),
+        "result": _result(story, step),
+        "state": (f"{step.state} {step.code}", f"{step.state} {step.code}".strip()),
+    }
+    record = history.calls.get(place)
+    if record is not None:
+        found |= _of_call(record, step)
+    if step.llm_invocation is not None:
+        said = step.llm_invocation
+        found["model"] = (f"{said.provider} {said.model}",) * 2
+        committed = history.models[place].committed
+        if committed is not None and committed.cost is not None:
+            found["cost"] = (f"{committed.cost:.9f}", f"${committed.cost:.6f}")
+    return found
+
+
+def _of_call(record: CallRecord, step: StepNarrative) -> dict[str, tuple[str, str]]:
+    """The version, rule and approval of a call; which question that was does not count."""
+    tool = step.tool_invocation
+    decided = [one for asked in step.confirmations for one in asked.decisions]
+    approval = ", ".join(f"{one.decision} by {one.by}" for one in decided) or ("asked" if step.confirmation else "")
+    found = {"approval": (approval, approval), "rule": (step.rule_id, step.rule_id)}
+    if tool is not None and record.started is not None:
+        schemas = (tool.request_schema_hash, tool.response_schema_hash)
+        words = " ".join(filter(None, (tool.provider, tool.version, *(one[7:19] for one in schemas))))
+        found["version"] = ("|".join((tool.provider, tool.version, *schemas)), words)
+    return found
+
+
+def _result(story: Story, step: StepNarrative) -> tuple[str, str]:
+    history, place = story.history, step.step
+    call, model = history.calls.get(place), history.models.get(place)
+    ended: Any = call.finished if call is not None else model.committed if model is not None else None
+    ended = ended or history.returned.get(place)
+    if ended is not None:
+        return _value(ended.result, ended.result_blob)[0], step.result_preview
+    answer = step.result_preview or "; ".join(wait.answer for wait in step.waits if wait.answer)
+    return answer, answer
+
+
+def _value(inline: Any, ref: Any) -> tuple[str, str]:
+    """Return the text that a recorded value is compared by, and the one that is shown."""
+    if isinstance(ref, BlobRef):
+        # In a run about a subject the digest is another one each time.
+        return (f"{ref.bytes} {ref.preview}" if ref.key else ref.digest), shown(inline, ref)
+    return (bytes(inline).decode(), shown(inline, ref)) if isinstance(inline, msgspec.Raw) else ("", "")
+
+
+def _ms(step: StepNarrative) -> float:
+    return step.duration_us / 1_000
+
+
+def _totals(side: Side, told: dict[str, StepNarrative]) -> RunTotals:
+    story, spent = side.story, side.story.history.spending.spent
+    return RunTotals(
+        job=side.job,
+        name=story.name,
+        state=side.state,
+        steps=len(told),
+        approvals=sum(len(step.confirmations) for step in told.values()),
+        tokens=spent.tokens,
+        cost=spent.cost if spent.calls and not spent.unpriced else None,
+        ms=((story.ended_at or story.updated_at) - story.created_at) / 1_000,
+    )

@@ -1,0 +1,41 @@
+"""`remit fork` and `remit diff` at a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Project
+
+
+@pytest.fixture
+def job(project: Project) -> str:
+    """A job that has ended."""
+    ran = project.here("run", "greet", "--name", "bob", "--json")
+    return str(ran.json["job"])
+
+
+def test_a_fork_with_another_input_runs_and_is_compared(project: Project, job: str) -> None:
+    ran = project.here("fork", job, "--input", "name=ann", "--json")
+    assert (ran.status, ran.json["state"]) == (0, "completed")
+    assert project.here("diff", job, "last").status == 6
+    found = project.here("diff", job, "last", "--json").json
+    assert [one["about"] for one in found["differences"]][:1] == ["input"]
+    assert project.here("diff", job, job).status == 0
+    assert "fork of" in project.here("show", "last").out
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("--set", "1.result"), 2),
+        (("--set", "1.result={"), 2),
+        (("--set", "1.other=1"), 2),
+        (("--set", "1.args=[]"), 2),
+        (("--tool", "a"), 2),
+        (("--at", "99"), 2),
+        (("--input", "nope=1"), 2),
+    ],
+)
+def test_what_does_not_fit_is_said(project: Project, job: str, words: tuple[str, ...], status: int) -> None:
+    ran = project.here("fork", job, *words)
+    assert (ran.status, "->" in ran.err) == (status, True)
