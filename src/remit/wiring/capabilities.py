@@ -141,6 +141,27 @@ FIRST_PARTY: Final = (
         recipes=("remit.recipes.research_report:research_report",),
     ),
     Capability(
+        name="audit",
+        about="Evidence of what was recorded, for people who trust no one.",
+        nouns=(
+            Noun(
+                name="audit",
+                kind="remit.audit.noun:Audit",
+                open="remit.audit.noun:open_audit",
+                remote="remit.audit.remote:RemoteAudit",
+            ),
+        ),
+        routes="remit.audit.routes:ROUTES",
+        commands=(
+            Command(
+                word="export",
+                section="Look",
+                about="Export the evidence of a job: everything recorded, in a zip that anyone can check.",
+                command="remit.audit.commands.export:command",
+            ),
+        ),
+    ),
+    Capability(
         name="tickets",
         about="Messages that become tool runs and replies.",
         recipes=("remit.tickets.recipe:ticket_run",),

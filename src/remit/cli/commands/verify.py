@@ -11,7 +11,7 @@ from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.codes import Code
-from remit.errors import JournalError
+from remit.errors import JournalError, UsageError
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -40,10 +40,13 @@ def command(context: click.Context, state: State, job: str | None, everything: b
 
     Each event is chained to the one before it by a hash; if the journal has a key, the newest event is also sealed.
     Prints the first event of a stream that does not match, and exits with status 7. JOB (an id, a unique ending of one,
-    `last`, or a session's id) limits the check to what belongs to it.
+    `last`, or a session's id) limits the check to what belongs to it. JOB can also be a package that `remit export`
+    wrote: it is checked without a journal.
     """
     if job is not None and everything:
         raise click.UsageError("Give JOB or --all, not both.", context)
+    if job is not None and job.endswith(".zip"):
+        return _verify_package(state, job)
 
     async def look(remit: Opened) -> VerifyReport:
         return await remit.service.streams.verify(await remit.service.jobs.find(job) if job is not None else None)
@@ -61,6 +64,23 @@ def command(context: click.Context, state: State, job: str | None, everything: b
     else:
         _print(state, report)
     return exit_codes.OK if report.ok else exit_codes.DAMAGED
+
+
+def _verify_package(state: State, path: str) -> int:
+    from remit.cli.text import clean
+    from remit.evidence.verify import check, describe
+
+    try:
+        verdict = check(path)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}", remedy="Name a file of `remit export`.") from error
+    if state.as_json:
+        state.output.json({"package": path, **verdict._asdict(), "values": dict(verdict.values)})
+    else:
+        style = "fail" if verdict.state == "rejected" else "ok"
+        first, _, rest = describe(path, verdict).partition(" ")
+        state.output.out.line(f"{state.output.out.style(first, style)} {clean(rest)}")
+    return exit_codes.DAMAGED if verdict.state == "rejected" else exit_codes.OK
 
 
 def _fields(report: VerifyReport) -> dict[str, object]:

@@ -1,0 +1,1 @@
+"""Audit: evidence packages of what was recorded."""

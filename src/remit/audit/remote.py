@@ -1,0 +1,17 @@
+"""Audit of a server: a package is a download."""
+
+from __future__ import annotations
+
+from typing import IO
+
+from remit.audit.noun import Audit
+from remit.audit.routes import PackageQuery
+from remit.client.twin import Twin
+
+
+class RemoteAudit(Twin, Audit):
+    """Evidence from a server's journal."""
+
+    async def package(self, job: str, file: IO[bytes], *, redacted: bool = False) -> None:
+        data: bytes = await self._connection.ask("audit.package", job, query=PackageQuery(redacted=redacted))
+        file.write(data)

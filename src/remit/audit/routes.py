@@ -1,0 +1,41 @@
+"""Audit over HTTP: the evidence package of a job."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Final
+
+from remit.api.route import BYTES, Answer, ApiRequest, Empty, Route
+from remit.codes import Code
+
+
+class PackageQuery(Empty, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The form of a package."""
+
+    redacted: bool = False
+    """Whether the values beside events are left out."""
+
+
+async def package(asked: ApiRequest) -> Answer:
+    """Answer with the evidence package of a job or session: a zip that verify.py, in it, checks."""
+    query: PackageQuery = asked.query
+    job, file = await asked.service.jobs.find(asked.path["job"]), BytesIO()
+    await asked.service.audit.package(job, file, redacted=query.redacted)
+    headers = {"content-disposition": f'attachment; filename="{job}.zip"'}
+    return Answer(value=file.getvalue(), headers=headers, media=BYTES)
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/v1/jobs/{job}/package",
+        name="audit.package",
+        scope="read",
+        summary="Download the evidence package of a job or session.",
+        handler=package,
+        query=PackageQuery,
+        answer=bytes,
+        media=BYTES,
+        codes=(Code.JOB_NOT_FOUND, Code.CHAIN_BROKEN, Code.BLOB_MISSING, Code.HEAD_FORGED, Code.HEAD_UNSEALED),
+    ),
+)

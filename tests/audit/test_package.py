@@ -1,0 +1,119 @@
+"""Evidence packages: everything that was recorded, the same bytes each time, and each value with what became of it."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit import Options, Remit
+from remit.audit.package import write_package
+from remit.client import RemoteRemit
+from remit.errors import NotFoundError
+from remit.evidence import verify
+from remit.journal.erasing import erase
+from remit.journal.event import HeadQuery
+from tests.audit.packages import GIVEN, bought, export
+from tests.client.conftest import serving
+from tests.opened import OpenRemit
+from tests.record.old.golden import NAMES, unpack
+
+
+def read(place: Path, name: str) -> Any:
+    with zipfile.ZipFile(place) as package:
+        data = package.read(name)
+    return [json.loads(line) for line in data.splitlines()] if name.endswith(".ndjson") else json.loads(data)
+
+
+async def test_a_job_is_exported_with_its_questions_and_values(remit_in: OpenRemit, tmp_path: Path) -> None:
+    job = await bought(remit_in)
+    verdict = await export(remit_in, job, tmp_path / "one.zip")
+    assert (verdict.state, verdict.scope, verdict.pending) == ("whole", f"job/{job}", ())
+    assert dict(verdict.values).keys() == {"kept"}
+    assert [row["tool_name"] for row in read(tmp_path / "one.zip", "ledger.ndjson")] == ["desk.look", "desk.pay"]
+    assert all(row["outcome"] == "success" for row in read(tmp_path / "one.zip", "ledger.ndjson"))
+    assert {one["kind"] for one in read(tmp_path / "one.zip", "proof.json")["streams"]} == {"job", "confirmation"}
+    assert read(tmp_path / "one.zip", "metadata.json")["state"] == "completed"
+
+
+async def test_the_same_record_gives_the_same_bytes(remit_in: OpenRemit, tmp_path: Path) -> None:
+    job = await bought(remit_in)
+    for name in ("one.zip", "two.zip"):
+        await export(remit_in, job, tmp_path / name)
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+
+
+async def test_what_has_not_ended_is_a_prefix_of_what_it_will_be(remit_in: OpenRemit, tmp_path: Path) -> None:
+    job = await bought(remit_in, approved=False)
+    assert (await export(remit_in, job, tmp_path / "one.zip")).state == "prefix"
+
+
+async def test_erased_values_are_erased_on_record(remit_in: OpenRemit, tmp_path: Path) -> None:
+    job = await bought(remit_in, note="about Zaphod", options=Options(subject="customer-7"))
+    verdict = await export(remit_in, job, tmp_path / "before.zip")
+    assert "kept" in dict(verdict.values)
+    async with remit_in(**GIVEN, work=False) as remit:
+        await erase(remit.runtime.journal, "customer-7", by="ann")
+    verdict = await export(remit_in, job, tmp_path / "after.zip")
+    assert verdict.state == "whole"
+    assert "erased" in dict(verdict.values)
+    assert b"Zaphod" not in (tmp_path / "after.zip").read_bytes()
+    assert any(one["kind"] == "subject" for one in read(tmp_path / "after.zip", "proof.json")["streams"])
+
+
+async def test_values_can_be_left_out(remit_in: OpenRemit, tmp_path: Path) -> None:
+    verdict = await export(remit_in, await bought(remit_in), tmp_path / "one.zip", redacted=True)
+    assert (verdict.state, [*dict(verdict.values)]) == ("whole", ["redacted"])
+
+
+async def test_a_session_and_the_approval_that_it_used_are_exported(remit_in: OpenRemit, tmp_path: Path) -> None:
+    async with remit_in(**GIVEN) as remit:
+        service = remit.service
+        session = await service.sessions.open("mcp", principal="ann")
+        await service.sessions.call(session, "desk.pay", {"cents": 1})
+        (question,) = await service.confirmations.pending()
+        await service.confirmations.decide(question.confirmation, "approve")
+        await service.approvals.remember(question.confirmation, "everything", seconds=3_600, exact=False)
+        again = await service.sessions.open("mcp", principal="ann")
+        assert (await service.sessions.call(again, "desk.pay", {"cents": 2})).status == "ok"
+    verdict = await export(remit_in, again, tmp_path / "one.zip")
+    assert verdict.state == "prefix"
+    assert any(one["kind"] == "approval" for one in read(tmp_path / "one.zip", "proof.json")["streams"])
+
+
+async def test_what_was_never_recorded_cannot_be_exported(remit_in: OpenRemit, tmp_path: Path) -> None:
+    async with remit_in(work=False) as remit:
+        with (tmp_path / "one.zip").open("w+b") as file, pytest.raises(NotFoundError):
+            await write_package(remit.runtime.journal, "job_01m8b7hgjbe00826q3kv6k24zr", file)
+
+
+async def test_every_job_of_every_old_journal_verifies(tmp_path: Path) -> None:
+    unpack(tmp_path)
+    count = 0
+    for name in NAMES:
+        async with Remit(str(tmp_path / f"{name}.db"), work=False) as remit:
+            journal = remit.runtime.journal
+            for head in [*await journal.heads(HeadQuery(kind="job")), *await journal.heads(HeadQuery(kind="session"))]:
+                with (tmp_path / "one.zip").open("w+b") as file:
+                    await write_package(journal, head.stream, file)
+                verdict = verify.check(str(tmp_path / "one.zip"))
+                assert (verdict.problem, verdict.state == "whole") == ("", head.closed and head.kind == "job"), name
+                count += 1
+    assert count > len(NAMES)
+
+
+async def test_a_server_gives_the_package_that_its_journal_gives(remit_in: OpenRemit, tmp_path: Path) -> None:
+    job = await bought(remit_in)
+    await export(remit_in, job, tmp_path / "here.zip")
+    async with (
+        remit_in(**GIVEN, work=False) as remit,
+        serving(remit.service) as url,
+        RemoteRemit(url, "") as far,
+    ):
+        file = BytesIO()
+        await far.service.audit.package(job, file)
+    assert file.getvalue() == (tmp_path / "here.zip").read_bytes()
