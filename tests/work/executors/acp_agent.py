@@ -69,6 +69,7 @@ def edit(_number: int = 1) -> None:
 
 def hang(_number: int) -> None:
     """Do nothing for ever."""
+    Path("up.txt").write_text("up")
     signal.pause()
 
 
@@ -83,11 +84,18 @@ def cut(_number: int) -> None:
 
 
 def leave(_number: int) -> None:
-    """Leave a process in a session of its own, and end."""
-    late = f"echo $$ > {os.environ['HOME']}/survivor; sleep 3; echo late > {Path('late.txt').absolute()}"
+    """Leave a process in a session of its own."""
+    late = f"sleep 3; echo late > {Path('late.txt').absolute()}"
     survivor = subprocess.Popen(["/usr/bin/setsid", "sh", "-c", late], stdin=subprocess.DEVNULL)
-    Path(os.environ["HOME"], "survivor").write_text(str(survivor.pid))
-    os._exit(7)
+    Path("survivor.txt").write_text(str(survivor.pid))
+    if MODE == "leave":
+        signal.pause()
+
+
+def flood(_number: int) -> None:
+    """Say a great deal."""
+    for _ in range(60):
+        update("agent_message_chunk", content={"type": "text", "text": "x" * 100_000})
 
 
 def lie(_number: int) -> None:
@@ -131,6 +139,8 @@ MODES: dict[str, Callable[[int], None]] = {
     "waits": wait,
     "cut": cut,
     "setsid": leave,
+    "leave": leave,
+    "flood": flood,
     "lie": lie,
     "reaches": reach,
     "long": overlong,
@@ -149,7 +159,7 @@ def prompt(text: str, number: int) -> dict[str, Any]:
         return {"stopReason": "end_turn"}
     MODES.get(MODE, edit)(number)
     update("usage_update", used=10, size=100, cost={"amount": 0.25, "currency": "USD"})
-    reason = "refusal" if MODE == "refuses" else "end_turn"
+    reason = "refusal" if MODE == "fail" else "end_turn"
     return {"stopReason": reason, "usage": {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10}}
 
 

@@ -94,10 +94,10 @@ ENDS: Final = {
     "greedy": ("fail", "permission_denied", "ask"),
     "lie": ("fail", "test_failed", "ask"),
     "cut": ("fail", "outcome_unknown", "free"),
-    "refuses": ("fail", "", "free"),
+    "fail": ("fail", "", "free"),
     "long": ("fail", "", "free"),
     "locked": ("fail", "", "free"),
-    "setsid": ("fail", "outcome_unknown", "free"),
+    "setsid": ("fail", "test_failed", "ask"),
 }
 
 
@@ -201,12 +201,6 @@ async def test_the_time_that_a_person_takes_is_not_the_agents(bench: Bench) -> N
         talk._deadline, before = deadline, deadline.when()
         await talk._ask({"title": "wait"})
         assert (deadline.when() or 0) > (before or 0)
-
-
-async def test_nothing_is_left_of_what_it_started(bench: Bench) -> None:
-    await bench.run("setsid", Desk(answer=True))
-    assert not Path("/proc", (bench.home / "survivor").read_text().strip()).exists(), "dead means dead"
-    assert not (bench.tree / "late.txt").exists()
 
 
 async def test_what_is_not_installed_and_what_nobody_can_answer_says_so(bench: Bench) -> None:
