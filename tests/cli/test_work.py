@@ -100,6 +100,16 @@ def test_a_person_hands_in_a_result(project: Project, repository: Path) -> None:
     assert project.here("work", "result", "local#1", run, "--status", "fail").status == exit_codes.FAILED
 
 
+def test_a_part_of_an_issue_is_shown_with_it(project: Project, repository: Path) -> None:
+    project.here("work", "issue", "All clocks")
+    assert project.here("work", "issue", "One clock", "--parent", "local#1").out == "local#2\n"
+    assert "WORK_INVALID" in project.here("work", "issue", "One clock", "--parent", "nonsense").err
+    project.here("work", "decide", "local#2", "done")
+    whole = project.here("work", "show", "local#1").out
+    assert "  1 of 1 part done\n    local#2  done  One clock\n" in whole
+    assert "  part of local#1\n" in project.here("work", "show", "local#2").out
+
+
 @pytest.mark.parametrize("form", ["json", "pb", "textproto", "txt"])
 def test_a_result_is_taken_from_a_file_of_every_form(project: Project, repository: Path, form: Form) -> None:
     if form in {"pb", "textproto"}:

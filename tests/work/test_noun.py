@@ -12,7 +12,9 @@ import pytest
 from remit.codes import Code
 from remit.errors import RemitError
 from remit.sandbox.scratch import scratch
+from remit.work.references import IssueRef
 from remit.work.result import Changes, Test, WorkResult
+from remit.work.views import UnitView
 from tests.patience import PATIENCE_S
 from tests.work.conftest import Project
 from tests.work.executors.repository import git
@@ -61,7 +63,16 @@ async def test_a_switch_fences_ends_every_process_and_hands_over_what_was_left(p
     verdict = await project.work.result(late)
     assert (verdict.accepted, verdict.code) == (False, "stale_result_discarded")
     assert await project.work.late(issue, old.run_id) == [late]
-    assert len(await project.comments(issue)) == 1
+    switched, ended = await project.comments(issue)
+    for told in (
+        f"Trigger: switch:{new.run_id}",
+        "Action: claim",
+        f"place of {old.run_id}: timeout",
+        "- mend works on it",
+    ):
+        assert told in switched
+    assert f"Trigger: workrun:{new.run_id}" in ended
+    assert "ReadUpTo: local#1/e1" in ended, "what was written since was not taken into account"
 
 
 async def test_a_person_is_an_executor(project: Project) -> None:
@@ -75,6 +86,36 @@ async def test_a_person_is_an_executor(project: Project) -> None:
     assert (verdict.accepted, verdict.state) == (True, "blocked")
     (comment,) = await project.comments(issue)
     assert "They are away." in comment
+
+
+async def test_an_issue_has_parts_that_show_how_far_they_are(project: Project) -> None:
+    whole = await project.work.issue("Mend all clocks", body="See SpecRef.")
+    parts = [await project.work.issue(f"Clock {number}", parent=whole) for number in (1, 2)]
+    await project.work.decide(parts[0], "done")
+    await project.work.start(parts[1], "manual")
+    view: UnitView = await project.work.view(whole)
+    assert [(row.issue_ref, row.state) for row in view.children] == [(parts[1], "doing"), (parts[0], "done")]
+    assert {(await project.work.view(part)).parent for part in parts} == {whole}
+    assert [row.parent for row in await project.work.board()] == [whole, whole, ""]
+
+
+@pytest.mark.parametrize(
+    ("body", "contracts", "spec", "warns"),
+    [
+        ("", "none", "", True),
+        ("Mend it.", "none", "", False),
+        ("SpecRef: docs/clock.md\nContractsRef: api@3\n\n## Goal", "api@3", "docs/clock.md", False),
+        ("SpecRef: none\nContractsRef: none", "none", "", False),
+    ],
+)
+async def test_an_order_names_the_specification_and_contracts_of_its_issue(
+    project: Project, body: str, contracts: str, spec: str, *, warns: bool
+) -> None:
+    issue = await project.work.issue("Mend the clock", body=body)
+    started = await project.work.start(issue, "manual")
+    order = await project.work._store.order(IssueRef.parse(issue), started.run_id)
+    assert (order.contracts_ref, order.spec_ref, order.spec_snapshot) == (contracts, spec, body)
+    assert bool(started.warnings) == warns
 
 
 async def test_a_result_by_hand_waits_for_the_end_of_the_program(project: Project) -> None:

@@ -95,7 +95,9 @@ def trigger_of(run_id: str) -> str:
     return f"{RUN_TRIGGER}{run_id}"
 
 
-def comment_on(order: WorkOrder, result: WorkResult, status: BodyStatus, *, previous: str, then: str) -> Comment:
+def comment_on(
+    order: WorkOrder, result: WorkResult, status: BodyStatus, *, previous: str, read_up_to: str, then: str
+) -> Comment:
     """Return the comment that says how a run ended; `previous` is the run whose place it took."""
     action: Action = {"review": "proposal", "blocked": "blocked"}.get(status, "update")  # type: ignore[assignment]
     followed = f" (took the place of {previous})" if previous else ""
@@ -108,6 +110,7 @@ def comment_on(order: WorkOrder, result: WorkResult, status: BodyStatus, *, prev
         contracts_ref=order.contracts_ref,
         action=action,
         status=status,
+        read_up_to=read_up_to,
         trigger=trigger_of(order.run_id),
         summary=f"{result.summary}{followed}",
         changes=result.changes,
@@ -115,6 +118,24 @@ def comment_on(order: WorkOrder, result: WorkResult, status: BodyStatus, *, prev
         blocked_by=result.blocked_by,
         open_questions=result.questions,
         next=then,
+    )
+
+
+def comment_on_switch(order: WorkOrder, executor: str, *, previous: str, reason: str, read_up_to: str) -> Comment:
+    """Return the comment that says why a run takes the place of one that gave no result, and who goes on."""
+    return Comment(
+        role=order.role,
+        repo=order.issue.project,
+        issue_ref=order.issue_ref,
+        run_id=order.run_id,
+        spec_ref=order.spec_ref,
+        contracts_ref=order.contracts_ref,
+        action="claim",
+        status="doing",
+        read_up_to=read_up_to,
+        trigger=f"switch:{order.run_id}",
+        summary=f"Takes the place of {previous}: {reason}",
+        next=f"{executor} works on it from what {previous} left.",
     )
 
 

@@ -10,13 +10,14 @@ from typing import Final, NamedTuple
 from remit.errors import UsageError
 from remit.work.comment import BodyStatus
 from remit.work.references import IssueRef
-from remit.work.result import WorkResult
+from remit.work.result import ABSENT, WorkResult
 
 MAX_RETRIES: Final = 2
 """Runs that may fail one after another before the issue is blocked."""
 
 _NAMES: Final = re.compile(r"(?:\*\*)?(DependsOn|BlockedBy)(?:\*\*)?\s*(?::(.*))?", re.IGNORECASE)
 _REFERENCE: Final = re.compile(r"[\w./-]*#\d+")
+_FIELD: Final = 500
 _PRIORITY: Final = "prio:"
 
 
@@ -67,6 +68,23 @@ def _named(body: str) -> Iterator[str]:
             within = False
         elif within:
             yield text
+
+
+def field_in(body: str, name: str) -> str:
+    """Return what stands behind a name at the head of an issue, such as `SpecRef: …`; empty for `none`."""
+    for text in body.splitlines():
+        found, colon, value = text.strip("*# \t").partition(":")
+        if colon and found.strip("* ").lower() == name.lower():
+            return "" if value.strip("* ").lower() == ABSENT else value.strip("* ")[:_FIELD]
+    return ""
+
+
+def parent_in(body: str, project: str) -> str:
+    """Return the issue of which a text says that it is a part: `Parent: #12`; empty for none."""
+    named = field_in(body, "Parent")
+    with suppress(UsageError):
+        return str(IssueRef.parse(f"{project}{named}" if named.startswith("#") else named)) if named else ""
+    return ""
 
 
 def urgency(labels: tuple[str, ...]) -> str:

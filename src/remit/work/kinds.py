@@ -14,6 +14,8 @@ class WorkOpened(Payload, frozen=True, kw_only=True):
     issue_ref: str
     title: str = ""
     principal: str = ""
+    parent: str = ""
+    """The issue of which it is a part."""
 
 
 class WorkRunStarted(Payload, frozen=True, kw_only=True):
@@ -34,6 +36,14 @@ class WorkRunStarted(Payload, frozen=True, kw_only=True):
     """The job that carries it out; empty: someone does it outside of Remit."""
     group: str = ""
     """The group of workflow.toml for which the control plane started it; empty: someone did."""
+    read_up_to: str = ""
+    """The newest event of the issue's thread when it began."""
+    next: str = ""
+    """The next step, and the one who takes it, if it took the place of a run that gave no result."""
+    trigger: str = ""
+    """Under which a comment about that is written once; empty: none is."""
+    comment: OptionalRaw = UNSET
+    comment_blob: OptionalRef = UNSET
 
 
 class WorkRunStopped(Payload, frozen=True, kw_only=True):

@@ -72,6 +72,8 @@ class Work:
             title=unit.title,
             state=unit.state,
             reason=unit.reason,
+            parent=unit.parent,
+            children=await self._store.children(issue),
             active=unit.active,
             runs=list(reversed(unit.runs.values())),
             results={run: result for run, result in results.items() if result is not None},
@@ -102,12 +104,19 @@ class Work:
         body=Body("IssueBody", "A new issue."),
         example={"title": "Fix the flaky test", "body": "tests/test_clock.py fails on Mondays."},
     )
-    async def issue(self, title: str, *, body: str = "", labels: tuple[str, ...] = (), by: By = "") -> str:
-        """Open an issue in the outbox, and work on it from now on; its reference."""
+    async def issue(
+        self, title: str, *, body: str = "", labels: tuple[str, ...] = (), parent: str = "", by: By = ""
+    ) -> str:
+        """Open an issue in the outbox, and work on it from now on; its reference.
+
+        With `parent` it is a part of that issue, which shows how far its parts are. Raise UsageError (WORK_INVALID).
+        """
         require_workflow(self._folder)
+        if parent:
+            body = f"Parent: {IssueRef.parse(parent)}\n\n{body}"
         made = await self._runs.call("outbox.create", {"title": title, "body": body, "labels": list(labels)}, by)
         issue = IssueRef.parse(made["issue_ref"])
-        await self._store.open(issue, title, by or self._principal)
+        await self._store.open(issue, title, by or self._principal, parent)
         return str(issue)
 
     @operation(

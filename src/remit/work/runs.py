@@ -16,8 +16,8 @@ from remit.redact import line
 from remit.service.options import Options
 from remit.work.executors.provider import tree_folder
 from remit.work.executors.registry import MANUAL, hand_of
-from remit.work.flow import dependencies_in
-from remit.work.order import WorkOrder
+from remit.work.flow import dependencies_in, field_in, parent_in
+from remit.work.order import NO_CONTRACTS, WorkOrder
 from remit.work.references import IssueRef, RunId
 from remit.work.store import WorkStore
 from remit.work.unit import Run, WorkUnit
@@ -65,9 +65,9 @@ class Runs:
             hand_of(workflow, wanted.executor)
         by = wanted.by or self._principal
         known = await self.call("outbox.get", {"issue_ref": str(issue)}, by)
-        unit = await self.store.open(issue, known["title"], by)
-        unit = await self._without_ended(issue, unit, by)
         body = known.get("body", "")
+        unit = await self.store.open(issue, known["title"], by, parent_in(body, issue.project))
+        unit = await self._without_ended(issue, unit, by)
 
         def order(run: RunId) -> WorkOrder:
             return WorkOrder(
@@ -75,8 +75,9 @@ class Runs:
                 run_id=str(run),
                 role=wanted.role,
                 repo_dir=str(tree_folder(self._root, issue, str(run))),
-                spec_ref=known.get("url", "") or known.get("read_up_to", ""),
+                spec_ref=field_in(body, "SpecRef") or (known.get("url", "") if body else ""),
                 spec_snapshot=body,
+                contracts_ref=field_in(body, "ContractsRef") or NO_CONTRACTS,
                 constraints=workflow.constraints,
                 depends_on=tuple(str(one) for one in dependencies_in(body, issue.project)),
             )
@@ -91,9 +92,12 @@ class Runs:
             previous=next(reversed(unit.runs), ""),
             job="" if wanted.executor == MANUAL else new_id("job"),
             group=wanted.group,
+            read_up_to=known.get("read_up_to", ""),
         )
         run = (await self.store.unit(issue)).runs[made.run_id]
         await self.carry_out(issue, run, workflow)
+        with suppress(StateError):  # a comment that a person has to approve stays queued
+            await self.write(issue, by)
         return Started(issue_ref=str(issue), run_id=made.run_id, job=run.job, warnings=list(made.warnings()))
 
     async def carry_out(self, issue: IssueRef, run: Run, workflow: Workflow) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,7 +21,7 @@ from remit.journal.blobs import pack
 from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
 from remit.redact import line
 from remit.work import kinds as w
-from remit.work.comment import Comment, comment_on
+from remit.work.comment import Comment, comment_on, comment_on_switch
 from remit.work.flow import step_after
 from remit.work.order import WorkOrder
 from remit.work.references import IssueRef, RunId
@@ -35,6 +35,7 @@ T = TypeVar("T")
 MakeOrder = Callable[[RunId], WorkOrder]
 
 _ATTEMPTS: Final = 100
+_CHILDREN: Final = 1_000
 _TITLE: Final = 200
 _REASON: Final = 1_000
 
@@ -74,6 +75,8 @@ class UnitRow(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a comment is queued."""
     blocked_by: tuple[str, ...] = ()
     """The open issues that it waits for."""
+    parent: str = ""
+    """The issue of which it is a part."""
 
 
 class WorkStore:
@@ -95,6 +98,11 @@ class WorkStore:
             HeadQuery(kind=STREAM_KIND, states=tuple(states), before=last, limit=limit),
         )
         return [_row(head) for head in heads]
+
+    async def children(self, issue: IssueRef) -> list[UnitRow]:
+        """Return the units that are parts of an issue, newest first."""
+        query = HeadQuery(kind=STREAM_KIND, labels={"parent": str(issue)}, limit=_CHILDREN)
+        return [_row(head) for head in await self.journal.heads(query)]
 
     async def row(self, issue: IssueRef) -> UnitRow | None:
         """Return a unit as lists have it; None if nothing is worked on there."""
@@ -131,11 +139,12 @@ class WorkStore:
 
     # --- commands
 
-    async def open(self, issue: IssueRef, title: str, by: str = "") -> WorkUnit:
-        """Return an issue's work, which begins now if it had not begun."""
+    async def open(self, issue: IssueRef, title: str, by: str = "", parent: str = "") -> WorkUnit:
+        """Return an issue's work, which begins now if it had not begun, as a part of `parent` if one is given."""
         title = line(title, _TITLE)
-        opened = w.WorkOpened(issue_ref=str(issue), title=title, principal=by)
-        patch = HeadPatch(state="todo", title=title, labels={"issue": str(issue)})
+        opened = w.WorkOpened(issue_ref=str(issue), title=title, principal=by, parent=parent)
+        labels = {"issue": str(issue), **({"parent": parent} if parent else {})}
+        patch = HeadPatch(state="todo", title=title, labels=labels)
         if await self.journal.head(stream_of(issue)) is None:
             with suppress(AppendConflictError):  # another process begins it at the same moment
                 await self.journal.create(stream_of(issue), STREAM_KIND, opened, patch=patch)
@@ -153,6 +162,7 @@ class WorkStore:
         previous: str = "",
         job: str = "",
         group: str = "",
+        read_up_to: str = "",
     ) -> WorkOrder:
         """Make a new run the active one; return its order.
 
@@ -170,6 +180,14 @@ class WorkStore:
             made = order(RunId.draw(today, role, unit.run_numbers + 1))
             made.check()
             packed = pack(msgspec.json.encode(made))
+            why = line(reason, _REASON) if reason else ""
+            told: dict[str, Any] = {}
+            blobs = packed.blobs
+            if why and previous and unit.runs[previous].standing == "stopped":
+                comment = comment_on_switch(made, executor, previous=previous, reason=why, read_up_to=read_up_to)
+                body = pack(msgspec.json.encode(comment))
+                told = {"trigger": comment.trigger, "comment": body.inline, "comment_blob": body.ref}
+                told["next"], blobs = comment.next, (*blobs, *body.blobs)
             started = w.WorkRunStarted(
                 run_id=made.run_id,
                 role=role,
@@ -177,12 +195,14 @@ class WorkStore:
                 order=packed.inline,
                 order_blob=packed.ref,
                 by=by,
-                reason=line(reason, _REASON) if reason else "",
+                reason=why,
                 previous=previous,
                 job=job,
                 group=group,
+                read_up_to=read_up_to,
+                **told,
             )
-            return Change((started,), made, packed.blobs)
+            return Change((started,), made, blobs)
 
         return await self._change(issue, decide)
 
@@ -218,7 +238,8 @@ class WorkStore:
                 )
                 return Change((late,), Verdict(accepted=False, state=unit.state, code=code), packed.blobs)
             step = step_after(result, _failures(unit))
-            comment = comment_on(order, result, step.state, previous=run.previous, then=step.next)
+            read = unit.orders[run.run_id].read_up_to
+            comment = comment_on(order, result, step.state, previous=run.previous, read_up_to=read, then=step.next)
             body = pack(msgspec.json.encode(comment))
             accepted = w.WorkResultAccepted(
                 run_id=order.run_id,
@@ -302,7 +323,7 @@ class WorkStore:
 
 
 def _patch(unit: WorkUnit) -> HeadPatch:
-    labels = {"issue": str(unit.issue)}
+    labels = {"issue": str(unit.issue), **({"parent": unit.parent} if unit.parent else {})}
     if unit.active:
         run = unit.runs[unit.active]
         labels |= {"run": unit.active, "executor": run.executor, **({"group": run.group} if run.group else {})}
@@ -323,6 +344,7 @@ def _row(head: Head) -> UnitRow:
         updated_at=head.updated_at,
         group=head.labels.get("group", ""),
         unwritten="unwritten" in head.labels,
+        parent=head.labels.get("parent", ""),
         blocked_by=tuple(head.labels.get("blocked_by", "").split()),
     )
 

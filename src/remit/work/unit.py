@@ -58,7 +58,7 @@ class WorkUnit:
         self.orders: dict[str, w.WorkRunStarted] = {}
         self.results: dict[str, w.WorkResultAccepted] = {}
         self.late: dict[str, list[w.WorkResultDiscarded]] = {}
-        self.unwritten: dict[str, w.WorkResultAccepted] = {}
+        self.unwritten: dict[str, w.WorkResultAccepted | w.WorkRunStarted] = {}
         """By trigger: what is still to be written to the issue."""
         self.written: dict[str, str] = {}
         """By trigger: the comment that stands there."""
@@ -77,6 +77,11 @@ class WorkUnit:
     def title(self) -> str:
         """The issue's title, as it was when work on it began."""
         return self.opened.title if self.opened is not None else ""
+
+    @property
+    def parent(self) -> str:
+        """The issue of which it is a part; empty: of none."""
+        return self.opened.parent if self.opened is not None else ""
 
     @property
     def run_numbers(self) -> int:
@@ -109,6 +114,8 @@ class WorkUnit:
             group=payload.group,
             started_at=at,
         )
+        if payload.trigger:
+            self.unwritten[payload.trigger] = payload
         self.active, self.state, self.reason, self.blocked_by = payload.run_id, "doing", "", ()
 
     def _stopped(self, payload: w.WorkRunStopped, at: int) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from remit.work.result import WorkResult
+from remit.work.store import UnitRow
 from remit.work.unit import Run
 
 
@@ -17,6 +18,10 @@ class UnitView(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     state: str
     reason: str
+    parent: str = ""
+    """The issue of which it is a part."""
+    children: list[UnitRow] = []
+    """The issues that are parts of it, newest first."""
     active: str
     """The run that may give a result; empty: none."""
     runs: list[Run]

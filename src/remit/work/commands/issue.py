@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 @click.argument("title")
 @click.option("--spec", metavar="FILE", type=click.Path(path_type=Path), help="The specification, in Markdown.")
 @click.option("--label", "labels", multiple=True, metavar="LABEL", help="Such as prio:p1; repeatable.")
+@click.option("--parent", default="", metavar="ISSUE", help="The issue of which it is a part.")
 @json_option("the reference")
 @pass_state
-def command(state: State, title: str, spec: Path | None, labels: tuple[str, ...]) -> int:
+def command(state: State, title: str, spec: Path | None, labels: tuple[str, ...], parent: str) -> int:
     """Open an issue, and print its reference, such as local#1."""
     try:
         body = spec.read_text(encoding="utf-8") if spec is not None else ""
@@ -30,7 +31,7 @@ def command(state: State, title: str, spec: Path | None, labels: tuple[str, ...]
         raise UsageError(f"--spec {spec}: {error}", remedy="Name a text file.") from error
 
     async def made(remit: Opened) -> str:
-        reference: str = await remit.service.work.issue(title, body=body, labels=labels)
+        reference: str = await remit.service.work.issue(title, body=body, labels=labels, parent=parent)
         return reference
 
     reference = state.ask(made, writes=True, creates=True)

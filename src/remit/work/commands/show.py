@@ -42,6 +42,13 @@ def print_unit(state: State, unit: UnitView) -> None:
     out.line(f"{out.style(unit.issue_ref, 'bold')}  {unit.state}  {one_line(unit.title)}")
     if unit.reason:
         out.line(f"  {one_line(unit.reason)}")
+    if unit.parent:
+        out.line(f"  part of {unit.parent}")
+    if unit.children:
+        done = sum(child.state == "done" for child in unit.children)
+        out.line(f"  {done} of {len(unit.children)} part{'s' if len(unit.children) > 1 else ''} done")
+    for child in unit.children:
+        out.line(f"    {child.issue_ref}  {child.state}  {one_line(child.title)}")
     for run in unit.runs:
         print_run(state, unit, run)
     for trigger in unit.unwritten:
