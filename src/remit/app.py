@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import msgspec
 
+import remit.wiring.capabilities  # noqa: F401 - declares the settings of the parts that ship
 from remit.codes import Code
 from remit.errors import StateError, UsageError
 from remit.jobs.state import ENDED, stream_of
@@ -107,9 +108,7 @@ class Remit:
             flags["policy.rules"] = [dict(rule) for rule in policy]
         self._found = settings is None
         if settings is None:
-            from remit.wiring.capabilities import TABLES
-
-            self.settings = load(cwd=Path.cwd(), file=None, env=os.environ, flags=flags, parts=TABLES)
+            self.settings = load(cwd=Path.cwd(), file=None, env=os.environ, flags=flags)
         else:
             self.settings = override(settings, flags)
         self._tools, self._recipes, self._providers = tuple(tools), tuple(recipes), tuple(providers)

@@ -72,7 +72,7 @@ class Capability(NamedTuple):
     about: str
     """One line for `remit parts`."""
     settings: str = ""
-    """The reference of its `Section`; the settings that remit.settings.model declares are the core's."""
+    """The reference of its `Section`. Of a part that ships it is read with the core's own, when settings are loaded."""
     providers: str = ""
     """The reference of a function from an `Opening` to its providers."""
     provider_ids: tuple[str, ...] = ()

@@ -48,7 +48,7 @@ def test_every_way_out_that_is_tried_is_listed() -> None:
 def test_the_settings_and_rules_are_such(tmp_path: Path) -> None:
     (example,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "remit.toml").write_text(example, encoding="utf-8")
-    settings = load(cwd=tmp_path, env={}, parts={"browser"})
+    settings = load(cwd=tmp_path, env={})
     assert len(settings.policy.rules) == 2
     assert Policy.parse(settings.policy.rules).hash
 
@@ -74,7 +74,7 @@ async def test_the_recipe_runs(shop: str, tmp_path: Path) -> None:
     (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     space: dict[str, Any] = {"__name__": "look_up_page"}
     exec(program, space)  # noqa: S102 - our own page
-    settings = load(cwd=tmp_path, env={"REMIT_BROWSER_PRIVATE": shop, "REMIT_JOURNAL": ":memory:"}, parts={"browser"})
+    settings = load(cwd=tmp_path, env={"REMIT_BROWSER_PRIVATE": shop, "REMIT_JOURNAL": ":memory:"})
     rules = [{"effect": "allow", "tools": ["browser.*"]}]
     async with Remit(settings=settings, policy=rules, recipes=[space["look_up"]]) as remit:
         assert await remit.run(space["look_up"](f"http://{shop}/", "lamp")) == "found lamp"

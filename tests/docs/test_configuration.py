@@ -5,7 +5,6 @@ from typing import get_args
 
 import pytest
 
-from remit.capability import resolve
 from remit.http.access import Scope
 from remit.http.token import digest_of
 from remit.settings import SettingDoc, documented, load
@@ -15,15 +14,10 @@ from remit.settings.expansion import expanded
 from remit.settings.file import MAX_BYTES
 from remit.settings.mcp import McpServer
 from remit.settings.mcp_servers import mcp_servers
-from remit.settings.table import rows_of
-from remit.wiring.capabilities import FIRST_PARTY
 
 PAGE = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
-DOCS = [
-    *documented(),
-    *(doc for part in FIRST_PARTY if part.settings for doc in documented(rows_of(part.name, resolve(part.settings)))),
-]
-"""Every setting, those of parts last."""
+DOCS = documented()
+"""Every setting, those of the parts that ship last."""
 
 
 def row(doc: SettingDoc) -> str:

@@ -1,4 +1,4 @@
-"""Memory of what lasts: a job that takes step after step, and conversations that wait (bytes of objects, not of time)."""
+"""Memory of what lasts, in bytes of objects: a job that takes step after step, and conversations that wait."""
 
 from __future__ import annotations
 
@@ -90,5 +90,5 @@ async def park(remit: Remit, count: int) -> None:
     jobs = [(await remit.start(agent(task="Read.", tools=["book.read"]))).id for _ in range(count)]
     for job in jobs:
         await until_waiting(remit, job)
-    while local_engine(remit).running:
-        await asyncio.sleep(0)  # noqa: TID251 - its pass ends a moment after what it recorded last
+    while local_engine(remit).running:  # noqa: ASYNC110 - a pass ends a moment after it recorded its last event
+        await asyncio.sleep(0)  # noqa: TID251 - gives it a turn

@@ -35,13 +35,8 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "web.serper_key": ("a", "b", "c"),
     "web.folder": ("a", "b", "c"),
     "web.folder_url": ("http://a", "http://b", "http://c"),
-    "web.cooldown_seconds": (1, 2, 3),
     "web.private": (["a:1"], ["b:1", "c:1"], ["d:1"]),
-    "web.max_bytes": (1, 2, 3),
     "web.robots": (False, True, False),
-    "web.pause_ms": (1, 2, 3),
-    "web.pages": (1, 2, 3),
-    "web.pages_bytes": (1, 2, 3),
     "sandbox.driver": ("container", "wasm", "bwrap"),
     "sandbox.min_isolation": ("kernel", "namespaces", "kernel"),
     "sandbox.warm": (1, 2, 3),
@@ -99,6 +94,17 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "tickets.tool_only": (True, False, True),
     "tickets.cutover_until_ms": (1, 2, 3),
     "tickets.expose_warn_count": (True, False, True),
+    "browser.hosts": (["a"], ["b", "*.c"], ["d"]),
+    "browser.private": (["a:1"], ["b:1", "c:1"], ["d:1"]),
+    "browser.secrets": (["A=B@a"], ["C=D@c"], ["E=F@e"]),
+    "browser.inner_sandbox": (False, True, False),
+    **{
+        f"browser.{name}": (1, 2, 3)
+        for name in ["browsers", "pages", "idle_seconds", "download_bytes", "snapshot_chars"]
+    },
+    **{f"web.{name}": (1, 2, 3) for name in ("cooldown_seconds", "max_bytes", "pause_ms", "pages", "pages_bytes")},
+    **{f"documents.{name}": (1, 2, 3) for name in ("max_bytes", "max_pages", "max_chars", "seconds", "undo")},
+    "browser.memory_bytes": (2**28, 2**29, 2**30),
     "serve.without_tls": (True, False, True),
     "notify.targets": ([{"name": "a"}], [{"name": "b"}], []),
     "serve.public_url": ("https://a.example", "https://b.example", "https://c.example"),
@@ -134,6 +140,7 @@ MASKED = {"web.searxng_key", "web.brave_key", "web.serper_key"}
 """Settings whose values are never shown."""
 PATHS = {
     "app.modules",
+    "browser.program",
     "confirm.allowed_signers",
     "fs.roots",
     "journal.key_file",

@@ -8,10 +8,11 @@ from typing import Annotated
 import pytest
 
 from remit.errors import SettingsError
-from remit.settings import Settings, load
+from remit.settings import Settings, load, override
 from remit.settings.base import Base
 from remit.settings.parts import settings_of
 from remit.settings.section import About, Count, Section
+from remit.tickets.settings import TicketSettings
 
 
 def _path(text: str, base: Base) -> str:
@@ -47,9 +48,19 @@ def test_a_part_named_in_the_environment_has_its_table_too(tmp_path: Path) -> No
     assert weather(settings).days == 5
 
 
-def test_a_part_that_ships_is_named_by_who_loads(tmp_path: Path) -> None:
-    (tmp_path / "remit.toml").write_text("[weather]\ndays = 5\n", encoding="utf-8")
-    assert weather(load(env={}, cwd=tmp_path, parts=["weather"])).days == 5
+def test_the_section_that_a_part_declared_is_as_the_cores(tmp_path: Path) -> None:
+    (tmp_path / "remit.toml").write_text("[tickets]\ntool_only = true\n", encoding="utf-8")
+    settings = load(env={"ENABLE_REPLY_DERIVATION": "1"}, cwd=tmp_path)
+    own = settings_of(settings, "tickets", TicketSettings)
+    assert (own.tool_only, own.derive_replies) == (True, True)
+    assert settings.value("tickets.tool_only", default=False)
+    assert override(settings, {"tickets.tool_only": False}).value("tickets.tool_only", default=True) is False
+    with pytest.raises(SettingsError, match=r"tickets\.tool_only is 3"):
+        loaded(tmp_path, "[tickets]\ntool_only = 3\n")
+
+
+def test_a_setting_of_a_part_that_is_not_here_is_what_one_makes_of_it(tmp_path: Path) -> None:
+    assert loaded(tmp_path, "").value("weather.days", default=7) == 7
 
 
 @pytest.mark.parametrize(

@@ -16,22 +16,36 @@ GONE = {
     "web": "remit.providers.web",
 }
 PROGRAM = '''
-import asyncio, sys
+import ast, asyncio, sys
 from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder, SourceFileLoader
+from pathlib import Path
 
 gone = {gone}
+
+class WithoutTheirLines(SourceFileLoader):
+    """Compiles the list of the parts as it is once their lines are gone."""
+
+    def get_code(self, name):
+        tree = ast.parse(Path(self.path).read_bytes())
+        (parts,) = (node.value for node in tree.body if isinstance(node, ast.AnnAssign))
+        parts.elts = [part for part in parts.elts if part.keywords[0].value.value not in gone]
+        return compile(tree, self.path, "exec")
 
 class Away(MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if any(name == module or name.startswith(module + ".") for module in gone.values()):
             raise ImportError("the part is gone: " + name)
+        spec = PathFinder.find_spec(name, path) if name == "remit.wiring.capabilities" else None
+        if spec is not None:
+            spec.loader = WithoutTheirLines(name, spec.origin)
+        return spec
 
 sys.meta_path.insert(0, Away())
-from remit.wiring import capabilities
+from remit.wiring.capabilities import FIRST_PARTY
 
-left = tuple(part for part in capabilities.FIRST_PARTY if part.name not in gone)
-assert len(left) == len(capabilities.FIRST_PARTY) - len(gone)
-capabilities.FIRST_PARTY = left
+assert gone.keys().isdisjoint(part.name for part in FIRST_PARTY)
+assert FIRST_PARTY
 
 from remit import Remit, Run, recipe, tool
 from remit.api.openapi import openapi
@@ -61,6 +75,18 @@ async def work() -> None:
         assert (await remit.service.streams.verify()).ok
 
 asyncio.run(work())
+from remit.errors import SettingsError
+from remit.settings import documented, load
+
+assert gone.keys().isdisjoint(doc.key.partition(".")[0] for doc in documented())
+for text in ("[tickets]\\ntool_only = true\\n", "[[notify]]\\nname = 'a'\\n", "[web]\\n", "[sandbox]\\n"):
+    Path("other.toml").write_text(text)
+    try:
+        load(env={{}}, file=Path("other.toml"))
+    except SettingsError as error:
+        assert "there is no setting" in str(error), error
+    else:
+        raise AssertionError(text)
 assert {{"tickets", "notify", "chat", "sandbox"}}.isdisjoint(COMMANDS)
 assert not [route for route in ROUTES if "ticket" in route.path]
 assert openapi(ROUTES)["paths"]["/v1/tools/execute"]

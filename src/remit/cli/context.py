@@ -81,8 +81,8 @@ class State:
 
         What the file says of the keys in `doubted` does not count.
         """
+        import remit.wiring.capabilities  # noqa: F401 - declares the settings of the parts that ship
         from remit.settings import load
-        from remit.wiring.capabilities import TABLES
 
         given = {"journal.url": self.journal, "app.principal": self.principal, "output.color": self.color}
         settings = load(
@@ -92,7 +92,6 @@ class State:
             flags={**given, **(flags or {})},
             search=self.search,
             doubted=doubted,
-            parts=TABLES,
         )
         self.output.set_color(settings.output.color)
         return settings

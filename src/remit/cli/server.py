@@ -48,7 +48,7 @@ def _mounts(state: State, remit: Remit, guard: Guard) -> list[Mount]:
     from remit.http.limits import REQUESTS, Places
     from remit.http.router import Mount
 
-    counts, places = remit.settings.tickets.expose_warn_count, Places(REQUESTS)
+    counts, places = remit.settings.value("tickets.expose_warn_count", default=False), Places(REQUESTS)
     api = Api(remit.service, routes_of(remit.parts), places, counts_warnings=counts)
     mounts = [Mount(path, api, None) for path in api.paths]
     if find_spec("jinja2") is None:

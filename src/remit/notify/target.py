@@ -14,7 +14,9 @@ import msgspec
 from remit.errors import SettingsError
 from remit.jobs.plans.shape import EXPECTED, parse_duration
 from remit.nearest import did_you_mean
+from remit.notify.settings import NotifySettings
 from remit.settings.address import address, program
+from remit.settings.parts import settings_of
 
 if TYPE_CHECKING:
     from remit.settings import Settings
@@ -121,7 +123,7 @@ def read_targets(settings: Settings) -> tuple[Target, ...]:
     Raises SettingsError that names file, number and key, and quotes no value that may be secret.
     """
     found: dict[str, Target] = {}
-    for number, table in enumerate(settings.notify.targets, 1):
+    for number, table in enumerate(settings_of(settings, "notify", NotifySettings).targets, 1):
         where = f"{settings.sources['notify.targets']}: notify number {number}"
         target = _target(table, where)
         if target.name in found:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from remit.capability import Check, Look
 from remit.process.enclosure import CommandMissingError, SandboxUnavailableError
 from remit.sandbox.isolation import Isolation, ProbeReport
-from remit.sandbox.opening import DRIVERS, finder_of, open_driver
+from remit.sandbox.opening import DRIVERS, finder_of, open_driver, own_settings
 
 if TYPE_CHECKING:
     from remit.settings import Settings
@@ -18,7 +18,7 @@ async def probed(settings: Settings, drivers: Iterable[str] = DRIVERS) -> list[P
     """Return what each driver can do."""
     found = []
     for name in drivers:
-        driver = open_driver(name, settings.sandbox)
+        driver = open_driver(name, own_settings(settings))
         try:
             found.append(await driver.probe())
         finally:
@@ -28,14 +28,15 @@ async def probed(settings: Settings, drivers: Iterable[str] = DRIVERS) -> list[P
 
 def demanded(settings: Settings) -> Isolation:
     """Return what the settings demand."""
-    return Isolation[settings.sandbox.min_isolation]
+    return Isolation[own_settings(settings).min_isolation]
 
 
 def commands(settings: Settings) -> dict[str, tuple[str, str]]:
     """Where the program of each allowed command lies in the sandbox, or why it cannot be run."""
-    finder = finder_of(settings.sandbox)
+    own = own_settings(settings)
+    finder = finder_of(own)
     found: dict[str, tuple[str, str]] = {}
-    for name in settings.sandbox.commands:
+    for name in own.commands:
         try:
             found[name] = finder.find(name).program, ""
         except (CommandMissingError, SandboxUnavailableError) as error:
@@ -49,7 +50,7 @@ async def check_sandbox(look: Look) -> list[Check]:
 
 
 async def _verdict(settings: Settings) -> tuple[Literal["ok", "warn"], str, str]:
-    [found] = await probed(settings, (settings.sandbox.driver,))
+    [found] = await probed(settings, (own_settings(settings).driver,))
     if not found.usable:
         return "warn", f"no code can be run: {found.driver}: {'; '.join(found.reasons)}", found.remedy
     if found.level < demanded(settings):

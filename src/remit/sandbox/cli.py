@@ -112,10 +112,11 @@ def probe_command(state: State) -> int:
     """
     from remit.cli.running import run_to_end
     from remit.sandbox.checks import commands, demanded, probed
+    from remit.sandbox.opening import own_settings
 
     settings = state.trusted()
     found = run_to_end(probed(settings))
-    programs = commands(settings)
+    programs, driver = commands(settings), own_settings(settings).driver
     if state.as_json:
         import msgspec
 
@@ -124,7 +125,7 @@ def probe_command(state: State) -> int:
                 {
                     **msgspec.to_builtins(one),
                     "level": one.level.name,
-                    "chosen": (chosen := one.driver == settings.sandbox.driver),
+                    "chosen": (chosen := one.driver == driver),
                     "commands": {name: program for name, (program, _) in programs.items()} if chosen else {},
                 }
                 for one in found
@@ -132,11 +133,11 @@ def probe_command(state: State) -> int:
         )
     else:
         for one in found:
-            chosen = one.driver == settings.sandbox.driver
+            chosen = one.driver == driver
             _print_probe(state, one, chosen=chosen)
             if chosen and one.usable:
                 _print_commands(state, programs)
-    enough = any(one.driver == settings.sandbox.driver and one.level >= demanded(settings) for one in found)
+    enough = any(one.driver == driver and one.level >= demanded(settings) for one in found)
     return exit_codes.OK if enough else exit_codes.ERROR
 
 

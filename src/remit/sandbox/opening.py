@@ -17,20 +17,26 @@ from remit.sandbox.isolation import Isolation
 from remit.sandbox.limits import Limits
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Sandbox
+from remit.sandbox.settings import SandboxSettings
 from remit.sandbox.workspaces import Workspaces
+from remit.settings.parts import settings_of
 
 if TYPE_CHECKING:
     from remit.sandbox.driver import Driver
     from remit.settings import Settings
-    from remit.settings.sections.sandbox import SandboxSettings
 
 _ROOTS: Final = Path("/var/lib/remit/sandbox")
 """Root's folders are often closed to the user that sandboxes run as."""
 
 
+def own_settings(settings: Settings) -> SandboxSettings:
+    """Return the section of the sandbox."""
+    return settings_of(settings, "sandbox", SandboxSettings)
+
+
 def open_sandbox(settings: Settings) -> Sandbox:
     """The sandbox that the settings describe."""
-    given = settings.sandbox
+    given = own_settings(settings)
     folder = folder_of(settings)
     driver = open_driver(given.driver, given, folder)
     return Sandbox(driver, policy_of(given), finder_of(given), Workspaces(folder))
@@ -38,7 +44,7 @@ def open_sandbox(settings: Settings) -> Sandbox:
 
 def open_enclosures(settings: Settings) -> SandboxEnclosures:
     """Return what runs the operator's own tools and servers in the sandbox, with a driver of its own."""
-    given = settings.sandbox
+    given = own_settings(settings)
     return SandboxEnclosures(open_sandbox(settings), finder_of(given), folder_of(settings))
 
 
@@ -64,8 +70,8 @@ def policy_of(given: SandboxSettings) -> SandboxPolicy:
 
 def folder_of(settings: Settings) -> Path:
     """Where workspaces lie."""
-    if settings.sandbox.folder:
-        return Path(settings.sandbox.folder)
+    if own := own_settings(settings).folder:
+        return Path(own)
     if os.geteuid() == 0:
         return _ROOTS / hashlib.sha256(os.fsencode(settings.folder)).hexdigest()[:16]
     return settings.folder / ".remit" / "sandbox"

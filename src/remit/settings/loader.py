@@ -15,6 +15,7 @@ from remit.settings.base import Base
 from remit.settings.file import SettingsFile, find, read
 from remit.settings.model import Settings
 from remit.settings.parts import in_environment, in_file
+from remit.settings.section import Section
 from remit.settings.table import Setting, sections, table
 from remit.settings.values import Given, checked, from_text, resolved
 
@@ -46,7 +47,6 @@ def load(
     flags: Mapping[str, Any] | None = None,
     search: bool = True,
     doubted: Collection[str] = (),
-    parts: Collection[str] = (),
 ) -> Settings:
     """Load the settings; a later source wins: defaults, remit.toml, environment, flags.
 
@@ -55,7 +55,7 @@ def load(
     empty text counts as not given. Relative paths in the file count from its folder, others from `cwd`.
 
     Without `search` a file counts only if it is named. What the file says of the keys in `doubted` does not count.
-    `parts`, and those that app.capabilities names, have tables of their names: they are kept as they are written.
+    Parts that app.capabilities names have tables of their names: they are kept as they are written.
 
     Raises SettingsError for an unreadable file, an unknown name or a value that does not fit.
     """
@@ -65,7 +65,7 @@ def load(
     project = here._replace(folder=chosen.parent) if chosen else here
     given = {key: Given(row.default, "default", project) for key, row in table().items()}
     tables = read(chosen) if chosen else {}
-    names = {*parts, *_capabilities(tables, chosen, env)} - sections().keys()
+    names = _capabilities(tables, chosen, env) - sections().keys()
     of_parts = [*in_file(tables, names, str(chosen), project), *in_environment(env, names, here)]
     of_parts = [row for row in of_parts if row.source != str(chosen) or row.key not in doubted]
     if chosen:
@@ -76,8 +76,10 @@ def load(
     values: dict[str, dict[str, Any]] = {name: {} for name in sections()}
     for key, row in table().items():
         values[row.section][row.name] = resolved(row, given[key])
+    made: dict[str, Any] = {name: section(**values[name]) for name, section in sections().items()}
     return Settings(
-        **{name: section(**values[name]) for name, section in sections().items()},  # type: ignore[arg-type]
+        **{name: section for name, section in made.items() if name in Settings.__struct_fields__},
+        declared={name: section for name, section in made.items() if name not in Settings.__struct_fields__},
         file=chosen,
         folder=project.folder,
         working_folder=here.folder,
@@ -95,9 +97,13 @@ def override(settings: Settings, flags: Mapping[str, Any]) -> Settings:
     for key, value in given.items():
         row = table()[key]
         changed.setdefault(row.section, {})[row.name] = resolved(row, value)
-    sections = {name: replace(getattr(settings, name), **values) for name, values in changed.items()}
+    declared = dict(settings.declared)
+    made: dict[str, Section] = {}
+    for name, values in changed.items():
+        own = declared if name in declared else made
+        own[name] = replace(declared[name] if name in declared else getattr(settings, name), **values)
     sources = {**settings.sources, **{key: value.source for key, value in given.items()}}
-    return replace(settings, **sections, sources=sources)
+    return replace(settings, **made, declared=declared, sources=sources)
 
 
 def _here(cwd: Path | None, env: Mapping[str, str]) -> Base:

@@ -10,6 +10,7 @@ import msgspec
 
 from remit.settings.base import PartSetting
 from remit.settings.file import NO_FILE, SettingsFile
+from remit.settings.section import Section
 from remit.settings.sections.app import AppSettings
 from remit.settings.sections.clients import ClientSettings
 from remit.settings.sections.confirm import ConfirmSettings
@@ -19,15 +20,11 @@ from remit.settings.sections.jobs import JobSettings
 from remit.settings.sections.journal import JournalSettings
 from remit.settings.sections.mcp import McpSettings
 from remit.settings.sections.models import ModelSettings
-from remit.settings.sections.notify import NotifySettings
 from remit.settings.sections.output import OutputSettings
 from remit.settings.sections.policy import PolicySettings
 from remit.settings.sections.readiness import ReadinessSettings
-from remit.settings.sections.sandbox import SandboxSettings
 from remit.settings.sections.serve import ServeSettings
-from remit.settings.sections.tickets import TicketSettings
 from remit.settings.sections.tools import ToolSettings
-from remit.settings.sections.web import WebSettings
 
 HIDDEN: Final = "(set)"
 """Stands for the value of a setting of a part that the core does not know."""
@@ -50,16 +47,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tools: ToolSettings
     mcp: McpSettings
     fs: FsSettings
-    web: WebSettings
-    sandbox: SandboxSettings
     policy: PolicySettings
     confirm: ConfirmSettings
-    notify: NotifySettings
     jobs: JobSettings
     models: ModelSettings
     evidence: EvidenceSettings
     readiness: ReadinessSettings
-    tickets: TicketSettings
     serve: ServeSettings
     clients: ClientSettings
     output: OutputSettings
@@ -74,12 +67,31 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where each setting came from, by key."""
     written: SettingsFile = NO_FILE
     """The remit.toml as it was when it was read."""
+    declared: Mapping[str, Section] = msgspec.field(default_factory=dict)
+    """The sections of the parts that declared theirs, by name: remit.settings.table."""
     parts: Mapping[str, PartSetting] = msgspec.field(default_factory=dict)
-    """The text of the settings of parts that the core does not know, by key: remit.settings.parts."""
+    """The text of the settings of parts that declared none, by key: remit.settings.parts."""
+
+    def section(self, name: str) -> Section | None:
+        """Return a section, by its name in remit.toml; None if there is none."""
+        found: Section | None = self.declared.get(name) or getattr(self, name, None)
+        return found
+
+    def shown(self, section: str, name: str) -> Any:
+        """Return the value of a setting without secrets. Raise KeyError if there is no such section."""
+        found = self.section(section)
+        if found is None:
+            raise KeyError(section)
+        return found.shown(name)
+
+    def value(self, key: str, default: Any) -> Any:
+        """Return a setting by its key; the default if the part is not here that declares it."""
+        section, _, name = key.partition(".")
+        return getattr(self.section(section), name, default)
 
     def explain(self) -> list[Explained]:
         """Every setting with its value and where that came from, in the order of the documentation; secrets masked."""
         rows = ((key, *key.split("."), source) for key, source in self.sources.items() if key not in self.parts)
-        known = [Explained(key, getattr(self, section).shown(name), source) for key, section, name, source in rows]
+        known = [Explained(key, self.shown(section, name), source) for key, section, name, source in rows]
         # Only the part knows which of its settings are secrets, and showing them does not load it.
         return known + [Explained(key, HIDDEN, written.source) for key, written in self.parts.items()]

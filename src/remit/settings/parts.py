@@ -1,4 +1,4 @@
-"""Settings of parts that the core does not know: the loader keeps them raw, and the section of the part types them."""
+"""The settings of a part. Where they are not declared, the loader keeps them raw and the part's section types them."""
 
 from __future__ import annotations
 
@@ -39,6 +39,9 @@ def in_environment(env: Mapping[str, str], names: Collection[str], base: Base) -
 
 def settings_of(settings: Settings, part: str, section: type[S]) -> S:
     """The settings of a part as its section types them. Raises SettingsError, as loading does."""
+    declared = settings.declared.get(part)
+    if isinstance(declared, section):
+        return declared
     rows = {row.key: row for row in rows_of(part, section)}
     given = {key: Given(row.default, "default", Base(settings.folder, None)) for key, row in rows.items()}
     for row in settings.parts.values():

@@ -17,17 +17,12 @@ from remit.settings.address import HIDDEN, address, program
 
 def servers(value: Any) -> Any:
     """MCP servers: programs, addresses and names."""
-    return _tables(value, _SERVER)
+    return tables(value, _SERVER)
 
 
 def clients(value: Any) -> Any:
     """Clients over HTTP: whose calls theirs are, and what they may do."""
-    return _tables(value, dict.fromkeys(("name", "principal", "scopes", "tools", "expires"), _plain))
-
-
-def targets(value: Any) -> Any:
-    """Targets of notifications: who is told of what; a URL may itself be a secret."""
-    return _tables(value, _TARGET)
+    return tables(value, dict.fromkeys(("name", "principal", "scopes", "tools", "expires"), plain))
 
 
 def servers_json(text: str) -> str:
@@ -53,7 +48,8 @@ def hidden(value: Any) -> Any:
     return HIDDEN if value != "" else ""
 
 
-def _tables(value: Any, fields: Mapping[str, Callable[[Any], Any]]) -> Any:
+def tables(value: Any, fields: Mapping[str, Callable[[Any], Any]]) -> Any:
+    """Tables, each of these fields by its own picture, any other hidden."""
     return [_table(table, fields) for table in value] if isinstance(value, list | tuple) else HIDDEN
 
 
@@ -63,18 +59,19 @@ def _table(table: Any, fields: Mapping[str, Callable[[Any], Any]]) -> Any:
     return {mask(key): picture(value) for key, value in table.items() for picture in [fields.get(key, hidden)]}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Values that hold no secrets, where they are what they should be."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {mask(key): _plain(item) for key, item in value.items()}
+        return {mask(key): plain(item) for key, item in value.items()}
     return value if isinstance(value, bool | int) else HIDDEN
 
 
-def _names(value: Any) -> Any:
+def names(value: Any) -> Any:
+    """Return the keys of a table, whose values are secret."""
     return {mask(key): HIDDEN for key in value} if isinstance(value, dict) else HIDDEN
 
 
@@ -83,20 +80,9 @@ def _each(value: Any) -> Any:
 
 
 _SERVER: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(
-        ("name", "cwd", "timeout_ms", "era", "level", "tools", "idempotent", "disabled", "sandbox"), _plain
-    ),
+    **dict.fromkeys(("name", "cwd", "timeout_ms", "era", "level", "tools", "idempotent", "disabled", "sandbox"), plain),
     **dict.fromkeys(("command", "cmd"), command),
-    **dict.fromkeys(("env", "headers", "oauth"), _names),
+    **dict.fromkeys(("env", "headers", "oauth"), names),
     "args": _each,
     "url": lambda value: address(value) if isinstance(value, str) else HIDDEN,
-}
-_TARGET: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(
-        ("name", "on", "recipes", "labels", "tools", "levels", "after", "details", "format", "email", "from"), _plain
-    ),
-    **dict.fromkeys(("env", "headers"), _names),
-    "command": command,
-    "url": lambda value: address(value) if isinstance(value, str) else HIDDEN,
-    "smtp": lambda value: value.rpartition("@")[2] if isinstance(value, str) else HIDDEN,
 }

@@ -1,14 +1,14 @@
 """The parts of a section of the settings: types with limits, and what a type does not say.
 
 A section of the core is a `Section` in a file of its own under remit.settings.sections, and a line in
-remit.settings.model; a part names its own in its `Capability`.
+remit.settings.model; a part names its own in its `Capability`, and the door declares those of the parts that ship.
 The loader, `remit config` and docs/configuration.md all read these classes; a setting exists nowhere else. The modules
-of the core's sections do not postpone their annotations: every start would compile each of them from its text.
+of both do not postpone their annotations: every start would compile each of them from its text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_type_hints
 
@@ -39,6 +39,10 @@ class About(NamedTuple):
     """Makes paths absolute and fills in an empty default. May raise OSError, RuntimeError or ValueError."""
     picture: Callable[[Any], Any] | None = None
     """The function that shows a value that may hold secrets; an error does not quote it. None: any text, tokens masked.
+    """
+    claims: Callable[[Any], Iterator[str]] | None = None
+    """The function that says what a value would do, for `remit trust`, each act as the end of "It would …"; None: set
+    the setting to the value.
     """
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from importlib import import_module
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -55,11 +56,31 @@ class SettingDoc(NamedTuple):
     meaning: str
 
 
+_declared: Final[dict[str, str]] = {}
+
+
+def declare(references: Mapping[str, str]) -> None:
+    """Make the sections of parts known, by name the reference of each class: `"module:name"`.
+
+    They are then as the core's own, and imported when settings are first loaded.
+    """
+    _declared.update(references)
+    sections.cache_clear()
+    table.cache_clear()
+
+
 @cache
 def sections() -> Mapping[str, type[Section]]:
-    """The class of every section, by its name in remit.toml."""
+    """The class of every section, by its name in remit.toml: the core's, then those that parts declared."""
     found = get_type_hints(Settings)
-    return {name: hint for name, hint in found.items() if isinstance(hint, type) and issubclass(hint, Section)}
+    core = {name: hint for name, hint in found.items() if isinstance(hint, type) and issubclass(hint, Section)}
+    return core | {name: _imported(reference) for name, reference in _declared.items()}
+
+
+def _imported(reference: str) -> type[Section]:
+    module, _, name = reference.partition(":")
+    found: type[Section] = getattr(import_module(module), name)
+    return found
 
 
 @cache
@@ -79,7 +100,7 @@ def rows_of(name: str, section: type[Section]) -> list[Setting]:
 
 
 def documented(rows: Iterable[Setting] | None = None) -> list[SettingDoc]:
-    """Settings, for people: every one of the core, or these."""
+    """Settings, for people: every one, or these."""
     return [
         SettingDoc(row.key, type_text(row.hint), row.default_text, row.env, row.about.meaning)
         for row in (table().values() if rows is None else rows)

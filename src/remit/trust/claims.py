@@ -15,9 +15,9 @@ import msgspec
 
 from remit.errors import SettingsError
 from remit.settings import Settings
-from remit.settings.address import address
 from remit.settings.mcp import McpServer
 from remit.settings.mcp_servers import configured_servers
+from remit.settings.table import table
 
 HARMLESS: Final = frozenset({
     "evidence.inline_limit_bytes", "evidence.max_items_per_report", "evidence.raw_limit_bytes", "fs.max_read_bytes",
@@ -57,8 +57,10 @@ def _texts(key: str, settings: Settings, env: Mapping[str, str]) -> Iterator[str
         yield f"set {key}"
         return
     section, _, name = key.partition(".")
-    shown = msgspec.json.encode(getattr(settings, section).shown(name)).decode()
-    yield f"set {key} to {shown}"
+    if (say := table()[key].about.claims) is not None:
+        yield from say(settings.value(key, None))
+        return
+    yield f"set {key} to {msgspec.json.encode(settings.shown(section, name)).decode()}"
 
 
 def _modules(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
@@ -94,19 +96,6 @@ def _server(server: McpServer) -> Iterator[str]:
     if server.tools or server.level != "L2":
         levels = ", ".join(f"{name} {level}" for name, level in {"all tools": server.level, **server.tools}.items())
         yield f"take the levels of {server.name} as {levels}"
-
-
-def _targets(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
-    for table in settings.notify.targets:
-        name, command, email = table.get("name"), table.get("command"), table.get("email")
-        if isinstance(command, list | tuple):
-            yield f"run, to tell {name} of questions and jobs: {shlex.join(map(str, command))}"
-        else:
-            where = ", ".join(map(str, email)) if isinstance(email, list | tuple) else address(str(table.get("url")))
-            yield f"tell {name} of questions and jobs at {where}"
-        secrets = sorted(set(_VARIABLE.findall(str(table))))
-        if secrets:
-            yield f"give {name} {', '.join(f'${secret}' for secret in secrets)} of your environment"
 
 
 def _rules(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
@@ -160,7 +149,6 @@ _SPOKEN: Final[dict[str, Callable[[Settings, Mapping[str, str]], Iterator[str]]]
     "app.modules": _modules,
     "app.capabilities": _capabilities,
     "mcp.servers": _servers,
-    "notify.targets": _targets,
     "policy.rules": _rules,
     "policy.groups": _groups,
     "policy.taint": _taint,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from remit.capability import Capability, Command, Noun
+from remit.settings.table import declare
 
 FIRST_PARTY: Final = (
     Capability(
@@ -28,6 +29,7 @@ FIRST_PARTY: Final = (
     Capability(
         name="sandbox",
         about="Run programs where they can do no harm.",
+        settings="remit.sandbox.settings:SandboxSettings",
         providers="remit.sandbox.provider:open_sandbox_tools",
         provider_ids=("sandbox",),
         encloses="remit.sandbox.opening:open_enclosures",
@@ -45,6 +47,7 @@ FIRST_PARTY: Final = (
     Capability(
         name="web",
         about="Search, fetch and read pages of the web.",
+        settings="remit.providers.web.settings:WebSettings",
         providers="remit.providers.web.opening:open_web",
         provider_ids=("web", "stub_web"),
         kinds={"search_blocked": "remit.providers.web.kinds:SearchBlocked"},
@@ -164,6 +167,7 @@ FIRST_PARTY: Final = (
     Capability(
         name="tickets",
         about="Messages that become tool runs and replies.",
+        settings="remit.tickets.settings:TicketSettings",
         recipes=("remit.tickets.recipe:ticket_run",),
         nouns=(
             Noun(
@@ -233,6 +237,7 @@ FIRST_PARTY: Final = (
     Capability(
         name="notify",
         about="Tell people what waits or failed, by mail, a webhook or a program.",
+        settings="remit.notify.settings:NotifySettings",
         nouns=(
             Noun(
                 name="notifications",
@@ -260,5 +265,4 @@ FIRST_PARTY: Final = (
     ),
 )
 """The parts that ship, in the order in which their providers are asked."""
-TABLES: Final = frozenset(part.name for part in FIRST_PARTY if part.settings)
-"""Those with settings that remit.settings.model does not declare."""
+declare({part.name: part.settings for part in FIRST_PARTY if part.settings})

@@ -74,8 +74,8 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
 
 def root_of(settings: Settings) -> Path:
     """Return where packs and worktrees lie: where the user of the sandbox can reach them, if Remit runs as root."""
-    if settings.sandbox.folder:
-        return Path(settings.sandbox.folder) / "work"
+    if folder := settings.value("sandbox.folder", ""):
+        return Path(folder) / "work"
     if os.geteuid() == 0:
         return _ROOTS / sha256(os.fsencode(settings.folder)).hexdigest()[:16]
     return settings.folder / ".remit" / "work"

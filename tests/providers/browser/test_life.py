@@ -113,7 +113,7 @@ async def test_without_namespaces_within_it_names_the_setting(
 async def test_doctor_says_which_browser_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def given(**flags: str) -> Any:
         env = {f"REMIT_BROWSER_{key}".upper(): one for key, one in flags.items()}
-        return Look(load(cwd=tmp_path, env=env, parts={"browser"}), lambda: None)  # type: ignore[arg-type, return-value]
+        return Look(load(cwd=tmp_path, env=env), lambda: None)  # type: ignore[arg-type, return-value]
 
     shell = Path("/bin/sh").resolve()
     monkeypatch.setattr(program, "_PLACES", (str(Path(__file__)),))
@@ -193,7 +193,7 @@ async def test_a_secret_is_nowhere_in_the_journal(
         "REMIT_JOURNAL": str(tmp_path / "journal.db"),
     }
     rules = [{"effect": "allow", "tools": ["browser.*"]}]
-    settings = load(cwd=tmp_path, env=written, parts={"browser"})
+    settings = load(cwd=tmp_path, env=written)
     async with Remit(settings=settings, policy=rules) as remit:
         await _log_in(remit, site)
         [session] = await remit.runtime.journal.heads(HeadQuery(kind="session"))

@@ -21,7 +21,7 @@ from remit.providers.web.engine import Terms, WebEngine
 from remit.providers.web.fetcher import Fetcher
 from remit.providers.web.opening import open_web
 from remit.providers.web.provider import WebProvider
-from remit.settings.sections.web import WebSettings
+from remit.providers.web.settings import WebSettings
 from remit.testing.clock import ManualClock
 from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from tests.providers.doc.made import pdf
@@ -194,7 +194,9 @@ async def test_a_redirect_to_what_a_rule_keeps_from_the_caller_is_not_followed(
 
 
 async def test_without_a_backend_web_search_is_the_stubs_and_says_how_to_search(journal: Any) -> None:
-    opening = cast("Opening", SimpleNamespace(settings=SimpleNamespace(web=WebSettings()), journal=journal))
+    opening = cast(
+        "Opening", SimpleNamespace(settings=SimpleNamespace(declared={"web": WebSettings()}), journal=journal)
+    )
     pages, stub = open_web(opening)
     assert [tool.name for tool in await pages.list_tools()] == ["web.fetch", "web.extract"]
     answer = await call(stub, "web.search", query="x")

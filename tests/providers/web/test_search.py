@@ -15,8 +15,8 @@ from remit.providers.web.faults import WebError
 from remit.providers.web.fetcher import Fetcher
 from remit.providers.web.folder import FolderBackend
 from remit.providers.web.opening import backends_of
+from remit.providers.web.settings import WebSettings
 from remit.providers.web.shapes import Item
-from remit.settings.sections.web import WebSettings
 from tests.providers.web.engine import DDG, Engine
 
 SEARXNG = {"results": [{"title": "A", "url": "https://a.example/", "content": "words"}, {"title": "no url"}, 7]}

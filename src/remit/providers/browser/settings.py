@@ -1,7 +1,5 @@
 """The section `[browser]`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

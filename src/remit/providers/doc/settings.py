@@ -1,7 +1,5 @@
 """The section `[documents]`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from remit.settings.section import About, Bytes, Count, Seconds, Section

@@ -13,13 +13,14 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.closed import Closed
 from remit.providers.web.provider import SEARCH, WebProvider
+from remit.providers.web.settings import WebSettings
 from remit.providers.web.shapes import Item
+from remit.settings.parts import settings_of
 from remit.tools.stub import StubProvider
 
 if TYPE_CHECKING:
     from remit.capability import Opening
     from remit.providers.web.engine import WebEngine
-    from remit.settings.sections.web import WebSettings
     from remit.tools.provider import ToolProvider
 
 _STUB: Final = "stub"
@@ -45,7 +46,7 @@ _log: Final = logging.getLogger("remit.settings")
 
 def open_web(opening: Opening) -> list[ToolProvider]:
     """Return the providers of the web tools; a backend that cannot be asked is warned of and left out."""
-    settings = opening.settings.web
+    settings = settings_of(opening.settings, "web", WebSettings)
     names, warnings = backends_of(settings)
     for warning in warnings:
         _log.warning("%s", warning)
@@ -78,7 +79,7 @@ def _problem(name: str, settings: WebSettings) -> str:
 
 def _engine(opening: Opening, names: Sequence[str]) -> WebEngine:
     """Make what the tools use. Raises ProviderError where the extra is not installed."""
-    settings, journal = opening.settings.web, opening.journal
+    settings, journal = settings_of(opening.settings, "web", WebSettings), opening.journal
     try:
         # An extra, and slow to load: with the first call.
         from remit.providers.web import search  # noqa: PLC0415 - as above
