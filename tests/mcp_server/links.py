@@ -32,7 +32,7 @@ from remit.mcp_server.endpoint import Endpoint
 from remit.mcp_server.names import Names, WireNames
 from remit.mcp_server.place import PATH
 from remit.mcp_server.server import ToolServer
-from remit.mcp_server.stdio import _Client
+from remit.mcp_server.stdio import OneClient
 
 MODERN = "2026-07-28"
 
@@ -94,7 +94,7 @@ async def lines(face: ToolServer) -> AsyncIterator[tuple[Any, Any]]:
 
     async def serve() -> None:
         async with face.answering() as answering:
-            await _Client(answering, wire.dispatcher).run()
+            await OneClient(answering, wire.dispatcher).run()
 
     tasks = [asyncio.create_task(pump()), asyncio.create_task(serve())]
     try:

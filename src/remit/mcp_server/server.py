@@ -271,7 +271,7 @@ class Progress:
         """Report; the client may be slow, the tool does not wait for it."""
         if done is None or self._ended:
             return
-        self._reports.append((done, total, message))
+        self._reports.append((done, total, str(message)))  # a line of output is a string of its own kind
         if self._sender is None or self._sender.done():
             self._sender = asyncio.create_task(self._send())
 

@@ -34,10 +34,10 @@ _CHUNK: Final = 256 * 1024
 async def serve_stdio(face: ToolServer) -> None:
     """Serve until the client closes our stdin. Meanwhile whatever prints to stdout reaches stderr instead."""
     async with _standard_streams() as wire, face.answering() as answering:
-        await _Client(answering, wire.dispatcher).run()
+        await OneClient(answering, wire.dispatcher).run()
 
 
-class _Client:
+class OneClient:
     """One client, whose first request decides the era for good."""
 
     def __init__(self, answering: Answering, dispatcher: Dispatcher) -> None:
@@ -69,8 +69,8 @@ class _Client:
             await older.close()
 
 
-class _Wire(asyncio.Protocol):
-    """Our stdin and stdout as a wire of lines."""
+class LineWire(asyncio.Protocol):
+    """A wire of lines: our stdin and stdout, or a socket."""
 
     def __init__(self) -> None:
         self._lines = Lines(MAX_REQUEST_BYTES)
@@ -78,6 +78,10 @@ class _Wire(asyncio.Protocol):
         self._writable.set()
         self.out: asyncio.WriteTransport | None = None
         self.dispatcher = Dispatcher(self, inline=frozenset({"initialize"}), answers_invalid=True)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.Transport):  # a socket goes both ways
+            self.out = transport
 
     def send(self, message: Message) -> None:
         if self.out is not None and not self.out.is_closing():
@@ -87,6 +91,7 @@ class _Wire(asyncio.Protocol):
         await self._writable.wait()
 
     def data_received(self, data: bytes) -> None:
+        """Take what came."""
         try:
             for line in self._lines.feed(data):
                 self.dispatcher.received(line)
@@ -95,6 +100,7 @@ class _Wire(asyncio.Protocol):
             self.dispatcher.close(str(why))
 
     def eof_received(self) -> None:
+        """End the conversation."""
         self.dispatcher.close("the client closed our stdin")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -109,7 +115,7 @@ class _Wire(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def _standard_streams() -> AsyncIterator[_Wire]:
+async def _standard_streams() -> AsyncIterator[LineWire]:
     """The wire over private copies of stdin and stdout; the numbers themselves lead elsewhere until we are done."""
     loop = asyncio.get_running_loop()
     sys.stdout.flush()
@@ -118,7 +124,7 @@ async def _standard_streams() -> AsyncIterator[_Wire]:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    wire = _Wire()
+    wire = LineWire()
     reading = writing = None
     try:
         try:
@@ -142,7 +148,7 @@ async def _standard_streams() -> AsyncIterator[_Wire]:
 class _Outwards(asyncio.BaseProtocol):
     """The words that the writing half tells the wire."""
 
-    def __init__(self, wire: _Wire) -> None:
+    def __init__(self, wire: LineWire) -> None:
         self._wire = wire
 
     def connection_lost(self, exc: Exception | None) -> None:

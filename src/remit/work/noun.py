@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -125,7 +126,7 @@ class Work:
         "call",
         "Hand an issue to an executor.",
         status=201,
-        codes=(Code.WORK_CONFLICT, Code.WORK_INVALID, Code.not_found),
+        codes=(Code.WORK_CONFLICT, Code.WORK_INVALID, Code.env_unavailable, Code.not_found),
         body=Body("RunBody", "Who is to do the work."),
         example={"issue_ref": "local#1", "executor": "shell"},
     )
@@ -159,7 +160,7 @@ class Work:
         Raise StateError (WORK_CONFLICT) if the old run's job does not end.
         """
         if executor != MANUAL:
-            hand_of(read_workflow(self._folder), executor)
+            hand_of(read_workflow(self._folder), executor).executor.require(os.environ)
         await self.stop(issue_ref, reason, by=by)
         return await self.start(issue_ref, executor, role=role, reason=reason, by=by)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import ProviderError, UsageError
 from remit.settings.principal import principal
 from remit.work.control import ControlPlane
 from remit.work.executors.provider import ExecutorProvider
@@ -21,11 +22,14 @@ from remit.work.store import WorkStore
 from remit.work.workflow import FILE, OutboxTable, read_workflow
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from remit.capability import Opening
     from remit.journal.journal import Journal
     from remit.service.opening import NounOpening
     from remit.settings import Settings
     from remit.tools.provider import ToolProvider
+    from remit.work.executors.port import Site, Tools
     from remit.work.outbox.port import Forge
 
 
@@ -67,9 +71,25 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
     return (
         OutboxProvider(project, OutboxRows(opening.journal), store.confirm_written, store.comment),
         ExecutorProvider(
-            opening.settings.folder, root_of(opening.settings), store, opening.clock, opening.enclosures, opening.door
+            opening.settings.folder,
+            root_of(opening.settings),
+            store,
+            opening.clock,
+            opening.enclosures,
+            partial(_open_tools, opening.settings, opening.journal),
+            opening.door,
         ),
     )
+
+
+def _open_tools(settings: Settings, journal: Journal, site: Site) -> AbstractAsyncContextManager[Tools]:
+    """Offer the tools of a governed run. Raise ProviderError without the extra that they need."""
+    try:
+        from remit.work.executors.desk import Desk  # noqa: PLC0415 - an extra, for who governs agents
+    except ModuleNotFoundError as error:
+        why = f"{error.name} is not installed, and governed mode needs it: pip install 'remit[mcp]'"
+        raise ProviderError(why, cause=Code.env_unavailable) from error
+    return Desk(settings, journal).open(site)
 
 
 def root_of(settings: Settings) -> Path:

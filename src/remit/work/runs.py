@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -62,7 +63,7 @@ class Runs:
     async def start(self, issue: IssueRef, workflow: Workflow, wanted: Wanted) -> Started:
         """Make a run the active one and start its job. Raise UsageError, StateError or NotFoundError."""
         if wanted.executor != MANUAL:
-            hand_of(workflow, wanted.executor)
+            hand_of(workflow, wanted.executor).executor.require(os.environ)
         by = wanted.by or self._principal
         known = await self.call("outbox.get", {"issue_ref": str(issue)}, by)
         body = known.get("body", "")

@@ -71,9 +71,22 @@ Mode = Literal["governed", "ask", "free"]
 
 
 class ExecutorTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[executors.X]`: a program that does the work."""
+    """`[executors.X]`: a program that does the work, or a coding agent."""
 
-    program: Annotated[str, Meta(min_length=1)]
+    program: str = ""
+    """Its name or path; for an agent, where its own is not found by its name."""
+    agent: str = ""
+    """A coding agent that Remit knows, such as `claude`; empty: the program is any other."""
+    mode: Mode | None = None
+    """The mode of the agent: whether its calls pass the gate; None: governed."""
+    model: str = ""
+    """The agent's model; empty: its own choice."""
+    base_url: str = ""
+    """The place where the agent's model is served; empty: at its maker's."""
+    key: str = ""
+    """The variable of our environment that holds the key of the model; empty: the agent's usual one."""
+    starts: tuple[str, ...] = ()
+    """Files of the repository by which the agent may start programs, each as `sha256:… path`: they are trusted."""
     protocol: Literal["", "acp"] = ""
     """`acp`: it speaks the Agent Client Protocol."""
     args: tuple[str, ...] = ()
@@ -128,6 +141,9 @@ def read_workflow(folder: Path) -> Workflow:
         workflow = msgspec.convert(tomllib.loads(data.decode()), Workflow)
     except (ValueError, RecursionError) as error:
         raise _invalid(str(error)) from error
+    for name, table in workflow.executors.items():
+        if not (table.program or table.agent):
+            raise _invalid(f"[executors.{name}] names neither a program nor an agent")
     for role, repository in workflow.role_repo.items():
         if repository not in workflow.repos:
             raise _invalid(f"[role_repo] {role} names the repository {repository!r}, which [repos] lacks")

@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from remit.clock import SystemClock
-from remit.errors import ProviderError
+from remit.errors import ProviderError, UsageError
 from remit.tools.door import Passage
 from remit.work.executors import acp, program
 from remit.work.executors.acp import AcpExecutor
 from remit.work.executors.adapter import Adapter, Places
-from remit.work.executors.port import Ending, Site
+from remit.work.executors.port import Ending, Site, no_tools
 from remit.work.executors.worktree import Worktree
 from remit.work.order import Command, Constraints
 from remit.work.pack import Contents, ContextPack
@@ -62,7 +62,7 @@ class Bench:
         self.root = tmp_path / "work"
         self.order = order_in(self.tree, MENDED)
         self.pack = ContextPack.of(self.root, self.order.issue, RUN)
-        self.home = self.pack.folder.with_name(f"{RUN}.home")
+        self.home = self.tree.with_name(f"{self.tree.name}.home")
         self.shown: list[bytes] = []
 
     async def run(self, mode: str, desk: Desk, *, timeout_s: int = 600, version: str = "1.0") -> WorkResult:
@@ -155,7 +155,7 @@ async def test_a_version_is_tried_once(bench: Bench) -> None:
     other = Bench(bench.root.parent / "other")
     other.root = bench.root
     other.pack = ContextPack.of(other.root, other.order.issue, f"{RUN[:-1]}2")
-    other.home = other.pack.folder.with_name(f"{other.pack.folder.name}.home")
+    other.home = other.tree.with_name(f"{other.tree.name}.home")
     await other.run("edit", Desk(answer=True))
     assert len((other.home / "answers").read_text().splitlines()) == 1
     assert not (other.pack.folder / "probe.stdout.log").exists()
@@ -187,14 +187,17 @@ async def test_a_run_that_is_stopped_while_its_question_is_open_leaves_nothing(b
 async def test_the_time_that_a_person_takes_is_not_the_agents(bench: Bench) -> None:
     site = Site(
         order=bench.order,
-        folder=bench.tree,
+        title="",
+        tree=Worktree(bench.repository, bench.tree, ""),
         pack=bench.pack,
         home=bench.home,
         env={},
+        secrets={},
         timeout_s=1,
         principal="alice",
         clock=SystemClock(),
         show=lambda _, __: None,
+        tools=no_tools,
     )
     talk = acp._Talk(site, acp._Refusals(), "")
     async with asyncio.timeout(PATIENCE_S) as deadline:
@@ -204,7 +207,7 @@ async def test_the_time_that_a_person_takes_is_not_the_agents(bench: Bench) -> N
 
 
 async def test_what_is_not_installed_and_what_nobody_can_answer_says_so(bench: Bench) -> None:
-    with pytest.raises(ProviderError, match="not installed"):
+    with pytest.raises(UsageError, match="not installed"):
         AcpExecutor("test", ("no-such-agent",)).require({})
     with pytest.raises(ProviderError, match="gate"):
         await bench.run("edit", None)  # type: ignore[arg-type]

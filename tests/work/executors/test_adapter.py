@@ -174,7 +174,7 @@ async def test_the_program_sees_its_own_home_its_names_and_no_secret(
     assert "s3cret" not in seen
     assert "MODEL_KEY=k3y" in seen
     assert f"REMIT_RUN_ID={RUN}" in seen
-    assert f"HOME={bench.pack.folder}.home" in seen
+    assert f"HOME={bench.tree}.home" in seen
     assert seen.splitlines()[-1] == str(bench.tree)
 
 

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @click.argument("issue")
-@click.option("--executor", required=True, metavar="NAME", help="An [executors.NAME] of workflow.toml, or manual.")
+@click.option(
+    "--executor",
+    required=True,
+    metavar="NAME",
+    help="An [executors.NAME] of workflow.toml, a coding agent such as claude, or manual.",
+)
 @click.option("--role", default="work", metavar="NAME", help="The role of the run. Default: work.")
 @click.option("--detach", is_flag=True, help="Print the run's id and leave it to a worker.")
 @json_option("the result of the run")

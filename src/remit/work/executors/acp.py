@@ -78,10 +78,11 @@ class AcpExecutor:
 
     def require(self, env: Mapping[str, str]) -> None:
         if find_spec("mcp") is None:
-            raise ProviderError("It needs an extra: `pip install 'remit[mcp]'`.", cause=Code.env_unavailable)
+            remedy = "pip install 'remit[mcp]'"
+            raise UsageError("the agent's protocol needs an extra", code=Code.env_unavailable, remedy=remedy)
         if shutil.which(self._command[0], path=env.get("PATH")) is None:
-            why = f"{self._command[0]} is not installed. Install it, or name its path in workflow.toml."
-            raise ProviderError(why, cause=Code.env_unavailable)
+            remedy = "Install it, or name its path in workflow.toml."
+            raise UsageError(f"{self._command[0]} is not installed", code=Code.env_unavailable, remedy=remedy)
 
     async def work(self, site: Site) -> Ending:
         if site.door is None:

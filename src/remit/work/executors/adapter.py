@@ -28,7 +28,7 @@ from remit.process.enclosure import (
 )
 from remit.process.environment import environment
 from remit.work.executors.judgement import Facts, judge
-from remit.work.executors.port import Ending, Executor, Output, Site
+from remit.work.executors.port import Ending, Executor, OpenTools, Output, Site, no_tools
 from remit.work.executors.program import run_program
 from remit.work.executors.worktree import Worktree, paths_of
 from remit.work.handover import named_files
@@ -55,6 +55,10 @@ class Places(NamedTuple):
     """As whom the run works."""
     enclosures: Enclosures | None = None
     """None: with our own rights."""
+    tools: OpenTools | None = None
+    """Offers Remit's tools to a governed run."""
+    title: str = ""
+    """The issue's title."""
     show: Output = lambda _stream, _data: None
     door: Door | None = None
     """The gate, for what an agent asks."""
@@ -135,14 +139,17 @@ class Adapter:
     def _site(self) -> Site:
         return Site(
             order=self._order,
-            folder=self._tree.folder,
+            title=self._places.title,
+            tree=self._tree,
             pack=self._pack,
             home=self._home,
             env=self._env,
+            secrets=os.environ,
             timeout_s=float(self._timeout_s),
             principal=self._places.principal,
             clock=self._places.clock,
             show=self._places.show,
+            tools=self._places.tools or no_tools,
             launch=self._launch if self._places.enclosures is not None else None,
             enclosures=self._places.enclosures,
             door=self._places.door,
@@ -216,8 +223,8 @@ class Adapter:
 
     @property
     def _home(self) -> Path:
-        """Return the home of the run, beside its pack."""
-        return self._pack.folder.with_name(f"{self._pack.folder.name}.home")
+        """Return the home of the run, beside its worktree."""
+        return self._tree.folder.with_name(f"{self._tree.folder.name}.home")
 
     def _finish(self, result: WorkResult) -> WorkResult:
         self._pack.put_result(result)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 from remit.codes import Code
+from remit.record.heads import SESSION
 from remit.work.executors.port import Ending, Turn
 from remit.work.order import WorkOrder
 from remit.work.result import Changes, Status, Test, WorkResult
+from remit.work.workflow import Mode
+
+_MODES: Final[Mapping[Mode, str]] = {
+    "governed": "governed: each passed the gate",
+    "ask": "asked about, as far as it asked",
+    "free": "free: none passed the gate",
+}
 
 
 class Facts(NamedTuple):
@@ -55,7 +63,7 @@ def judge(order: WorkOrder, facts: Facts) -> WorkResult:
         summary=": ".join(part for part in (fault.why if fault is not None else "", claimed) if part) or _said(facts),
         blocked_by=claim.blocked_by if claim is not None else (),
         questions=claim.questions if claim is not None else (),
-        artifacts=claim.artifacts if claim is not None else (),
+        artifacts=(*(claim.artifacts if claim is not None else ()), *_session(facts)),
         result_code=fault.code.name if fault is not None and fault.code is not None else "",
     )
 
@@ -115,4 +123,12 @@ def _own_test(facts: Facts) -> Test:
 def _said(facts: Facts) -> str:
     if not facts.commits:
         return "It passed."
-    return "It committed its work." if facts.head != facts.base else "It changed nothing."
+    did = "It committed its work" if facts.head != facts.base else "It changed nothing"
+    turn = facts.ending.turn
+    return f"{did}." if turn is None else f"{did}. Its calls were {_MODES[turn.mode]}."
+
+
+def _session(facts: Facts) -> tuple[str, ...]:
+    """Return the session in which an agent's calls are recorded."""
+    turn = facts.ending.turn
+    return (f"{SESSION}/{turn.trace}",) if turn is not None and turn.trace else ()

@@ -8,12 +8,15 @@ coding agent, and an agent that speaks the Agent Client Protocol.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
+from remit.codes import Code
+from remit.errors import ProviderError
 from remit.work.workflow import Mode
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from remit.process.child import Launch
     from remit.process.enclosure import Enclosures
     from remit.tools.door import Door
+    from remit.work.executors.worktree import Worktree
     from remit.work.order import WorkOrder
     from remit.work.pack import ContextPack
 
@@ -97,28 +101,65 @@ class Output(Protocol):
         ...
 
 
+class Tools(Protocol):
+    """Remit's tools, as they are offered to one run."""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Return the command of their MCP server; a program of the run starts it."""
+        ...
+
+    @property
+    def session(self) -> str:
+        """Return the session in which calls are recorded; empty if there was none."""
+        ...
+
+    @property
+    def calls(self) -> int:
+        """Return how many calls there were."""
+        ...
+
+    @property
+    def denied(self) -> int:
+        """Return how many of them were refused, or wait for a person."""
+        ...
+
+
+OpenTools = Callable[["Site"], AbstractAsyncContextManager[Tools]]
+"""Offers the tools of a run within the block. Raise ProviderError."""
+
+
 class Site(NamedTuple):
     """Where a run's work is done, and with what."""
 
     order: WorkOrder
-    folder: Path
-    """The worktree."""
+    title: str
+    """The issue's title."""
+    tree: Worktree
     pack: ContextPack
     home: Path
     """The run's own home: nothing of the user's is in it."""
     env: Mapping[str, str]
     """The whole environment of a program there."""
+    secrets: Mapping[str, str]
+    """Our own environment, for the key of an agent's model."""
     timeout_s: float
     principal: str
     """As whom the run works."""
     clock: Clock
     show: Output
+    tools: OpenTools
     launch: Launch | None = None
     """Starts a program in the sandbox; None: with our own rights, under the reaper."""
     enclosures: Enclosures | None = None
     """The sandbox; None: the run is not in one."""
     door: Door | None = None
     """The gate, for what an agent asks; None: nothing can be asked."""
+
+    @property
+    def folder(self) -> Path:
+        """The worktree."""
+        return self.tree.folder
 
     def filled(self, words: tuple[str, ...], **more: str) -> tuple[str, ...]:
         """Return words with the names of this run in the place of `{pack}`, `{repo}`, `{issue}`, `{run}`, `{home}`."""
@@ -142,7 +183,7 @@ class Executor(Protocol):
         ...
 
     def require(self, env: Mapping[str, str]) -> None:
-        """Raise ProviderError (env_unavailable), which says what to install or to set, unless it can be started."""
+        """Raise UsageError (env_unavailable), which says what to install or to set, unless it can be started."""
         ...
 
     async def work(self, site: Site) -> Ending:
@@ -151,3 +192,8 @@ class Executor(Protocol):
         Cancellation ends every process of it, and then goes on.
         """
         ...
+
+
+def no_tools(_site: Site) -> AbstractAsyncContextManager[Tools]:
+    """Offer nothing. Raise ProviderError."""
+    raise ProviderError("no tools of Remit are offered here, so nothing is governed", cause=Code.env_unavailable)

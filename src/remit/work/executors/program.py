@@ -19,7 +19,7 @@ from remit.work.executors.port import Ending, Site
 from remit.work.pack import STDERR as ERR_LOG
 from remit.work.pack import STDOUT as OUT_LOG
 
-MAX_LOG: Final = 64_000_000
+MAX_LOG = 64_000_000
 """Bytes that are archived of each output; the rest is counted."""
 _GRACE_S: Final = 5.0
 _LEAVE_S: Final = 2.0

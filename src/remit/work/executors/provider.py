@@ -22,14 +22,14 @@ from remit.tools.provider import CallContext, Preview, ToolResult
 from remit.tools.shapes import arguments, struct_schema
 from remit.work.executors.acp import PERMIT, AcpExecutor
 from remit.work.executors.adapter import Adapter, Places, Progress
-from remit.work.executors.port import Ending
+from remit.work.executors.port import Ending, OpenTools, Turn
 from remit.work.executors.registry import Hand, hand_of, hands_of, name_of, tool_of
 from remit.work.executors.worktree import Worktree
 from remit.work.handover import contents_for
 from remit.work.order import WorkOrder
 from remit.work.pack import Contents, ContextPack
 from remit.work.references import IssueRef
-from remit.work.result import Test, WorkResult
+from remit.work.result import RESULT_CODES, Test, WorkResult
 from remit.work.store import Verdict, WorkStore
 from remit.work.workflow import Workflow, read_workflow, repository_of
 
@@ -61,6 +61,8 @@ class ExecuteResult(msgspec.Struct, frozen=True, kw_only=True):
     """The text to be written to the issue."""
     labels: tuple[str, ...] = ()
     pack: str
+    turn: Turn | None = None
+    """An agent's turn: its mode, what it took, the session of its calls; None for any other program."""
 
 
 class PermitArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,11 +84,18 @@ class ExecutorProvider:
     """One tool for each executor of workflow.toml."""
 
     def __init__(
-        self, folder: Path, root: Path, store: WorkStore, clock: Clock, enclosures: Enclosures, door: Door | None = None
+        self,
+        folder: Path,
+        root: Path,
+        store: WorkStore,
+        clock: Clock,
+        enclosures: Enclosures,
+        tools: OpenTools,
+        door: Door | None = None,
     ) -> None:
         """Hand out the work of the project in `folder`; packs and worktrees lie below `root`.
 
-        `door` is the gate, for what agents ask.
+        `tools` offers Remit's tools to governed runs; `door` is the gate, for what agents ask.
         """
         self._door = door
         self._folder = folder
@@ -94,6 +103,7 @@ class ExecutorProvider:
         self._enclosures = enclosures
         self._store = store
         self._clock = clock
+        self._tools = tools
         self._closed = False
 
     @property
@@ -122,7 +132,7 @@ class ExecutorProvider:
         except UsageError as error:
             return await self._refused(order, error)
         except ProviderError as error:
-            result = not_begun(order, f"it could not be started: {error}")
+            result = not_begun(order, f"it could not be started: {error}", error.cause)
         except OSError as error:  # such as a full disk
             result = not_begun(order, f"Remit could not see it through: {_words(error)}")
         finally:
@@ -193,7 +203,11 @@ class ExecutorProvider:
         if asked.command != hand.executor.command:
             raise ProviderError("workflow.toml names another program by now. Start a new run.", cause=Code.InvalidInput)
         order = await self._order(asked)
-        places = places._replace(enclosures=self._enclosures if hand.table.isolation == "sandbox" else None)
+        places = places._replace(
+            enclosures=self._enclosures if hand.table.isolation == "sandbox" else None,
+            tools=self._tools,
+            title=(await self._store.unit(order.issue)).title,
+        )
         return order, Adapter(order, hand.executor, hand.table, self._tree(order), self._pack(order), places)
 
     async def _order(self, asked: ExecuteArgs) -> WorkOrder:
@@ -215,9 +229,8 @@ class ExecutorProvider:
         """Return where the work begins: at what the run before left, at the target branch, or where it stands."""
         previous = (await self._store.unit(order.issue)).runs[order.run_id].previous
         if previous:
-            left = Worktree.of(
-                self._repository(order), tree_folder(self._root, order.issue, previous), order.issue, previous
-            )
+            place = Path((await self._store.order(order.issue, previous)).repo_dir)
+            left = Worktree.of(self._repository(order), place, order.issue, previous)
             if await left.exists():
                 await left.commit(f"What {previous} left")
             if await left.has(left.branch):
@@ -243,11 +256,13 @@ class ExecutorProvider:
         return self._given(order, ExecuteResult(result=None, verdict=verdict, pack=""))
 
     def _given(self, order: WorkOrder, given: ExecuteResult) -> ToolResult:
-        folder = str(self._pack(order).folder)
-        return ToolResult(msgspec.to_builtins(msgspec.structs.replace(given, pack=folder)))
+        pack = self._pack(order)
+        ending = _recorded(pack)
+        turn = ending.turn if ending is not None else None
+        return ToolResult(msgspec.to_builtins(msgspec.structs.replace(given, pack=str(pack.folder), turn=turn)))
 
 
-def not_begun(order: WorkOrder, why: str) -> WorkResult:
+def not_begun(order: WorkOrder, why: str, cause: Code | None = None) -> WorkResult:
     """Return the result of a run whose program could not be started where it was to work, or not seen through."""
     return WorkResult(
         issue_ref=order.issue_ref,
@@ -255,13 +270,13 @@ def not_begun(order: WorkOrder, why: str) -> WorkResult:
         status="fail",
         tests=(Test(result="n/a"),),
         summary=why,
-        result_code=Code.env_unavailable.name,
+        result_code=cause.name if cause is not None and cause.name in RESULT_CODES else Code.env_unavailable.name,
     )
 
 
 def tree_folder(root: Path, issue: IssueRef, run_id: str) -> Path:
-    """Return where the worktree of a run is."""
-    return root / "trees" / issue.file_name / run_id
+    """Return where the worktree of a run is. No `%` is in its name, which some agents would decode."""
+    return root / "trees" / issue.file_name.replace("%", "=") / run_id
 
 
 def _told(ctx: CallContext) -> Progress:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import shutil
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.redact import line
 from remit.work.executors.acp import KNOWN, PREFIX, AcpExecutor
+from remit.work.executors.cli import CliExecutor
 from remit.work.executors.port import Executor
 from remit.work.executors.program import ProgramExecutor
+from remit.work.executors.rows import CLIS, Cli
 from remit.work.workflow import ExecutorTable, Workflow
 
 TOOLS: Final = "executor."
@@ -29,7 +34,8 @@ class Hand(NamedTuple):
 def hand_of(workflow: Workflow, name: str) -> Hand:
     """Return an executor by its name. Raise UsageError (WORK_INVALID) for one that is not known.
 
-    `acp:NAME` is a known agent, on the terms of `[executors.NAME]` if there are any, or that table with its protocol.
+    A table of workflow.toml comes before an agent that is known by its name. `acp:NAME` is an agent that speaks the
+    protocol, on the terms of `[executors.NAME]` if there are any, or that table with its protocol.
     """
     speaks, _, plain = name.rpartition(":")
     table = workflow.executors.get(plain)
@@ -38,17 +44,26 @@ def hand_of(workflow: Workflow, name: str) -> Hand:
         return Hand(name, table, AcpExecutor(name, (table.program, *table.args)))
     if agent is not None:
         return Hand(name, table or ExecutorTable(program=agent[0]), AcpExecutor(name, agent))
+    table = table or (ExecutorTable(agent=name) if name in CLIS else None)
     if table is None or speaks:
-        known = ", ".join(sorted({*workflow.executors, MANUAL, *(f"{PREFIX}{each}" for each in KNOWN)}))
-        why = f"workflow.toml names no executor {line(name, 60)}"
-        raise UsageError(why, code=Code.WORK_INVALID, remedy=f"There are: {known}.")
-    return Hand(name, table, ProgramExecutor((table.program, *table.args)))
+        known = ", ".join(sorted({*workflow.executors, *CLIS, MANUAL, *(f"{PREFIX}{each}" for each in KNOWN)}))
+        why = f"there is no executor {line(name, 60)}"
+        raise UsageError(why, code=Code.WORK_INVALID, remedy=f"There are: {known}; workflow.toml names others.")
+    if not table.agent:
+        return Hand(name, table, ProgramExecutor((table.program, *table.args)))
+    cli = CLIS.get(table.agent)
+    if cli is None:
+        why = f"[executors.{name}] names no agent that is known: {line(table.agent, 60)}"
+        raise UsageError(why, code=Code.WORK_INVALID, remedy=f"Known: {', '.join(CLIS)}.")
+    return Hand(name, replace(table, network=table.network or _hosts(table, cli)), CliExecutor(cli, table))
 
 
 def hands_of(workflow: Workflow) -> list[Hand]:
     """Return every executor of a project, and the agents that are installed. Raise UsageError (WORK_INVALID)."""
-    agents = (name for name, command in KNOWN.items() if shutil.which(command[0]) is not None)
-    return [hand_of(workflow, name) for name in (*workflow.executors, *(f"{PREFIX}{agent}" for agent in agents))]
+    governed = (cli for cli in CLIS.values() if cli.name not in workflow.executors and "governed" in cli.args)
+    agents = [cli.name for cli in governed if shutil.which(cli.name) is not None]
+    agents += [f"{PREFIX}{name}" for name, command in KNOWN.items() if shutil.which(command[0]) is not None]
+    return [hand_of(workflow, name) for name in (*workflow.executors, *agents)]
 
 
 def tool_of(name: str) -> str:
@@ -59,3 +74,8 @@ def tool_of(name: str) -> str:
 def name_of(tool: str) -> str:
     """Return the name of the executor whose tool this is."""
     return tool.removeprefix(TOOLS).replace(".", ":")
+
+
+def _hosts(table: ExecutorTable, cli: Cli) -> tuple[str, ...]:
+    """Return the hosts that an agent reaches from the sandbox: those of its model."""
+    return (urlsplit(table.base_url).netloc,) if table.base_url else cli.hosts

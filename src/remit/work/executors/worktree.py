@@ -100,6 +100,14 @@ class Worktree:
         names = await self._git("diff", "--name-only", "--no-renames", "-z", base, "HEAD", "--")
         return [name for name in names.split("\0") if name]
 
+    async def status(self) -> str:
+        """Return the paths that differ from the last commit, a line each, as `git status --porcelain` says it."""
+        return await self._git("status", "--porcelain=v1", "--untracked-files=all")
+
+    async def diff(self) -> str:
+        """Return what differs from the last commit, in files that git knows."""
+        return await self._git("diff", "--no-ext-diff", "--no-textconv", "HEAD", "--")
+
     async def _git(self, *words: str) -> str:
         """Run git on the checkout, by what the repository says of it: its own `.git` may lead anywhere by now."""
         common = await git(self.repository, "rev-parse", "--path-format=absolute", "--git-common-dir")

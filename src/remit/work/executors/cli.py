@@ -1,0 +1,181 @@
+"""A coding agent behind the port, by its command line: its output is read as events, and its word is not taken.
+
+Governed, the agent has no tool but Remit's, so each of its calls passes the gate. What the repository would have it
+start is looked for first, and needs trust where the agent's flags do not keep it from that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from remit.codes import Code
+from remit.errors import ProviderError, UsageError
+from remit.work.executors.port import Ending, Output, Site, Turn
+from remit.work.executors.program import run_at
+from remit.work.executors.rows import Cli, Home, Model, Tally
+from remit.work.workflow import ExecutorTable, Mode
+
+_MAX_LINE: Final = 4_000_000
+"""Bytes of an event; a longer one is shown to no one and counts for nothing."""
+_MAX_PROMPT: Final = 100_000
+"""Bytes of an argument; Linux takes 131,072."""
+_MAX_START: Final = 1_000_000
+
+
+class CliExecutor:
+    """One agent, on the terms of its table."""
+
+    def __init__(self, cli: Cli, table: ExecutorTable) -> None:
+        """Raise UsageError (WORK_INVALID) for a mode that the agent has not."""
+        self._cli = cli
+        self._table = table
+        self.mode: Mode = table.mode or "governed"
+        if self.mode not in cli.args:
+            remedy = f'Its modes: {", ".join(cli.args)}. Say it in workflow.toml: [executors.{cli.name}] mode = "free"'
+            raise UsageError(f"{cli.name} cannot be {self.mode}", code=Code.WORK_INVALID, remedy=remedy)
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        return (self._table.program or self._cli.name, *self._cli.args[self.mode], *self._table.args)
+
+    def require(self, env: Mapping[str, str]) -> None:
+        program, key = self.command[0], self._table.key or self._cli.key
+        if shutil.which(program, path=env.get("PATH")) is None and not self._table.setup:
+            why = f"{program} is not installed"
+            raise UsageError(why, code=Code.env_unavailable, remedy=f"Install it: {self._cli.install}")
+        if not env.get(key):
+            remedy = (
+                f"export {key}=…, or name another in [executors.{self._cli.name}] key. A run has a home of its own."
+            )
+            raise UsageError(
+                f"{key}, the key of {program}'s model, is not set", code=Code.env_unavailable, remedy=remedy
+            )
+
+    async def work(self, site: Site) -> Ending:
+        self._require_trust(site)
+        async with AsyncExitStack() as stack:
+            tools = await stack.enter_async_context(site.tools(site)) if self.mode == "governed" else None
+            model = Model(
+                self._table.model, self._table.base_url, site.secrets.get(self._table.key or self._cli.key, "")
+            )
+            home = Home(model, tools.command if tools is not None else ())
+            await asyncio.to_thread(_put, site.home, self._cli.files(home))
+            if site.enclosures is not None:
+                site.enclosures.own(site.home)
+            events = _Events(self._cli, site.show)
+            command = site.filled(self.command, prompt=prompt_of(site))
+            env = _environment(self._cli.env, site, model)
+            ending = await run_at(site, command, events if self._cli.read is not None else site.show, env)
+        turn = events.turn(self.mode)
+        if tools is not None:
+            turn = replace(turn, trace=tools.session, calls=tools.calls, denied=turn.denied + tools.denied)
+        return replace(ending, turn=turn)
+
+    def _require_trust(self, site: Site) -> None:
+        """Raise ProviderError (permission_denied) for files that would start programs, unless they are trusted."""
+        found = [] if self._cli.closed else sorted({*_starts(site.folder, self._cli.starts)} - {*self._table.starts})
+        if found:
+            trusted = ", ".join(f'"{each}"' for each in found[:20])
+            why = f"{self._cli.name} would start programs by files of the repository. If you trust them, write "
+            raise ProviderError(f"{why}[executors.{self._cli.name}] starts = [{trusted}]", cause=Code.permission_denied)
+
+
+def prompt_of(site: Site) -> str:
+    """Return the words that an agent begins with: the issue, the rules, the specification as far as it fits."""
+    order = site.order
+    rules = [
+        *(f"- Do not change: {path}" for path in order.constraints.forbidden_paths),
+        *(f"- This has to pass: {' '.join(command.args)}" for command in order.constraints.commands),
+        *(f"- {note}" for note in order.constraints.notes),
+        "- Work in the current folder alone. Ask nothing: no one answers. What you leave there is committed for you.",
+    ]
+    head = "\n".join([f"Work on the issue {order.issue_ref}: {site.title}", "", *rules, "", ""])
+    spec = order.spec_snapshot.encode()[: _MAX_PROMPT - len(head.encode())].decode(errors="ignore")
+    cut = "" if spec == order.spec_snapshot else f"\n\n[cut: the whole text is in {site.pack.folder}/spec_snapshot.md]"
+    return f"{head}{spec}{cut}".replace("\0", "")
+
+
+class _Events:
+    """Reads events, a JSON object a line, and shows them as text."""
+
+    def __init__(self, cli: Cli, show: Output) -> None:
+        self._cli = cli
+        self._show = show
+        self._tally = Tally()
+        self._line = bytearray()
+        self._over = False
+
+    def __call__(self, stream: Literal["stdout", "stderr"], data: bytes) -> None:
+        """Take output."""
+        if stream == "stderr":
+            self._show(stream, data)
+            return
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            self._hold(line)
+            if not self._over:
+                self._read(bytes(self._line))
+            self._line.clear()
+            self._over = False
+        self._hold(rest)
+
+    def turn(self, mode: Mode) -> Turn:
+        """Return what was said, once the program has ended."""
+        self("stdout", b"\n")
+        tally = self._tally
+        return Turn(
+            mode=mode,
+            terminal=tally.ended or self._cli.read is None,
+            fault=tally.fault,
+            denied=tally.denied,
+            session=tally.session,
+            usage=tally.usage,
+        )
+
+    def _hold(self, piece: bytes) -> None:
+        self._over = self._over or len(self._line) + len(piece) > _MAX_LINE
+        if not self._over:
+            self._line += piece
+
+    def _read(self, line: bytes) -> None:
+        try:
+            event: Any = msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            event = None
+        if isinstance(event, dict) and self._cli.read is not None:
+            text = self._cli.read(self._tally, event)
+            if text:
+                self._show("stdout", text.encode(errors="replace") + b"\n")
+        elif line.strip():
+            self._show("stdout", line + b"\n")
+
+
+def _environment(env: Mapping[str, str], site: Site, model: Model) -> dict[str, str]:
+    words = {"url": model.url, "model": model.name, "key": model.key}
+    filled = {name: site.filled((value,), **words)[0] for name, value in env.items()}
+    return {name: value for name, value in filled.items() if value}
+
+
+def _put(home: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        place = home / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+
+
+def _starts(folder: Path, patterns: tuple[str, ...]) -> Iterator[str]:
+    """Return the files below a folder that patterns name, each with its digest; no link is followed."""
+    for pattern in patterns:
+        for path in folder.glob(pattern):
+            if path.is_symlink() or path.is_file():
+                data = b"" if path.is_symlink() else path.read_bytes()[:_MAX_START]
+                yield f"sha256:{hashlib.sha256(data).hexdigest()} {path.relative_to(folder).as_posix()}"

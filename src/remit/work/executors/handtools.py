@@ -1,0 +1,191 @@
+"""Tools on the worktree of one run: what a governed agent has beside the files, for running, looking and committing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.process.live import Live
+from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.provider import CallContext, Preview, ToolResult
+from remit.tools.shapes import arguments, struct_schema
+from remit.work.executors.port import Site
+from remit.work.executors.program import run_program
+from remit.work.pack import STDERR, STDOUT
+
+PROVIDER: Final = "worktree"
+_SHOWN: Final = 100_000
+"""Bytes of an output, and of a diff, that a model is given; of an output the archive has the rest."""
+_LONGEST_S: Final = 3_600
+
+
+class ExecArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A program to run in the worktree."""
+
+    command: Annotated[
+        tuple[Annotated[str, Meta(max_length=100_000)], ...],
+        Meta(min_length=1, max_length=1_000, description='Such as ["make", "test"]; no shell reads it.'),
+    ]
+    timeout_seconds: Annotated[int, Meta(ge=1, le=_LONGEST_S)] = 600
+
+
+class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a program, and what it wrote."""
+
+    exit_code: int | None
+    timed_out: bool
+    stdout: str
+    stderr: str
+    truncated: bool
+    """Whether an output was longer; the context pack has all of it."""
+
+
+class NoArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nothing."""
+
+
+class StatusResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The worktree beside its last commit."""
+
+    head: str
+    status: str
+    diff: str
+    truncated: bool
+
+
+class CommitArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A commit of all that differs."""
+
+    message: Annotated[str, Meta(min_length=1, max_length=10_000)]
+
+
+class CommitResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The commit that stands there now."""
+
+    head: str
+    committed: bool
+    """False: nothing differed."""
+
+
+class Row(NamedTuple):
+    """A tool of this provider."""
+
+    description: str
+    takes: type[msgspec.Struct]
+    gives: type[msgspec.Struct]
+    level: Level
+    call: Callable[[Any, CallContext], Awaitable[msgspec.Struct]]
+
+
+class WorktreeTools:
+    """worktree.exec, worktree.status and worktree.commit, on one run's worktree."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._count = 0
+        self._tools = {
+            f"{PROVIDER}.exec": Row("Run a program in the worktree.", ExecArgs, ExecResult, Level.L2, self._exec),
+            f"{PROVIDER}.status": Row(
+                "Show what differs from the last commit.", NoArgs, StatusResult, Level.L0, self._status
+            ),
+            f"{PROVIDER}.commit": Row("Commit all that differs.", CommitArgs, CommitResult, Level.L1, self._commit),
+        }
+
+    @property
+    def provider_id(self) -> str:
+        """`worktree`."""
+        return PROVIDER
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        """Return the three tools."""
+        return [self._meta(name, row) for name, row in self._tools.items()]
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        """Call a tool. Raise ProviderError."""
+        row = self._tools.get(name)
+        if row is None:
+            raise ProviderError(f"The worktree has no tool {name!r}.", cause=Code.ToolNotFound)
+        return ToolResult(msgspec.to_builtins(await row.call(arguments(row.takes, args), ctx)))
+
+    async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
+        """Show what would run, or be committed. Raise ProviderError."""
+        if name == f"{PROVIDER}.exec":
+            return Preview(what=f"Runs {' '.join(arguments(ExecArgs, args).command)} in {self._site.folder}.")
+        if name == f"{PROVIDER}.commit":
+            return Preview(what=f"Commits what differs in {self._site.folder}.", diff=await self._site.tree.diff())
+        return None
+
+    async def close(self) -> None:
+        """Hold nothing open between calls."""
+
+    async def _exec(self, asked: ExecArgs, ctx: CallContext) -> ExecResult:
+        site, pack = self._site, self._site.pack
+        self._count += 1
+        names = (f"call-{self._count}.{STDOUT}", f"call-{self._count}.{STDERR}")
+        if site.enclosures is not None:
+            site.enclosures.own(site.folder)  # what the file tools wrote is ours
+        live = Live(ctx.progress)
+        try:
+            ending = await run_program(
+                asked.command,
+                cwd=site.folder,
+                env=site.env,
+                timeout_s=float(asked.timeout_seconds),
+                logs=(pack.folder / names[0], pack.folder / names[1]),
+                clock=site.clock,
+                heard=live,
+                launch=site.launch,
+            )
+        finally:
+            live.end()
+        if ending.error:
+            raise ProviderError(ending.error, cause=Code.InvalidInput)
+        texts = [_text(pack.open_log(name)) for name in names]
+        return ExecResult(
+            exit_code=ending.exit_code,
+            timed_out=ending.timed_out,
+            stdout=texts[0],
+            stderr=texts[1],
+            truncated=max(ending.stdout_bytes, ending.stderr_bytes) > _SHOWN,
+        )
+
+    async def _status(self, _asked: NoArgs, _ctx: CallContext) -> StatusResult:
+        tree = self._site.tree
+        status, diff = await tree.status(), await tree.diff()
+        long = max(len(status), len(diff)) > _SHOWN
+        return StatusResult(head=await tree.head(), status=status[:_SHOWN], diff=diff[:_SHOWN], truncated=long)
+
+    async def _commit(self, asked: CommitArgs, _ctx: CallContext) -> CommitResult:
+        committed = await self._site.tree.commit(asked.message)
+        return CommitResult(head=await self._site.tree.head(), committed=committed)
+
+    def _meta(self, name: str, row: Row) -> ToolMeta:
+        writes = row.level > Level.L0
+        enclosed = row.level is Level.L2 and self._site.launch is not None
+        return ToolMeta(
+            name=name,
+            provider_id=PROVIDER,
+            description=row.description,
+            input_schema=struct_schema(row.takes),
+            output_schema=struct_schema(row.gives),
+            capability_level=row.level,
+            risk_level=Risk.WRITE if writes else Risk.READ_ONLY,
+            side_effects=writes,
+            idempotent=not writes,
+            requires_confirm=writes,
+            timeout_ms=(_LONGEST_S + 60) * 1_000,
+            version="1",
+            isolation="sandbox" if enclosed else "unprotected",
+        )
+
+
+def _text(log: Any) -> str:
+    if log is None:
+        return ""
+    with log:
+        return str(log.read(_SHOWN).decode(errors="replace"))

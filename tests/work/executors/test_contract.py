@@ -1,0 +1,45 @@
+"""Every executor keeps the same promises: any program, and a coding agent by its command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from remit.testing.executors import EXECUTOR_CHECKS, Check, Scene, Subject
+from remit.work.executors import program
+from remit.work.executors.cli import CliExecutor
+from remit.work.executors.port import Executor
+from remit.work.executors.program import ProgramExecutor
+from remit.work.executors.rows import CLIS
+from remit.work.workflow import ExecutorTable
+from tests.work.executors.agents import agent_program
+
+pytestmark = pytest.mark.slow
+
+
+def any_program(folder: Path) -> Subject:
+    """Return programs that know nothing of Remit."""
+    fake = Path(__file__).with_name("fake_agent.py")
+    return lambda scene: ProgramExecutor((sys.executable, "-I", "-S", str(fake), "aider", scene))
+
+
+def agent(folder: Path) -> Subject:
+    """Return an agent that has its own tools."""
+
+    def executor(scene: Scene) -> Executor:
+        table = ExecutorTable(program=agent_program(folder, "claude", scene), agent="claude", mode="free")
+        return CliExecutor(CLIS["claude"], table)
+
+    return executor
+
+
+@pytest.mark.parametrize("subject", [any_program, agent])
+@pytest.mark.parametrize("check", EXECUTOR_CHECKS, ids=lambda check: check.__name__)
+async def test_an_executor_keeps_the_contract(
+    check: Check, subject: Callable[[Path], Subject], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "_GRACE_S", 0.2)
+    await check(subject(tmp_path), tmp_path)

@@ -1,0 +1,177 @@
+"""Governed mode: an agent has Remit's tools alone, and each of its calls passes the gate and is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from remit import Remit
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.journal.kinds import decode
+from remit.sandbox.scratch import scratch
+from remit.settings import load
+from remit.work.executors.port import Turn
+from remit.work.executors.rows import CLIS
+from remit.work.result import WorkResult
+from tests.patience import PATIENCE_S
+from tests.work.executors.agents import agent_program
+from tests.work.executors.repository import git, make_repository
+
+pytestmark = pytest.mark.slow
+
+TABLE: Final = """
+[executors.{name}]
+agent = "{agent}"
+program = "{program}"
+mode = "{mode}"
+isolation = "{isolation}"
+key = "AGENT_KEY"
+model = "m-1"
+base_url = "http://127.0.0.1:9/v1"
+
+[[constraints.commands]]
+args = ["grep", "-q", "mended", "clock.txt"]
+"""
+GOVERNED: Final = "It committed its work. Its calls were governed: each passed the gate."
+ALLOWED: Final[list[dict[str, Any]]] = [{"id": "work", "effect": "allow", "tools": ["outbox.*", "executor.*"]}]
+
+
+class Shop:
+    """A repository whose executor is an agent."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.folder = make_repository(place / "project")
+
+    def hand_to(self, agent: str, scene: str, mode: str = "governed", isolation: str = "none", more: str = "") -> None:
+        """Write a workflow.toml whose executor plays a scene."""
+        program = agent_program(self.place, agent, scene)
+        table = TABLE.format(name=agent, agent=agent, program=program, mode=mode, isolation=isolation)
+        (self.folder / "workflow.toml").write_text(table.replace("\n[[constraints", f"{more}\n[[constraints"))
+
+    async def run(self, agent: str, *rules: dict[str, Any]) -> tuple[WorkResult, Turn, list[Any]]:
+        """Run an issue; the result, what is recorded of the turn, and the events of its session."""
+        flags = {
+            "app.principal": "alice",
+            "journal.url": str(self.place / "journal.db"),
+            "policy.rules": [*ALLOWED, *rules],
+            "sandbox.folder": str(self.place / "sandbox"),
+        }
+        async with Remit(settings=load(env={}, cwd=self.folder, flags=flags)) as remit:
+            work: Any = remit.service.work
+            issue = await work.issue("Mend the clock", body="It is broken.")
+            started = await work.start(issue, agent)
+            async with asyncio.timeout(PATIENCE_S):
+                await remit.ended(started.job)
+            value: Any = await remit.service.jobs.result(started.job)
+            turn = Turn(**{**value["turn"], "usage": Turn().usage}) if value["turn"] else Turn()
+            events = await remit.runtime.journal.read(f"session/{turn.trace}") if turn.trace else []
+            view = await work.view(issue)
+            return view.results[started.run_id], turn, [decode(event.kind, event.data) for event in events]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    monkeypatch.setenv("AGENT_KEY", "k3y")
+    return Shop(tmp_path)
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "opencode"])
+async def test_an_agent_works_with_remits_tools_alone_and_each_call_is_recorded(shop: Shop, agent: str) -> None:
+    shop.hand_to(agent, "edit")
+    result, turn, events = await shop.run(agent)
+    assert (result.status, [test.result for test in result.tests]) == ("ok", ["pass"]), result
+    assert git(shop.folder, "show", f"{result.changes.commit}:clock.txt") == "mended"
+    assert (result.summary, result.artifacts) == (GOVERNED, (f"session/{turn.trace}",))
+    assert (turn.mode, turn.calls, turn.denied, turn.session) == ("governed", 2, 0, "s-1")
+    called = [event.tool_name for event in events if hasattr(event, "arguments_hash")]
+    assert called == ["fs.write", "worktree.exec"]
+    assert {event.principal for event in events if hasattr(event, "principal")} == {"alice"}
+
+
+async def test_a_call_that_policy_denies_fails_the_run(shop: Shop) -> None:
+    shop.hand_to("claude", "denied")
+    result, turn, _ = await shop.run("claude", {"id": "no", "effect": "deny", "tools": ["worktree.exec"]})
+    assert (result.status, result.result_code, turn.denied) == ("fail", "permission_denied", 1 + 1), result
+
+
+async def test_the_key_of_the_model_reaches_the_agent_and_no_record(shop: Shop) -> None:
+    shop.hand_to("claude", "edit", mode="free")
+    result, turn, _ = await shop.run("claude")
+    assert (result.status, turn.mode) == ("ok", "free")
+    found = [path for path in shop.place.rglob("*") if path.is_file() and b"k3y" in path.read_bytes()]
+    assert found == []
+
+
+async def test_files_that_start_programs_need_trust_where_no_flag_keeps_the_agent_from_them(shop: Shop) -> None:
+    (shop.folder / "opencode.json").write_text("{}")
+    git(shop.folder, "add", ".")
+    git(shop.folder, "commit", "--quiet", "--message", "Configure")
+    shop.hand_to("opencode", "edit")
+    refused, _, _ = await shop.run("opencode")
+    assert (refused.status, refused.result_code) == ("fail", "permission_denied")
+    trusted = f"sha256:{hashlib.sha256(b'{}').hexdigest()} opencode.json"
+    assert trusted in refused.summary
+    shop.hand_to("opencode", "edit", more=f"starts = {json.dumps([trusted])}\n")
+    assert (await shop.run("opencode"))[0].status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("workflow", "executor", "env", "code"),
+    [
+        ("", "claude", {"PATH": "/nowhere", "ANTHROPIC_API_KEY": "k"}, Code.env_unavailable),
+        ("", "gemini", {"ANTHROPIC_API_KEY": "k"}, Code.env_unavailable),
+        ("", "aider", {}, Code.WORK_INVALID),
+        ('[executors.x]\nagent = "nobody"\n', "x", {}, Code.WORK_INVALID),
+        ("[executors.x]\nisolation = 'none'\n", "x", {}, Code.WORK_INVALID),
+        ('[executors.claude]\nagent = "claude"\nmode = "ask"\n', "claude", {}, Code.WORK_INVALID),
+    ],
+)
+async def test_an_agent_that_cannot_be_had_is_refused_with_what_to_do(
+    shop: Shop, workflow: str, executor: str, env: dict[str, str], code: Code, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shop.folder / "workflow.toml").write_text(workflow)
+    program = agent_program(shop.place, "claude", "edit")
+    Path(program).rename(shop.place / "gemini")
+    for name, value in {"PATH": f"{shop.place}:/usr/bin:/bin", **env}.items():
+        monkeypatch.setenv(name, value)
+    flags = {"journal.url": ":memory:", "policy.rules": ALLOWED}
+    async with Remit(settings=load(env={}, cwd=shop.folder, flags=flags)) as remit:
+        work: Any = remit.service.work
+        with pytest.raises(UsageError) as refused:
+            await work.start("local#1", executor)
+    assert refused.value.code is code
+    assert refused.value.remedy
+    if "PATH" in env:
+        assert CLIS["claude"].install in refused.value.remedy
+
+
+class TestInTheSandbox:
+    """The same, where a program can do no harm: it reaches Remit's tools, and nothing else."""
+
+    @pytest.fixture
+    def place(self) -> Iterator[Path]:
+        with scratch() as folder:
+            folder.chmod(0o755)
+            yield folder
+
+    @pytest.fixture
+    def shop(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+        monkeypatch.setenv("AGENT_KEY", "k3y")
+        return Shop(place)
+
+    async def test_an_agent_works_with_remits_tools_alone(self, shop: Shop) -> None:
+        fake = Path(__file__).with_name("fake_agent.py").read_text()
+        (shop.place / "fake_agent.py").write_text(fake)
+        shop.hand_to("claude", "edit", isolation="sandbox", more=f'reads = ["{shop.place}/fake_agent.py"]\n')
+        program = shop.place / "claude-edit"
+        program.write_text(f'#!/bin/sh\nexec /usr/bin/python3 -I -S {shop.place}/fake_agent.py claude edit "$@"\n')
+        result, turn, _ = await shop.run("claude")
+        assert (result.status, turn.mode, turn.calls) == ("ok", "governed", 2), result
