@@ -218,6 +218,13 @@ def test_fields_that_are_no_protobuf_are_not_written_as_such() -> None:
     assert refused.value.code is Code.WORK_INVALID
 
 
+def test_half_of_a_surrogate_pair_is_no_text_of_a_result() -> None:
+    result = WorkResult(issue_ref=ISSUE, run_id=RUN, status="ok", tests=(Test(command="\ud800", result="pass"),))
+    with pytest.raises(UsageError) as refused:
+        result.check(Code.WORK_INVALID)
+    assert refused.value.code is Code.WORK_INVALID
+
+
 def test_the_form_is_the_ending_of_the_name() -> None:
     assert [form_of(f"a.b.{form}") for form in FORMS] == list(FORMS)
     assert form_of("WORK.JSON") == "json"

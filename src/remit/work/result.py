@@ -9,7 +9,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.work.document import read_document, require_unknown
+from remit.work.document import read_document, require_unknown, unreadable
 from remit.work.order import SCHEMA_VERSION, Int32
 from remit.work.references import IssueRef, RunId
 
@@ -97,8 +97,11 @@ class WorkResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         try:
             IssueRef.parse(self.issue_ref)
             RunId.parse(self.run_id)
+            msgspec.json.encode(self)
         except UsageError as error:
             raise UsageError(error.message, code=code, remedy=error.remedy) from error
+        except UnicodeEncodeError as error:  # half of a surrogate pair
+            raise unreadable("work result", code, error) from error
         require_unknown(self.unknown_json, "work result", code)
         if self.result_code and self.result_code not in RESULT_CODES:
             why = f"{self.result_code[:80]!r} is not a result_code"

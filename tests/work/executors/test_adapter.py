@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -281,3 +282,76 @@ async def test_a_run_begins_where_the_one_before_ended(bench: Bench) -> None:
     assert await tree.create(f"run/{order.issue.file_name}/{RUN}") == first.changes.commit
     await tree.remove()
     assert not tree.folder.exists()
+
+
+def _none(bench: Bench) -> None:
+    (bench.repository / ".git").rename(bench.repository / "git")
+
+
+def _bare(bench: Bench) -> None:
+    bare = bench.repository.with_name("bare")
+    git(bench.repository, "clone", "--quiet", "--bare", ".", str(bare))
+    bench.repository = bare
+
+
+def _empty(bench: Bench) -> None:
+    bench.repository = bench.repository.with_name("empty")
+    bench.repository.mkdir()
+    git(bench.repository, "init", "--quiet", "--initial-branch", "main")
+
+
+def _dirty(bench: Bench) -> None:
+    (bench.repository / "clock.txt").write_text("half mended\n")
+    (bench.repository / "new.txt").write_text("new\n")
+    git(bench.repository, "add", "new.txt")
+
+
+def _shallow(bench: Bench) -> None:
+    git(bench.repository, "commit", "--quiet", "--allow-empty", "--message", "More")
+    shallow = bench.repository.with_name("shallow")
+    git(bench.repository, "clone", "--quiet", "--depth", "1", f"file://{bench.repository}", str(shallow))
+    bench.repository = shallow
+
+
+def _detached(bench: Bench) -> None:
+    git(bench.repository, "checkout", "--quiet", "--detach")
+
+
+def _below(bench: Bench) -> None:
+    bench.repository = bench.repository / "migrations"
+
+
+def _with_submodules(bench: Bench) -> None:
+    part = make_repository(bench.repository.with_name("part"))
+    git(bench.repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(part), "part")
+    git(bench.repository, "commit", "--quiet", "--message", "Add a part")
+
+
+REPOSITORIES: Final = {
+    "none": (_none, "is no git repository"),
+    "a bare one": (_bare, "is no git repository"),
+    "one without a commit": (_empty, "Commit something first"),
+    "a dirty one": (_dirty, ""),
+    "a shallow one": (_shallow, ""),
+    "one that stands at no branch": (_detached, ""),
+    "a folder of one": (_below, ""),
+    "one with submodules": (_with_submodules, ""),
+}
+
+
+@pytest.mark.parametrize(("make", "refusal"), REPOSITORIES.values(), ids=REPOSITORIES)
+async def test_a_repository_of_every_kind_is_worked_in_or_refused(
+    bench: Bench, make: Callable[[Bench], None], refusal: str
+) -> None:
+    make(bench)
+    table = script("echo mended > clock.txt")
+    if refusal:
+        with pytest.raises(ProviderError, match=refusal) as refused:
+            await bench.run(table, MENDED)
+        assert refused.value.cause is Code.env_unavailable
+        return
+    before = git(bench.repository, "status", "--porcelain")
+    result = await bench.run(table, MENDED)
+    assert result.status == "ok", result.summary
+    assert git(bench.repository, "show", "--name-only", "--format=", result.changes.commit) == "clock.txt"
+    assert git(bench.repository, "status", "--porcelain") == before, "what was begun there is left alone"

@@ -70,7 +70,7 @@ def command(
             adopted: Verdict = await work.result(await _newest_late(remit, issue, chosen), adopt=True)
             return adopted
         form = form_of(file.name) if file is not None else "txt"
-        document = _document(file) if file is not None else f"RunId: {chosen}\n{words}".encode()
+        document = _document(file) if file is not None else f"RunId: {chosen}\n{words}".encode(errors="replace")
         verdict: Verdict = await work.submit(issue, chosen, document, form, adopt=adopt)
         return verdict
 
