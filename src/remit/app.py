@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import msgspec
 
-import remit.wiring.capabilities  # noqa: F401 - declares the settings of the parts that ship
+import remit.wiring.sections  # noqa: F401 - declares the settings of the parts that ship
 from remit.codes import Code
 from remit.errors import StateError, UsageError
 from remit.jobs.state import ENDED, stream_of

@@ -81,7 +81,7 @@ class State:
 
         What the file says of the keys in `doubted` does not count.
         """
-        import remit.wiring.capabilities  # noqa: F401 - declares the settings of the parts that ship
+        import remit.wiring.sections  # noqa: F401 - declares the settings of the parts that ship
         from remit.settings import load
 
         given = {"journal.url": self.journal, "app.principal": self.principal, "output.color": self.color}

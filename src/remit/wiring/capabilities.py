@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from remit.capability import Capability, Command, Noun
-from remit.settings.table import declare
 
 FIRST_PARTY: Final = (
     Capability(
@@ -265,4 +264,3 @@ FIRST_PARTY: Final = (
     ),
 )
 """The parts that ship, in the order in which their providers are asked."""
-declare({part.name: part.settings for part in FIRST_PARTY if part.settings})

@@ -114,6 +114,7 @@ def _trust(file: Path) -> None:
     """Trust the settings that were just written, and what they name."""
     import msgspec
 
+    import remit.wiring.sections  # noqa: F401 - declares the settings of the parts that ship
     from remit.cli.trusting import register, standing_of
     from remit.clock import SystemClock
     from remit.settings import load

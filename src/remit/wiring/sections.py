@@ -1,0 +1,11 @@
+"""Declares the settings of the parts that ship: imported by who loads settings, and not with the list of the parts.
+
+`remit --help` reads that list, and needs no settings.
+"""
+
+from __future__ import annotations
+
+from remit.settings.table import declare
+from remit.wiring.capabilities import FIRST_PARTY
+
+declare({part.name: part.settings for part in FIRST_PARTY if part.settings})
