@@ -94,7 +94,7 @@ class Invoke:
         if uncertain:
             remedy = "The call may have taken effect: find out before you repeat it."
         elif failure.code.retryable:
-            remedy = "Try again."
+            remedy = "See the reason, then try again." if failure.cause is Code.SpawnFailed else "Try again."
         why = f"{meta.name}: {failure.why}"
         # A subclass may not have called ProviderError's own constructor.
         evidence = getattr(error, "evidence", ()) if isinstance(error, ProviderError) and not late else ()
@@ -126,7 +126,7 @@ def _failure(error: BaseException) -> _Failure:
 
 def _provider_failure(error: ProviderError) -> _Failure:
     cause, code = getattr(error, "cause", None), getattr(error, "code", None)
-    why = words(error).removeprefix("ProviderError: ")
+    why = words(error).removeprefix(f"{type(error).__name__}: ")
     if not isinstance(cause, Code):
         cause = None
     if isinstance(code, Code) and code.status == NOTE and cause in {None, Code.InvalidInput}:

@@ -77,7 +77,8 @@ class Robots:
             page = await self._fetcher.fetch(f"{origin}/robots.txt", seconds=_SECONDS, limit=_LIMIT)
         except WebError as error:
             if error.cause in {Code.ssrf_blocked, Code.dns_failed}:
-                raise  # the page could not be reached either, and this says why
+                # The page could not be reached either, and this says why.
+                raise WebError(str(error).replace("/robots.txt", "", 1), error.cause) from error
             return Rules(_nothing, 0.0, self._clock.now() + SECOND * 60)
         if page.status >= _UNREACHABLE:
             return Rules(_nothing, 0.0, self._clock.now() + SECOND * 60)
