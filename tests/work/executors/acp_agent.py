@@ -18,7 +18,7 @@ from typing import Any
 MODE = sys.argv[1]
 VERSION = sys.argv[2] if len(sys.argv) > 2 else "1.0"
 SESSION = "s-1"
-PACK = Path(os.environ["REMIT_CONTEXT_PACK"])
+PACK = Path(os.environ.get("REMIT_CONTEXT_PACK", "."))
 ONCE = [
     {"optionId": "always", "name": "Always", "kind": "allow_always"},
     {"optionId": "once", "name": "Once", "kind": "allow_once"},

@@ -1,17 +1,20 @@
-"""Every executor keeps the same promises: any program, and a coding agent by its command line."""
+"""Every executor keeps the same promises: any program, a coding agent by its command line, and one that asks."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from remit.testing.executors import EXECUTOR_CHECKS, Check, Scene, Subject
+from remit.tools.door import Passage
 from remit.work.executors import program
+from remit.work.executors.acp import AcpExecutor
 from remit.work.executors.cli import CliExecutor
-from remit.work.executors.port import Executor
+from remit.work.executors.port import Ending, Executor, Site
 from remit.work.executors.program import ProgramExecutor
 from remit.work.executors.rows import CLIS
 from remit.work.workflow import ExecutorTable
@@ -36,7 +39,30 @@ def agent(folder: Path) -> Subject:
     return executor
 
 
-@pytest.mark.parametrize("subject", [any_program, agent])
+class Yes:
+    """A gate that lets everything pass."""
+
+    async def open(self, principal: str, client: str) -> str:
+        return "ses_1"
+
+    async def call(self, session: str, tool: str, args: dict[str, Any]) -> Passage:
+        return Passage(ok=True)
+
+
+class Answered(AcpExecutor):
+    """An agent whose questions are answered."""
+
+    async def work(self, site: Site) -> Ending:
+        return await super().work(site._replace(door=Yes()))
+
+
+def asking_agent(folder: Path) -> Subject:
+    """Return an agent that speaks the Agent Client Protocol."""
+    program = Path(__file__).with_name("acp_agent.py")
+    return lambda scene: Answered("test", (sys.executable, "-I", "-S", str(program), scene))
+
+
+@pytest.mark.parametrize("subject", [any_program, agent, asking_agent])
 @pytest.mark.parametrize("check", EXECUTOR_CHECKS, ids=lambda check: check.__name__)
 async def test_an_executor_keeps_the_contract(
     check: Check, subject: Callable[[Path], Subject], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

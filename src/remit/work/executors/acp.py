@@ -3,8 +3,8 @@
     initialize → session/new → session/prompt → its stop reason, with session/update between, all of it archived
 
 A question of the agent (`session/request_permission`) is not a gate: some agents ask nothing, and not all heed the
-answer. It is a channel to ask by, and what does the agent no harm is the sandbox. So it is tried once for each version:
-an agent that does what was refused, or asks nothing, works in the mode `free`, and the record says so.
+answer. It is a channel to ask by; the sandbox is what holds the agent. So it is tried once for each version: an agent
+that does what was refused, or asks nothing, works in the mode `free`, and the record says so.
 
 Each question is a call of `acp.permit` with the whole of what the agent shows, through the gate, as the principal of
 the run: policy decides, or a person does, about exactly this. The answer is for once. Files and terminals of ours are
@@ -292,7 +292,9 @@ class _Talk:
         """Ask; the time that a person takes is not the agent's."""
         loop = asyncio.get_running_loop()
         asked = loop.time()
-        self._site.show("stderr", f"asks: {str(tool_call.get('title', ''))[:200]}\n".encode(errors="replace"))
+        self._site.show(
+            "stderr", f"asks (remit confirm): {str(tool_call.get('title', ''))[:200]}\n".encode(errors="replace")
+        )
         try:
             return await self._questions.allows(tool_call)
         finally:
