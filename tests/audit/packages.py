@@ -13,6 +13,7 @@ from remit import Run, recipe, tool
 from remit.audit.package import write_package
 from remit.canonical import canonical
 from remit.evidence import verify
+from remit.evidence.container import manifest_hash
 from tests.opened import OpenRemit, until_waiting
 
 
@@ -72,13 +73,14 @@ def repacked(source: Path, target: Path, changes: Mapping[str, Callable[[bytes],
         files[name] = change(files[name])
     manifest = json.loads(files.pop("manifest.json"))
     if "manifest.json" not in changes:
-        manifest["files"] = [
-            {"path": name, "sha256": f"sha256:{sha256(data).hexdigest()}", "bytes": len(data)}
+        kinds = {row["path"]: row["kind"] for row in manifest["artifacts"]}
+        manifest["artifacts"] = [
+            {"kind": kinds[name], "path": name, "sha256": f"sha256:{sha256(data).hexdigest()}", "bytes": len(data)}
             for name, data in sorted(files.items())
         ]
-        manifest["hash"] = verify.manifest_hash(manifest)
+        manifest["hash"] = manifest_hash(manifest)
     elif manifest.get("hash") != "sha256:0":
-        manifest["hash"] = verify.manifest_hash(manifest)
+        manifest["hash"] = manifest_hash(manifest)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as package:
         for name, data in [*files.items(), ("manifest.json", canonical(manifest))]:
             package.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)

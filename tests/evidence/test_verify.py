@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import struct
 import subprocess
 import sys
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.canonical import canonical, digest
-from remit.evidence import verify
+from remit.evidence import strict_json, verify
+from remit.evidence.program import program
+from remit.evidence.rejected import REASONS, RejectedError
+from remit.journal.chain import link, root
 from tests.audit.packages import packed, repacked
 from tests.opened import OpenRemit
 from tests.test_canonical import NUMBERS
@@ -32,19 +37,19 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_it_writes_what_remit_writes(value: Any) -> None:
     value = json.loads(json.dumps(value))
-    assert verify.canonical(value) == canonical(value)
+    assert strict_json.canonical(value) == canonical(value)
 
 
 @pytest.mark.parametrize("bits", NUMBERS)
 def test_it_writes_numbers_as_the_standard_says(bits: str) -> None:
     (value,) = struct.unpack(">d", bytes.fromhex(bits))
-    assert verify.canonical(value) == NUMBERS[bits].encode()
+    assert strict_json.canonical(value) == NUMBERS[bits].encode()
 
 
 @pytest.mark.parametrize("text", ['{"a":1,"a":2}', "NaN", "[1e999, Infinity]", "[" * 200_000, "\xff", "", "{}x"])
 def test_json_that_two_readers_could_take_differently_is_refused(text: str) -> None:
-    with pytest.raises(verify.RejectedError):
-        verify.read_json(text.encode("latin-1"), "here")
+    with pytest.raises(RejectedError):
+        strict_json.read_json(text.encode("latin-1"), "here")
 
 
 def edited(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path, Path], None]:
@@ -59,6 +64,22 @@ def line(number: int, **fields: Any) -> Callable[[bytes], bytes]:
         lines = data.splitlines(keepends=True)
         lines[number] = canonical(json.loads(lines[number]) | fields) + b"\n"
         return b"".join(lines)
+
+    return change
+
+
+def chained(kind: str, name: str, value: str) -> Callable[[bytes], bytes]:
+    """Change a field of the first event of a kind, and chain its stream again."""
+
+    def change(data: bytes) -> bytes:
+        rows, last, done = [json.loads(row) for row in data.splitlines()], dict[str, bytes](), False
+        for row in rows:
+            if row["kind"] == kind and not done:
+                row["data"], done = canonical(json.loads(row["data"]) | {name: value}).decode(), True
+            before = last.get(row["stream"], root(row["stream"]))
+            last[row["stream"]] = link(before, row["seq"], row["at"], row["kind"], row["data"].encode())
+            row["hash"] = last[row["stream"]].hex()
+        return b"".join(canonical(row) + b"\n" for row in rows)
 
     return change
 
@@ -82,7 +103,7 @@ def added(name: str, data: bytes = b"x", **fields: Any) -> Callable[[Path, Path]
 
     def change(source: Path, target: Path) -> None:
         target.write_bytes(source.read_bytes())
-        with zipfile.ZipFile(target, "a") as package:
+        with zipfile.ZipFile(target, "a") as package, warnings.catch_warnings(action="ignore"):
             entry = zipfile.ZipInfo(name)
             for field, value in fields.items():
                 setattr(entry, field, value)
@@ -97,49 +118,84 @@ def _commented(source: Path, target: Path) -> None:
         package.comment = b"see attachment"
 
 
-HOSTILE: dict[str, Callable[[Path, Path], None]] = {
-    "no zip": raw(lambda _: b"PK nothing"),
-    "empty": raw(lambda _: b""),
-    "cut short": raw(lambda data: data[: len(data) // 2]),
-    "bytes before it": raw(lambda data: b"#!/bin/sh\n" + data),
-    "bytes after it": raw(lambda data: data + b"x"),
-    "a byte changed": raw(lambda data: data[:150] + bytes([data[150] ^ 1]) + data[151:]),
-    "a comment": _commented,
-    "a file more": added("blobs/" + "0" * 64),
-    "a file outside": added("../x"),
-    "an absolute path": added("/etc/passwd"),
-    "a link": added("blobs/" + "0" * 64, external_attr=0o120777 << 16),
-    "an event changed": edited("events.ndjson", line(0, data='{"kind":"recipe","name":"other"}')),
-    "a time changed": edited("events.ndjson", line(1, at=1)),
-    "an event left out": edited("events.ndjson", lambda data: data.split(b"\n", 1)[1]),
-    "the last event left out": edited("events.ndjson", lambda data: data[: data.rstrip().rfind(b"\n") + 1]),
-    "an event twice": edited("events.ndjson", lambda data: data.split(b"\n", 1)[0] + b"\n" + data),
-    "a line that is no event": edited("events.ndjson", lambda data: data + b"[]\n"),
-    "a line without an end": edited("events.ndjson", lambda data: data.rstrip()),
-    "a member twice": edited("events.ndjson", lambda data: data.replace(b'{"at"', b'{"at":1,"at"', 1)),
-    "a ledger that says more": edited("ledger.ndjson", lambda data: data * 2),
-    "streams that end elsewhere": edited("proof.json", proof(streams=[])),
-    "a call that is pending": edited("proof.json", proof(pending=["inv_1"])),
-    "a value that is none": edited("proof.json", proof(values=[{"sha256": "sha256:00", "state": "kept"}])),
-    "a state that is none": edited("proof.json", proof(values=[{"sha256": "sha256:00", "state": "lost"}])),
-    "a value that was erased by nobody": edited("proof.json", proof(values=[{"sha256": "x", "state": "erased"}])),
-    "a value left out": edited("proof.json", proof(values=[{"sha256": "x", "state": "redacted"}])),
-    "another format": edited("manifest.json", proof(format="remit-evidence-2")),
-    "another hash": edited("manifest.json", proof(hash="sha256:0")),
-    "no files": edited("manifest.json", proof(files=[])),
-    "files that are no list": edited("manifest.json", proof(files=7)),
-    "a scope that is not there": edited("manifest.json", proof(scope="job/other")),
+def manifest(**change: Callable[[Any], Any]) -> Callable[[Path, Path], None]:
+    """A package whose manifest has other members, and a hash that fits."""
+
+    def edit(data: bytes) -> bytes:
+        members = json.loads(data)
+        return canonical(members | {name: how(members.get(name)) for name, how in change.items()})
+
+    return edited("manifest.json", edit)
+
+
+NO_BLOB = "blobs/" + "0" * 64
+HOSTILE: dict[str, tuple[Callable[[Path, Path], None], str]] = {
+    "no zip": (raw(lambda _: b"PK nothing"), "container_invalid"),
+    "empty": (raw(lambda _: b""), "container_invalid"),
+    "cut short": (raw(lambda data: data[: len(data) // 2]), "container_invalid"),
+    "bytes before it": (raw(lambda data: b"#!/bin/sh\n" + data), "container_invalid"),
+    "bytes after it": (raw(lambda data: data + b"x"), "container_invalid"),
+    "a byte changed": (raw(lambda data: data[:150] + bytes([data[150] ^ 1]) + data[151:]), ""),
+    "a comment": (_commented, "container_invalid"),
+    "a file more": (added(NO_BLOB), "artifact_missing"),
+    "a file twice": (added("proof.json"), "duplicate_artifact_path"),
+    "a file outside": (added("../x"), "container_invalid"),
+    "an absolute path": (added("/etc/passwd"), "container_invalid"),
+    "a link": (added(NO_BLOB, external_attr=0o120777 << 16), "container_invalid"),
+    "an event changed": (edited("events.ndjson", line(0, data='{"kind":"recipe","name":"other"}')), "chain_broken"),
+    "a time changed": (edited("events.ndjson", line(1, at=1)), "chain_broken"),
+    "an event left out": (edited("events.ndjson", lambda data: data.split(b"\n", 1)[1]), "chain_broken"),
+    "the last one left out": (edited("events.ndjson", lambda data: data[: data.rstrip().rfind(b"\n") + 1]), ""),
+    "an event twice": (edited("events.ndjson", lambda data: data.split(b"\n", 1)[0] + b"\n" + data), "chain_broken"),
+    "a line that is no event": (edited("events.ndjson", lambda data: data + b"[]\n"), "form_invalid"),
+    "a line without an end": (edited("events.ndjson", lambda data: data.rstrip()), "json_invalid"),
+    "a member twice": (
+        edited("events.ndjson", lambda data: data.replace(b'{"at"', b'{"at":1,"at"', 1)),
+        "json_invalid",
+    ),
+    "a ledger that says more": (edited("ledger.ndjson", lambda data: data * 2), "ledger_mismatch"),
+    "streams that end elsewhere": (edited("proof.json", proof(streams=[])), "chain_broken"),
+    "a call that is pending": (edited("proof.json", proof(pending=["inv_1"])), "ledger_mismatch"),
+    "a value that is none": (edited("proof.json", proof(values=[{"sha256": "x", "state": "kept"}])), "value_invalid"),
+    "values that are not said": (edited("proof.json", proof(values=[])), "value_invalid"),
+    "no such state": (edited("proof.json", proof(values=[{"sha256": "x", "state": "lost"}])), "form_invalid"),
+    "erased by no one": (edited("proof.json", proof(values=[{"sha256": "x", "state": "erased"}])), "value_invalid"),
+    "left out": (edited("proof.json", proof(values=[{"sha256": "x", "state": "redacted"}])), "value_invalid"),
+    "another format": (manifest(format=lambda _: "remit-evidence-2"), "manifest_schema_invalid"),
+    "another hash": (edited("manifest.json", proof(hash="sha256:0")), "manifest_self_integrity_failed"),
+    "no artifacts": (manifest(artifacts=lambda _: []), "artifact_missing"),
+    "an artifact twice": (manifest(artifacts=lambda rows: [*rows, rows[0]]), "duplicate_artifact_path"),
+    "another digest": (
+        manifest(artifacts=lambda rows: [rows[0] | {"sha256": "x"}, *rows[1:]]),
+        "artifact_sha_mismatch",
+    ),
+    "artifacts that are no list": (manifest(artifacts=lambda _: 7), "manifest_schema_invalid"),
+    "a check twice": (manifest(checks=lambda checks: [*checks, checks[0]]), "duplicate_check_name"),
+    "a check of nothing": (
+        manifest(checks=lambda checks: [checks[0] | {"details_ref": "x"}, *checks[1:]]),
+        "details_ref_not_listed",
+    ),
+    "a scope that is not there": (manifest(scope=lambda _: "job/other"), "chain_broken"),
 }
 
 
 async def test_hostile_packages_are_rejected_each_with_a_sentence(remit_in: OpenRemit, tmp_path: Path) -> None:
     good = await packed(remit_in, tmp_path / "good.zip")
     assert verify.check(str(good)).state == "whole"
-    for number, (name, change) in enumerate(HOSTILE.items()):
+    for number, (name, (change, reason)) in enumerate(HOSTILE.items()):
         bad = tmp_path / f"{number}.zip"
         change(good, bad)
         verdict = verify.check(str(bad))
         assert (verdict.state, bool(verdict.problem)) == ("rejected", True), name
+        assert verdict.reason in REASONS, name
+        assert verdict.reason == (reason or verdict.reason), name
+
+
+async def test_an_event_that_was_chained_again_is_contradicted(remit_in: OpenRemit, tmp_path: Path) -> None:
+    good = await packed(remit_in, tmp_path / "good.zip")
+    for name, value in (("arguments_hash", "sha256:0"), ("idempotency_key", "0"), ("tool_name", "desk.other")):
+        repacked(good, tmp_path / "bad.zip", {"events.ndjson": chained("tool_invocation_started", name, value)})
+        assert verify.check(str(tmp_path / "bad.zip")).reason == "event_contradicted", name
 
 
 async def test_it_runs_with_python_alone(remit_in: OpenRemit, tmp_path: Path) -> None:
@@ -156,10 +212,18 @@ async def test_it_runs_with_python_alone(remit_in: OpenRemit, tmp_path: Path) ->
     assert (ended.returncode, json.loads(ended.stdout)["state"]) == (1, "rejected")
 
 
+def test_the_one_file_knows_no_remit_and_only_the_standard_library() -> None:
+    tree = ast.parse(program())
+    modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    modules += [name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names]
+    assert {module.partition(".")[0] for module in modules} <= sys.stdlib_module_names
+    assert b"Check an evidence package" in program()[:80]
+
+
 def test_what_it_says_cannot_move_a_terminal() -> None:
-    said = verify.describe("x.zip", verify.Verdict("rejected", "\x1b[2J\u202eevil\n"))
-    assert said == "rejected x.zip: ?[2J?evil?"
+    said = verify.describe("x.zip", verify.Verdict("rejected", "\x1b[2J\u202eevil\n", "container_invalid"))
+    assert said == "rejected x.zip: container_invalid: ?[2J?evil?"
 
 
 def test_digest_is_remits() -> None:
-    assert verify.digest({"b": 1.0, "a": [True, None, "é"]}) == digest({"b": 1.0, "a": [True, None, "é"]})
+    assert strict_json.digest({"b": 1.0, "a": [True, None, "é"]}) == digest({"b": 1.0, "a": [True, None, "é"]})

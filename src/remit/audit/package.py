@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zipfile
 from hashlib import sha256
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -19,7 +18,10 @@ from remit.canonical import canonical
 from remit.clock import isoformat
 from remit.codes import Code
 from remit.errors import NotFoundError
-from remit.evidence import verify
+from remit.evidence.container import FORMAT, manifest_hash
+from remit.evidence.ledger import Event as RecordedEvent
+from remit.evidence.ledger import Ledger
+from remit.evidence.program import program
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import decode
 from remit.journal.salting import erasure_of
@@ -34,7 +36,13 @@ if TYPE_CHECKING:
 
 _PAGE: Final = 500
 _REMEMBERED: Final = "remembered:"
-_PROGRAM: Final = Path(verify.__file__)
+_CHECKS: Final = (
+    ("chain", "events.ndjson"),
+    ("streams", "proof.json"),
+    ("calls", "ledger.ndjson"),
+    ("values", "proof.json"),
+)
+"""The checks, each with the file that says the details."""
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest that a zip can say."""
 
@@ -65,7 +73,7 @@ class _Record:
         self._events = events
         self._redacted = redacted
         self._values = Values(journal, redacted=redacted)
-        self._ledger = verify.Ledger()
+        self._ledger = Ledger()
         self._streams: dict[str, dict[str, Any]] = {}
         self._others: set[str] = set()
         """Streams that the events refer to: remembered approvals, and erasures."""
@@ -95,7 +103,7 @@ class _Record:
                     "pending": self._ledger.pending,
                 }
             ),
-            "verify.py": _PROGRAM.read_bytes(),
+            "verify.py": program(),
         }
         kept = [f"blobs/{value.sha256.partition(':')[2]}" for value in values if value.state == "kept"]
         files: list[dict[str, Any]] = []
@@ -110,12 +118,13 @@ class _Record:
                     parts = (await self._values.bytes(f"sha256:{name.partition('/')[2]}"),)
                 files.append(_add(package, name, parts))
             manifest: dict[str, Any] = {
-                "format": verify.FORMAT,
+                "format": FORMAT,
                 "scope": scope,
                 "redacted": self._redacted,
-                "files": files,
+                "artifacts": files,
+                "checks": [{"name": name, "details_ref": path} for name, path in _CHECKS],
             }
-            manifest["hash"] = verify.manifest_hash(manifest)
+            manifest["hash"] = manifest_hash(manifest)
             _add(package, "manifest.json", (canonical(manifest),))
         return str(manifest["hash"])
 
@@ -146,7 +155,7 @@ class _Record:
                 "hash": event.hash.hex(),
             }
             self._events.write(canonical(row) + b"\n")
-            self._ledger.take(verify.Event(event.stream, event.seq, event.kind, msgspec.json.decode(event.data)))
+            self._ledger.take(RecordedEvent(event.stream, event.seq, event.kind, msgspec.json.decode(event.data)))
             await self._values.note(event)
             self._refer(event)
         self._last = max(self._last, *(event.at for event in events))
@@ -189,4 +198,5 @@ def _add(package: zipfile.ZipFile, name: str, parts: Iterable[bytes]) -> dict[st
             found.update(part)
             size += len(part)
             content.write(part)
-    return {"path": name, "sha256": f"sha256:{found.hexdigest()}", "bytes": size}
+    kind = "value" if name.startswith("blobs/") else name.partition(".")[0]
+    return {"kind": kind, "path": name, "sha256": f"sha256:{found.hexdigest()}", "bytes": size}

@@ -1,0 +1,85 @@
+"""The zip of a package, and the files that its manifest names."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zipfile
+from typing import Any
+
+from remit.evidence.rejected import RejectedError
+from remit.evidence.strict_json import digest, read_json
+
+FORMAT = "remit-evidence-1"
+MAX_BYTES, MAX_FILES = 4 << 30, 1_000_000
+"""The most bytes that all files unpack to together, and the most files."""
+_NAME = re.compile(r"(manifest|proof|metadata)\.json|(events|ledger)\.ndjson|verify\.py|blobs/[0-9a-f]{64}")
+_MEMBERS = {"format": str, "scope": str, "redacted": bool, "artifacts": list, "checks": list, "hash": str}
+
+
+def read_manifest(package: zipfile.ZipFile, size: int) -> dict[str, Any]:
+    """Return the manifest of a zip of `size` bytes. Raise RejectedError unless every file is the one that it names."""
+    _check_zip(package, size)
+    if "manifest.json" not in package.namelist():
+        raise RejectedError("manifest_schema_invalid", "there is no manifest.json")
+    manifest = read_json(package.read("manifest.json"), "manifest.json")
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise RejectedError("manifest_schema_invalid", f"manifest.json is not of the format {FORMAT}")
+    for name, kind in _MEMBERS.items():
+        if not isinstance(manifest.get(name), kind):
+            raise RejectedError("manifest_schema_invalid", f"manifest.json has no {name} of the right type")
+    if manifest_hash(manifest) != manifest["hash"]:
+        raise RejectedError("manifest_self_integrity_failed", "manifest.json does not match its own hash")
+    _check_artifacts(package, manifest["artifacts"])
+    paths, names = {row["path"] for row in manifest["artifacts"]}, [check["name"] for check in manifest["checks"]]
+    if len(set(names)) != len(names):
+        raise RejectedError("duplicate_check_name", "manifest.json names a check twice")
+    for check in manifest["checks"]:
+        if check["details_ref"] not in paths:
+            raise RejectedError("details_ref_not_listed", f"{check['details_ref']} is not in the package")
+    return manifest
+
+
+def manifest_hash(manifest: dict[str, Any]) -> str:
+    """Return the hash that a manifest has to state."""
+    return digest({name: value for name, value in manifest.items() if name != "hash"})
+
+
+def _check_zip(package: zipfile.ZipFile, size: int) -> None:
+    """Refuse a zip that two readers could see differently, or that unpacks to too much."""
+    entries = package.infolist()
+    names = package.namelist()
+    if len(set(names)) != len(names):
+        raise RejectedError("duplicate_artifact_path", "the zip holds a file twice")
+    if package.comment or len(names) > MAX_FILES:
+        raise RejectedError("container_invalid", "the zip has a comment, or too many files")
+    if sum(entry.file_size for entry in entries) > MAX_BYTES:
+        raise RejectedError("container_invalid", f"its files are larger than {MAX_BYTES} bytes together")
+    end = 0
+    for entry in sorted(entries, key=lambda one: one.header_offset):
+        if not _NAME.fullmatch(entry.filename) or entry.orig_filename != entry.filename:
+            raise RejectedError("container_invalid", f"{entry.filename!r} is not a file of a package")
+        if entry.flag_bits & 0x1 or entry.extra or entry.comment or entry.external_attr >> 28 not in (0, 8):
+            raise RejectedError("container_invalid", f"{entry.filename} is encrypted, a link, or has more fields")
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or entry.header_offset != end:
+            raise RejectedError("container_invalid", f"{entry.filename} does not begin where the last file ends")
+        end = entry.header_offset + 30 + len(entry.filename.encode()) + entry.compress_size
+    directory = sum(46 + len(name.encode()) for name in names)
+    if end != package.start_dir or size not in (end + directory + 22, end + directory + 98):
+        raise RejectedError("container_invalid", "there are bytes between the files, or after them")
+
+
+def _check_artifacts(package: zipfile.ZipFile, artifacts: list[dict[str, Any]]) -> None:
+    named = [row["path"] for row in artifacts]
+    if len(set(named)) != len(named):
+        raise RejectedError("duplicate_artifact_path", "manifest.json names a file twice")
+    if {*named, "manifest.json"} != set(package.namelist()):
+        raise RejectedError("artifact_missing", "the files are not those that manifest.json names")
+    for row in artifacts:
+        found, size = hashlib.sha256(), 0
+        with package.open(row["path"]) as content:
+            while part := content.read(1 << 20):
+                size += len(part)
+                found.update(part)
+        if (f"sha256:{found.hexdigest()}", size) != (row["sha256"], row["bytes"]):
+            raise RejectedError("artifact_sha_mismatch", f"{row['path']} is not the file that manifest.json names")
