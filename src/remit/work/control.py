@@ -155,8 +155,6 @@ class ControlPlane:
             if row.unwritten and not await self._works_on(issue):
                 await steps.take(row, "write", "", lambda: self._runs.write(issue, ""))
             return
-        if not row.group:
-            return
         unit = await self._store.unit(issue)
         run = unit.runs.get(unit.active)
         if run is None or not run.job:

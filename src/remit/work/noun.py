@@ -20,7 +20,7 @@ from remit.work.runs import ROLE, STOP_S, Runs, Wanted
 from remit.work.store import UnitRow, Verdict
 from remit.work.unit import State
 from remit.work.views import Started, Turn, UnitView
-from remit.work.workflow import read_workflow, require_workflow
+from remit.work.workflow import require_workflow
 
 if TYPE_CHECKING:
     from remit.service.jobs import Jobs
@@ -160,9 +160,9 @@ class Work:
         Raise StateError (WORK_CONFLICT) if the old run's job does not end.
         """
         if executor != MANUAL:
-            hand_of(read_workflow(self._folder), executor).executor.require(os.environ)
-        await self.stop(issue_ref, reason, by=by)
-        return await self.start(issue_ref, executor, role=role, reason=reason, by=by)
+            hand_of(require_workflow(self._folder), executor).executor.require(os.environ)
+        wanted = Wanted(executor=executor, role=role, reason=reason, by=by, instead=True)
+        return await self._runs.start(IssueRef.parse(issue_ref), require_workflow(self._folder), wanted)
 
     @operation(
         "work.stop",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -46,6 +47,8 @@ class Wanted(NamedTuple):
     by: str = ""
     group: str = ""
     """The group for which the control plane starts it; its issue is claimed first."""
+    instead: bool = False
+    """Whether it takes the place of the active run, and of its group."""
 
 
 class Runs:
@@ -83,6 +86,8 @@ class Runs:
                 depends_on=tuple(str(one) for one in dependencies_in(body, issue.project)),
             )
 
+        last = next(reversed(unit.runs), "")
+        group = wanted.group or (unit.runs[last].group if wanted.instead and last else "")
         made = await self.store.start(
             issue,
             order,
@@ -90,9 +95,10 @@ class Runs:
             executor=wanted.executor,
             by=by,
             reason=wanted.reason,
-            previous=next(reversed(unit.runs), ""),
+            previous=last,
             job="" if wanted.executor == MANUAL else new_id("job"),
-            group=wanted.group,
+            group=group,
+            instead=wanted.instead,
             read_up_to=known.get("read_up_to", ""),
         )
         run = (await self.store.unit(issue)).runs[made.run_id]
@@ -102,7 +108,16 @@ class Runs:
         return Started(issue_ref=str(issue), run_id=made.run_id, job=run.job, warnings=list(made.warnings()))
 
     async def carry_out(self, issue: IssueRef, run: Run, workflow: Workflow) -> None:
-        """Start the job of a run under the name that the run has for it; it may have been started before."""
+        """End the runs before it, then start its job under the name that the run has for it, unless that was done.
+
+        Do nothing for a run that is no longer the active one.
+        """
+        unit = await self.store.unit(issue)
+        if unit.active != run.run_id:
+            return
+        for other in takewhile(lambda other: other.run_id != run.run_id, unit.runs.values()):
+            if other.job:
+                await self._end(other, run.reason or f"{run.run_id} took its place")
         if run.executor == MANUAL:
             return
         hand = hand_of(workflow, run.executor)

@@ -163,15 +163,20 @@ class WorkStore:
         job: str = "",
         group: str = "",
         read_up_to: str = "",
+        instead: bool = False,
     ) -> WorkOrder:
         """Make a new run the active one; return its order.
 
-        `previous` is the run that it follows, with the `reason`; `job` is the one that carries it out. Raise StateError
-        (WORK_CONFLICT) while another run is active, or for an issue that is done.
+        `previous` is the run that it follows, with the `reason`; `job` is the one that carries it out. `instead` fences
+        the active run in the same transaction. Raise StateError (WORK_CONFLICT) while another run is active, or for an
+        issue that is done.
         """
 
         def decide(unit: WorkUnit) -> Change[WorkOrder]:
-            if unit.active:
+            fenced: tuple[k.Payload, ...] = ()
+            if unit.active and instead:
+                fenced = (w.WorkRunStopped(run_id=unit.active, reason=line(reason, _REASON), by=by),)
+            elif unit.active:
                 remedy = "`remit work switch` puts another executor in its place, `remit work stop` ends it."
                 raise _conflict(f"{issue}: run {unit.active} is active", remedy)
             if unit.state == "done":
@@ -183,7 +188,7 @@ class WorkStore:
             why = line(reason, _REASON) if reason else ""
             told: dict[str, Any] = {}
             blobs = packed.blobs
-            if why and previous and unit.runs[previous].standing == "stopped":
+            if why and previous and (fenced or unit.runs[previous].standing == "stopped"):
                 comment = comment_on_switch(made, executor, previous=previous, reason=why, read_up_to=read_up_to)
                 body = pack(msgspec.json.encode(comment))
                 told = {"trigger": comment.trigger, "comment": body.inline, "comment_blob": body.ref}
@@ -202,7 +207,7 @@ class WorkStore:
                 read_up_to=read_up_to,
                 **told,
             )
-            return Change((started,), made, blobs)
+            return Change((*fenced, started), made, blobs)
 
         return await self._change(issue, decide)
 

@@ -127,6 +127,8 @@ class ExecutorProvider:
             return ToolResult(msgspec.to_builtins(Permitted(permitted=True)))
         live = Live(ctx.progress)
         order, adapter = await self._adapter(name, args, Places(self._clock, ctx.principal, show=live, door=self._door))
+        if (await self._store.unit(order.issue)).active != order.run_id:
+            raise ProviderError(f"Another run took the place of {order.run_id}.", cause=Code.stale_run)
         try:
             result = await adapter.run(await self._base(order), await self._contents(order), _told(ctx))
         except UsageError as error:
