@@ -232,6 +232,7 @@ FIRST_PARTY: Final = (
                 command="remit.work.commands:command",
             ),
         ),
+        pages="remit.work.pages:PAGES",
     ),
     Capability(
         name="notify",
