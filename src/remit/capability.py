@@ -77,6 +77,8 @@ class Capability(NamedTuple):
     """The reference of a function from an `Opening` to its providers."""
     provider_ids: tuple[str, ...] = ()
     """Ids of the providers that list the same tools in every process: a recorded catalog does not stand in for them."""
+    skills: str = ""
+    """The reference of a function from the `Parts` of a process and its settings to its `Skills`; of one part."""
     encloses: str = ""
     """The reference of a function from settings to the `Enclosures` that servers and functions run in; of one part."""
     recipes: tuple[str, ...] = ()
@@ -112,7 +114,8 @@ class Capability(NamedTuple):
     @property
     def references(self) -> tuple[str, ...]:
         """Every reference of the part."""
-        single = (self.settings, self.providers, self.encloses, self.routes, self.works, self.pages, self.checks)
+        opened = (self.settings, self.providers, self.skills, self.encloses)
+        single = (*opened, self.routes, self.works, self.pages, self.checks)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))
         commands = (command.command for command in self.commands)
         every = (*single, *self.recipes, *nouns, *self.kinds.values(), *commands)
@@ -136,6 +139,8 @@ class Opening(NamedTuple):
     """For synchronous work: so many at once as there are jobs."""
     enclosures: Enclosures
     """Runs programs in the sandbox."""
+    skills: Callable[[], Any]
+    """Returns what knows the skills of the process (remit.jobs.skills.Skills); ask once providers are open."""
     authorizer: Authorizer | None
     """Lets a person log in where a server wants that."""
     door: Door

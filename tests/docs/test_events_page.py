@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from remit.journal.blobs import BlobRef
-from remit.journal.kinds import KINDS, ConfirmationDecided, ErrorInfo, MessageKept, Payload
+from remit.journal.kinds import KINDS, ConfirmationDecided, ErrorInfo, MessageKept, Payload, SkillPin
 from remit.journal.kinds.people import Extension
 from tests.every_kind import EVERY_KIND
 
@@ -23,6 +23,7 @@ NAMED = {
     BlobRef: "[reference](#reference)",
     ErrorInfo: "[error](#error)",
     MessageKept: "[message](#message)",
+    SkillPin: "[skill](#skill)",
     Extension: "[extension](#extension)",
     ConfirmationDecided: "[answer](#confirmation_decided)",
 }
@@ -91,6 +92,7 @@ EVERY: list[tuple[str, Struct]] = [
     ("extension", Extension),
     ("message", MessageKept),
     ("reference", BlobRef),
+    ("skill", SkillPin),
     *((f"`{kind}`", payload) for kind, payload in EVERY_KIND.items()),
 ]
 

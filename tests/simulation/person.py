@@ -12,6 +12,7 @@ from remit.capability import Capability
 from remit.gateway.pipeline import Gateway
 from remit.gateway.services import Services
 from remit.jobs.program import Programs
+from remit.jobs.skills import NO_SKILLS, Skills
 from remit.jobs.state import History, stream_of
 from remit.journal.journal import Journal
 from remit.randomness import SystemRandomSource
@@ -37,6 +38,7 @@ class _Parts(NamedTuple):
     chance: SystemRandomSource
     parts: tuple[Capability, ...] = ()
     servers: tuple[McpServer, ...] = ()
+    skills: Skills = NO_SKILLS
 
 
 class Person:

@@ -226,11 +226,20 @@ def _within(created: JobCreated, options: Options, text: str) -> Options:
         untrusted=options.untrusted or created.input_untrusted,
         policy=rules,
         tools=None if tools is None else tuple(tools),
+        skills=_skills(created, options),
         budget={
             name: min(limits[name] for limits in (created.budget, options.budget) if name in limits)
             for name in {*created.budget, *options.budget}
         },
     )
+
+
+def _skills(created: JobCreated, options: Options) -> tuple[str, ...]:
+    """Return the skills of the job that goes on: of those that the one before was under, the ones that are wanted."""
+    before = tuple(pin.name for pin in created.skills if not pin.offered)
+    if not before:
+        return options.skills
+    return tuple(name for name in before if name in options.skills) or before
 
 
 def _both(one: list[str], other: tuple[str, ...]) -> list[str]:

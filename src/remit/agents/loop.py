@@ -12,8 +12,11 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from remit.agents.goal import CHAT, Goal
 from remit.agents.helpers import Helpers
+from remit.agents.skills import AgentSkills
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.gateway import model_text as words
@@ -21,6 +24,7 @@ from remit.gateway.conversation import Conversation
 from remit.gateway.model_text import text_of
 from remit.jobs.answers import AgentAnswer, ModelError
 from remit.jobs.branch import asking
+from remit.jobs.skills import under
 from remit.models.arguments import InvalidArgumentsError, arguments_of
 from remit.models.message import ToolCall, ToolResult, results, system, user
 from remit.models.shortening import size_of, summarised, to_summarise, without_old_results
@@ -42,10 +46,19 @@ _FULL: Final = frozenset({"context_full"})
 class Agent:
     """One agent at work in a run."""
 
-    def __init__(self, run: Run, goal: Goal, thread: Thread = EMPTY, results: Mapping[str, str] = NO_RESULTS) -> None:
+    def __init__(
+        self,
+        run: Run,
+        goal: Goal,
+        thread: Thread = EMPTY,
+        results: Mapping[str, str] = NO_RESULTS,
+        skills: AgentSkills | None = None,
+    ) -> None:
         """Continue the conversation `thread`, or begin one. `results` are those that are cut in it, whole, by id."""
-        if not len(thread) and goal.instructions:
-            thread = thread.add(system(goal.instructions))
+        self._skills = skills or AgentSkills(())
+        instructions = self._skills.instructions(goal.instructions)
+        if not len(thread) and instructions:
+            thread = thread.add(system(instructions))
         self.thread = thread.add(user(goal.task)) if goal.task else thread
         self._run = run
         self._goal = goal
@@ -60,6 +73,8 @@ class Agent:
         self._repeats = Repeats()
         self._helpers = Helpers(run, goal.recipes)
         self._called: Counter[str] = Counter()
+        self._taken: list[tuple[str, dict[str, Any]]] = []
+        """Calls of this turn that the skills take note of."""
         self._turns = self._calls = self._tokens = self._shortened = self._cuts = 0
         self._cost: float | None = 0.0
         self._until: int | None = None
@@ -68,6 +83,11 @@ class Agent:
         """Whether room is to be made before the next question."""
 
     async def run(self) -> AgentAnswer:
+        """Go on, under the agent's skills, until there is an answer. Raises ModelError if the model gives none."""
+        with under(self._skills.skilled):
+            return await self._run_on()
+
+    async def _run_on(self) -> AgentAnswer:
         """Go on until there is an answer or a limit is reached. Raises ModelError if the model gives none."""
         goal = self._goal
         if goal.wall_s is not None:
@@ -125,9 +145,9 @@ class Agent:
                 self.thread,
                 model=goal.model,
                 output=goal.output,
-                tools=goal.tools,
-                extra=(SPEC,) if goal.tools or goal.recipes else (),
-                offered=self._helpers.specs,
+                tools=self._patterns,
+                extra=(SPEC,) if goal.tools or goal.recipes or self._skills else (),
+                offered=(*self._helpers.specs, *self._skills.specs),
                 sampling=goal.sampling,
                 budget=goal.budget,
             )
@@ -203,6 +223,9 @@ class Agent:
         asked = [self._checked(call) for call in calls]
         made = [(call, args) for call, (args, _) in zip(calls, asked, strict=True) if args is not None]
         outcomes = iter(await self._run.gather(*(self._made(call, args) for call, args in made)))
+        for name, given in self._taken:
+            self._skills.take(name, given)
+        self._taken.clear()
         self._give([refusal if args is None else next(outcomes) for args, refusal in asked])
         if self._due:
             self._due = False
@@ -226,7 +249,9 @@ class Agent:
             text, found = self._results.read(args)
             return refused(text, failed=not found, repeats=args["id"] if found else "")
         name = call.name.replace("__", ".")
-        if not self._helpers.has(call.name) and not any(fnmatchcase(name, pattern) for pattern in self._goal.tools):
+        if not self._offers(call.name) or (
+            self._skills.has(call.name) and self._skills.arguments(call.name, args) is None
+        ):
             return refused(words.NOT_OFFERED)
         stale = self._repeats.stale(name, call.arguments)
         self._repeats.insist(stale=stale)
@@ -238,6 +263,17 @@ class Agent:
         self._called[name] += 1
         return args, ToolResult(call.id, call.name, "")
 
+    @property
+    def _patterns(self) -> tuple[str, ...]:
+        """The tools of the catalog that are offered."""
+        return self._skills.patterns(self._goal.tools)
+
+    def _offers(self, tool: str) -> bool:
+        """Whether a tool, by the name that models see, is one that this agent may ask for."""
+        if self._helpers.has(tool) or self._skills.has(tool):
+            return True
+        return any(fnmatchcase(tool.replace("__", "."), pattern) for pattern in self._patterns)
+
     async def _made(self, call: ToolCall, args: dict[str, Any]) -> ToolResult:
         """Call a tool; whatever its outcome, it becomes a result."""
         name = call.name.replace("__", ".")
@@ -246,9 +282,15 @@ class Agent:
             threads=(*self._before, self.thread),
             answers=self._answers,
             foreign=self._foreign,
+            shown=self._skills.shown,
             outer=asking.get(),
         )
-        if self._helpers.has(call.name):
+        if self._skills.has(call.name) and (skill := self._skills.arguments(call.name, args)) is not None:
+            told = msgspec.structs.replace(told, vouched=skill[1])
+            outcome = await self._run.attempt(name, skill[0], conversation=told)
+            if outcome.ok:
+                self._taken.append((call.name, skill[0]))
+        elif self._helpers.has(call.name):
             outcome = await self._helpers.run(call.name, args, told)
         else:
             outcome = await self._run.attempt(name, args, conversation=told)

@@ -25,6 +25,8 @@ class Filing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Rules for this job's calls; they may deny or ask, never allow."""
     tools: tuple[str, ...] | None = None
     """The only tools that it may call; null: whatever policy, or the conversation that it answers, lets it."""
+    skills: tuple[str, ...] = ()
+    """The skills that it is under: it may call their tools alone, and keeps to their rules."""
     budget: dict[str, int] = msgspec.field(default_factory=dict)
     untrusted: bool = False
     """Whether its input is untrusted text, such as a message that anyone may have written."""
@@ -43,6 +45,7 @@ class Filing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             principal=asked.principal,
             policy=self.policy,
             tools=_narrowed(asked, self.tools),
+            skills=self.skills,
             budget=self.budget,
             untrusted=self.untrusted,
             job=self.job or asked.identifier("job"),

@@ -55,6 +55,13 @@ class Code(Enum):
     CALL_CANCELLED = Row(FAILED, 499, False, "The call was cancelled before it ended.")
     OUTCOME_UNKNOWN = Row(FAILED, 409, False, "The call was announced and may have happened; a person has to decide.")
 
+    # --- ours: skills
+    SKILL_NOT_FOUND = Row(FAILED, 404, False, "No skill of this name is loaded, or it has no such file.")
+    SKILL_INVALID = Row(FAILED, 422, False, "The skill's folder or manifest cannot be used.")
+    SKILL_DISABLED = Row(FAILED, 403, False, "The skill is switched off, or no enabled skill allows the run type.")
+    SKILL_UNAVAILABLE = Row(FAILED, 409, False, "A tool that the skill requires is missing, or was changed.")
+    SKILL_DRIFT = Row(FAILED, 409, False, "A skill is not as the job took it up.")
+
     # --- ours: models
     MODEL_UNAVAILABLE = Row(
         BLOCKED,

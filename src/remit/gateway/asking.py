@@ -57,6 +57,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     known: Known = msgspec.field(default_factory=lambda: Known(set(), set()))
     spent: Spent = msgspec.field(default_factory=Spent)
     budget: Budget = Budget()
+    skills: dict[str, str] = {}
+    """The skills that the question is under, with the digest of each."""
     hash: str = ""
     """Digest of what was asked for."""
 

@@ -40,6 +40,10 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     """If a recipe makes the call for the model: the values that the model gave to the recipe, and what tools made of
     those that no trusted text holds; others are its own.
     """
+    vouched: bool = False
+    """Whether the recipe vouches for what the tool returns: a person has seen this very text."""
+    shown: tuple[str, ...] = ()
+    """Texts of others that the model was shown beside its messages: they are untrusted."""
     outer: Conversation | None = None
     """The conversation of the model that has this one work, if there is one."""
 

@@ -17,6 +17,7 @@ _JSON: Final = ("{", "[", '"')
 _TASK: Final = Source("", "the task")
 _INSTRUCTIONS: Final = Source("", "the instructions")
 _SUMMARY: Final = Source("", "a summary of earlier turns")
+_SHOWN: Final = Source("", "a description of what it may use")
 _FROM_A_MODEL: Final = Source("", "a task that a model wrote")
 
 
@@ -51,6 +52,8 @@ class Ledgers:
             if kept is not None:
                 found, done = kept, count
                 break
+        for text in conversation.shown if not done else ():
+            found.ledger.distrust(text, _SHOWN)
         for number, node in nodes[done:]:
             if node.message is not None:
                 _take(found, node.message, conversation, provenance, trusted=trusted, shortened=number > 0)

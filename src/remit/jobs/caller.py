@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from remit.jobs.skills import Skilled
 from remit.jobs.state import OURS
 from remit.policy.overlay import Overlay, parse_overlay
 from remit.tools.budget import Budget, parse_budget
@@ -28,6 +29,8 @@ class JobCaller(msgspec.Struct, frozen=True, kw_only=True):
     """`job` for a recipe, `plan` for a task graph: its name is whatever its author wrote, and gives no rights."""
     recipe: str
     overlays: tuple[Overlay, ...]
+    skills: Skilled
+    """The skills that the whole job is under."""
     budget: Budget | None
     facts: JobFacts
 
@@ -37,12 +40,14 @@ async def caller_of(history: History, job: str, labels: Mapping[str, str], recip
     created = history.created
     encoded = await journal.value(created.input, created.input_blob) if created is not None else None
     own = {name: value for name, value in labels.items() if not name.startswith(OURS)}
+    skills = Skilled(history.skills)
     facts = JobFacts(id=job, recipe=recipe, labels=own, encoded=bytes(encoded or b"null"))
     return JobCaller(
         principal=history.principal,
         kind="plan" if created is not None and created.kind == "plan" else "job",
         recipe=recipe,
-        overlays=(overlay_of(created.overlay),) if created is not None and created.overlay else (),
+        overlays=(*((overlay_of(created.overlay),) if created and created.overlay else ()), *skills.overlays),
+        skills=skills,
         budget=parse_budget(created.budget) if created is not None and created.budget else None,
         facts=facts,
     )

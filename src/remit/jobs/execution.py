@@ -37,6 +37,7 @@ from remit.jobs.replay import undo_of
 from remit.jobs.routes import LackingError, delay, kept_for, of_version, route_of
 from remit.jobs.run import Run
 from remit.jobs.running import Running, end
+from remit.jobs.skills import require_on
 from remit.jobs.spans import Activity
 from remit.jobs.state import WAITING, History
 from remit.journal.blobs import pack
@@ -161,6 +162,7 @@ class JobExecution:
             if not (self._keeper or program.runs(history.execution)):
                 await self.lease.leave_to_code(history, self._services.with_code)
             await self._services.versions.check(history, self.lease.writer, program)
+            await require_on(self._services.skills, history.created)
         except _STUCK as error:
             return await self._stuck(error_info(error), self._route_to(error))
         except RunError as error:
@@ -201,13 +203,14 @@ class JobExecution:
             caller=caller,
             mismatch=self._services.versions.policy,
             progress=self._report,
+            held=lambda: require_on(self._services.skills, self._history.created),
             find_undo=self._find_undo,
         )
         return live, Effects(self._history, self._journal, live, self._activity)
 
     def _run_of(self, effects: Effects, version: str = "") -> Run:
-        version = declared(self._history.began or version)
-        return Run(self.job, self._history.principal, effects, self._services.programs.recipes, version)
+        history, recipes = self._history, self._services.programs.recipes
+        return Run(self.job, history.principal, effects, recipes, declared(history.began or version), history.skills)
 
     def _report(self, done: float | None, total: float | None, message: str) -> None:
         self._services.report(self.job, done, total, message)

@@ -18,6 +18,7 @@ from remit.jobs.ended import encoded_result, error_info
 from remit.jobs.recipe import declared
 from remit.jobs.run import Run
 from remit.jobs.running import Running, end
+from remit.jobs.skills import NO_SKILLS
 from remit.jobs.spans import Activity
 from remit.jobs.state import History
 from remit.jobs.today import CallToday
@@ -29,6 +30,7 @@ from remit.redact import preview
 if TYPE_CHECKING:
     from remit.jobs.effects.matching import Matching
     from remit.jobs.program import Program
+    from remit.jobs.skills import Skills
     from remit.journal.journal import Journal
     from remit.tools.catalog import Catalog
     from remit.tools.migration import Migrations
@@ -68,13 +70,14 @@ async def replay(
     migrations: Migrations,
     job: str,
     policy: str = "warn",
+    skills: Skills = NO_SKILLS,
 ) -> ReplayReport:
     """Run a program on a history.
 
     Raises JournalError if recorded values cannot be read, and VersionError for a difference that the mismatch `policy`
     refuses: before anything runs, except for models, which are known once the program asks them.
     """
-    drifts = tuple(await differences(history, program, catalog, journal, migrations))
+    drifts = tuple(await differences(history, program, catalog, journal, migrations, skills))
     _check(drifts, policy)
     places = set(history.places)
     running, handler = await _ran(journal, history, program, job)
@@ -121,7 +124,8 @@ async def _ran(journal: Journal, history: History, program: Program, job: str) -
     activity = Activity()
     handler = RefusingEffects(activity)
     effects = Effects(history, journal, handler, activity)
-    run = Run(job, history.principal, effects, program.recipes, declared(history.began or program.version))
+    version = declared(history.began or program.version)
+    run = Run(job, history.principal, effects, program.recipes, version, history.skills)
     running = Running(run, effects, program.start)
     while not running.done:
         await activity.attention.wait()

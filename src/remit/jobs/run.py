@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from remit.jobs.bound import KnownRecipes
     from remit.jobs.effects.recorded import Effects
     from remit.journal.journal import Journal
+    from remit.journal.kinds import SkillPin
     from remit.models.message import Message
     from remit.models.prompt import Sampling, ToolSpec
     from remit.tools.function import FunctionTool
@@ -56,7 +57,15 @@ class Run:
     recorded values only, read clock and chance here, and keep other I/O inside tools.
     """
 
-    def __init__(self, job_id: str, principal: str, effects: Effects, recipes: KnownRecipes, version: str = "") -> None:
+    def __init__(
+        self,
+        job_id: str,
+        principal: str,
+        effects: Effects,
+        recipes: KnownRecipes,
+        version: str = "",
+        skills: tuple[SkillPin, ...] = (),
+    ) -> None:
         self.job_id = job_id
         self.principal = principal
         self.recipes = recipes
@@ -64,6 +73,8 @@ class Run:
         """
         self.version = version
         """The declared version of the recipe that the job began under: decide on it what `migrates` leaves to you."""
+        self.skills = skills
+        """The skills that the job is under, as they were when it was created; its calls keep to them by themselves."""
         self.requests = Requests()
         self._effects = effects
         self._branches = Branches(effects)
@@ -213,6 +224,7 @@ class Run:
         *,
         tools: Sequence[str] = (),
         recipes: Sequence[str] = (),
+        skills: Sequence[str] = (),
         model: str = "",
         instructions: str = "",
         output: Any = None,
@@ -223,7 +235,8 @@ class Run:
     ) -> AgentAnswer:
         """Have an agent work on a task as a part of this run, and return its outcome.
 
-        `tools` and `recipes` are names of what it may call and run, or patterns. `output` is a type or a JSON schema
+        `tools` and `recipes` are names of what it may call and run, or patterns. Under `skills` it may call their
+        tools alone, and without `tools` those. `output` is a type or a JSON schema
         that `answer` must have the form of. `turns` and `seconds` bound it; `budget` bounds the models of the whole
         job. Raises ModelError if its model cannot be asked, or declines.
         """
@@ -231,6 +244,7 @@ class Run:
             "task": task,
             "tools": list(tools),
             "recipes": list(recipes),
+            "skills": list(skills),
             "model": model,
             "instructions": instructions,
             "output": None if output is None else schema_of(output),

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 from remit.jobs.execution import JobExecution
 from remit.jobs.routes import of_tools, of_version, unkept
 from remit.jobs.services import JobServices
+from remit.jobs.skills import NO_SKILLS
 from remit.jobs.state import KIND
 from remit.journal.event import HeadPatch
 
 if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
     from remit.jobs.program import Programs
+    from remit.jobs.skills import Skills
     from remit.jobs.versions import Versions
     from remit.journal.event import Lease
     from remit.journal.journal import Journal
@@ -42,6 +44,7 @@ class Runner:
         worker: str = "this process",
         alive: Callable[[str], bool] = lambda _owner: False,
         with_code: Callable[[str, str, str], Awaitable[str]] | None = None,
+        skills: Skills = NO_SKILLS,
         step_by_step: bool = False,
     ) -> None:
         """`report` is called with job, done, total and message; `worker` is this process in words.
@@ -60,6 +63,7 @@ class Runner:
             worker=worker,
             alive=alive,
             with_code=with_code or _no_one,
+            skills=skills,
             step_by_step=step_by_step,
         )
 

@@ -10,6 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
     from remit.jobs.program import Programs
+    from remit.jobs.skills import Skills
     from remit.jobs.state import History
     from remit.jobs.versions import Versions
     from remit.journal.journal import Journal
@@ -35,6 +36,7 @@ class JobServices(msgspec.Struct, frozen=True, kw_only=True):
 
     Called with recipe, version, and the owner that does not count.
     """
+    skills: Skills
     alive: Callable[[str], bool]
     """Whether the process of a lease's owner is known to run still."""
     lacked: set[str] = msgspec.field(default_factory=set)

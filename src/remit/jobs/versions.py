@@ -17,12 +17,14 @@ import msgspec
 from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import NotCanonicalError, VersionError
+from remit.jobs.skills import NO_SKILLS
 from remit.journal.kinds import SchemaDriftRecorded, VersionMismatchRecorded
 from remit.tools.drift import compare_input, compare_output
 
 if TYPE_CHECKING:
     from remit.jobs.program import Program
     from remit.jobs.records import CallRecord
+    from remit.jobs.skills import Skills
     from remit.jobs.state import History
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
@@ -33,7 +35,9 @@ _log: Final = logging.getLogger("remit.jobs")
 _PATIENCE_S: Final = 2.0
 """Seconds to wait for tools that are still being listed; their versions are not known then."""
 
-Subject = Literal["execution", "planner", "recipe", "registry", "tool", "provider", "request", "response", "model"]
+Subject = Literal[
+    "execution", "planner", "recipe", "registry", "tool", "provider", "request", "response", "model", "skill"
+]
 _CODE: Final = frozenset({"execution", "planner", "recipe"})
 """Subjects that are code of ours; a difference under `fail` is EXECUTION_VERSION_MISMATCH, else TOOL_SCHEMA_DRIFT."""
 _OF_JOB: Final = frozenset({"execution", "planner"})
@@ -63,10 +67,15 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def differences(
-    history: History, program: Program | None, catalog: Catalog, journal: Journal, migrations: Migrations
+    history: History,
+    program: Program | None,
+    catalog: Catalog,
+    journal: Journal,
+    migrations: Migrations,
+    skills: Skills = NO_SKILLS,
 ) -> list[Difference]:
-    """Everything that differs, the code first, then recipes within it, the registry, and tools by name."""
-    found = _of_code(history, program)
+    """Everything that differs, the code first, then recipes within it, skills, the registry, and tools by name."""
+    found = _of_code(history, program) + await _of_skills(history, skills)
     if not history.places:
         return found  # no tool was called under other versions yet
     tools = await _Tools(catalog, journal, migrations).compare(history)
@@ -96,6 +105,21 @@ def _of_code(history: History, program: Program | None) -> list[Difference]:
             was = f"{name} {recorded}"
             found.append(Difference(subject="recipe", about="recipe", recorded=was, current=current, migrated=migrated))
     return found
+
+
+async def _of_skills(history: History, skills: Skills) -> list[Difference]:
+    pins = history.skills
+    now = await skills.digests([pin.name for pin in pins]) if pins else {}
+    return [
+        Difference(
+            subject="skill",
+            about="skill",
+            recorded=f"{pin.name} {pin.digest}",
+            current=f"{pin.name} {now[pin.name]}" if pin.name in now else "",
+        )
+        for pin in pins
+        if now.get(pin.name) != pin.digest
+    ]
 
 
 class _Tools:
@@ -175,8 +199,11 @@ def _hash(tool: Tool, about: Subject) -> str:
 class Versions:
     """Applies the mismatch policy."""
 
-    def __init__(self, journal: Journal, catalog: Catalog, policy: str, migrations: Migrations) -> None:
+    def __init__(
+        self, journal: Journal, catalog: Catalog, policy: str, migrations: Migrations, skills: Skills = NO_SKILLS
+    ) -> None:
         """`policy` is `warn`, `fail` or `migrate`."""
+        self._skills = skills
         self._journal = journal
         self._catalog = catalog
         self._migrations = migrations
@@ -192,7 +219,7 @@ class Versions:
 
         Raises VersionError if the policy is `fail`, or `migrate` and no registered migration covers the difference.
         """
-        found = await differences(history, program, self._catalog, self._journal, self._migrations)
+        found = await differences(history, program, self._catalog, self._journal, self._migrations, self._skills)
         for one in self._news(history, found):
             _log.warning("%s: %s", writer.stream, _words(one))
             await self._journal.append(writer, self._event(one), synced=False)
@@ -241,8 +268,8 @@ def first_refused(found: Iterable[Difference], policy: str) -> Difference | None
 
 def refusal(one: Difference, remedy: str) -> VersionError:
     """The error that a refused difference is answered with."""
-    if one.about == "model":
-        code = Code.MODEL_DRIFT
+    if one.about in {"model", "skill"}:
+        code = Code.MODEL_DRIFT if one.about == "model" else Code.SKILL_DRIFT
     else:
         code = Code.EXECUTION_VERSION_MISMATCH if one.about in _CODE else Code.TOOL_SCHEMA_DRIFT
     return VersionError(_words(one), code=code, remedy=remedy)

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from remit.jobs.caller import overlay_of
 from remit.policy.groups import Groups, expanded
 from remit.tools.budget import parse_budget
+
+if TYPE_CHECKING:
+    from remit.jobs.skills import Admission
+    from remit.service.options import Options
+
+
+def limits_record(options: Options, skills: Admission, groups: Groups) -> dict[str, Any]:
+    """The fields of `job_created` that say what a job may do. Raises PolicyError or UsageError."""
+    return {
+        "overlay": overlay_record(options.policy, options.tools, groups),
+        "budget": budget_record(options.budget),
+        "input_untrusted": options.untrusted,
+        "skills": skills.pins,
+    }
 
 
 def overlay_record(policy: Sequence[Mapping[str, Any]], tools: Sequence[str] | None, groups: Groups) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from remit.journal.kinds import (
     CancelRequested,
     JobCompleted,
     JobCreated,
+    JobForked,
     Payload,
     PlanGenerated,
     SignalSent,
@@ -73,10 +74,7 @@ class Jobs:
     # --- queries
 
     async def find(self, reference: str) -> str:
-        """A job by identifier, by a beginning or an ending that fits only one, or `last`; or a session by identifier.
-
-        Raises NotFoundError.
-        """
+        """Return a job by identifier, by an end of it that fits only one, or `last`; or a session. Raises NotFoundError."""
         return await find_job(self._journal, reference)
 
     async def rows(
@@ -155,7 +153,8 @@ class Jobs:
         history = await self.history(job)
         program = await self._parts.programs.load(history)
         policy = "warn" if anyway else services.mismatch
-        report = await replay(self._journal, history, program, services.catalog, services.migrations, job, policy)
+        catalog, migrations, skills = services.catalog, services.migrations, self._parts.skills
+        report = await replay(self._journal, history, program, catalog, migrations, job, policy, skills)
         calls = await calls_today(services, history, job, head.labels, program.name)
         return msgspec.structs.replace(report, calls=calls, today=worst(calls))
 
@@ -176,13 +175,14 @@ class Jobs:
     # --- commands
 
     async def start(self, bound: RecipeCall[T], options: Options | None = None) -> str:
-        """Create a job that runs a recipe; its identifier. Raises AppendConflictError if the one given is taken."""
+        """Create a job that runs a recipe; its identifier. Raises AppendConflictError, StateError or NotFoundError."""
         from remit.jobs.recipe import recipe_of
-        from remit.service.job_limits import budget_record, overlay_record
+        from remit.service.job_limits import limits_record
 
         options = options or Options()
         recipe = recipe_of(bound)
         self._parts.programs.recipes.add(recipe)
+        skills = await self._parts.skills.admit([recipe.name], options.skills)
         packed = pack(as_json(bound.input))
         if not (options.title or options.subject or packed.blobs):
             options = msgspec.structs.replace(options, title=title_of(recipe.name, as_json(recipe.chosen(bound.input))))
@@ -194,12 +194,10 @@ class Jobs:
             principal=options.principal or self._principal,
             execution_version=recipe.execution_version,
             tool_registry_version=await self._registry_version(),
-            overlay=overlay_record(options.policy, options.tools, self._parts.services.policy.groups),
-            budget=budget_record(options.budget),
-            input_untrusted=options.untrusted,
             module=recipe.file,
+            **limits_record(options, skills, self._parts.services.policy.groups),
         )
-        return await self.create(recipe.name, packed.blobs, options, created)
+        return await self.create(recipe.name, (*packed.blobs, *skills.blobs), options, created)
 
     async def start_named(self, name: str, given: Mapping[str, Any], options: Options | None = None) -> str:
         """Create a job by the recipe's name, with input as JSON or as text from a command line."""
@@ -207,14 +205,16 @@ class Jobs:
 
     async def start_plan(self, plan: Plan, given: Mapping[str, Any], options: Options | None = None) -> str:
         """Create a job that carries out a task graph. Raises PlanError if the inputs do not fit."""
-        from remit.jobs.plans.plan import SCHEMA_VERSION, bind_inputs, plan_hash, task_graph
+        from remit.jobs.plans.plan import SCHEMA_VERSION, Child, bind_inputs, plan_hash, task_graph
         from remit.jobs.program import PLANNER_VERSION
-        from remit.service.job_limits import budget_record, overlay_record
+        from remit.service.job_limits import limits_record
 
         options = options or Options()
         inputs = pack(as_json(bind_inputs(plan, given)))
         graph = pack(msgspec.json.encode(task_graph(plan)))
         name = plan.name or "plan"
+        run_types = ["plan", *(node.action.recipe for node in plan.nodes if isinstance(node.action, Child))]
+        skills = await self._parts.skills.admit(run_types, options.skills)
         created = JobCreated(
             kind="plan",
             name=name,
@@ -224,9 +224,7 @@ class Jobs:
             execution_version=PLANNER_VERSION,
             planner_version=PLANNER_VERSION,
             tool_registry_version=await self._registry_version(),
-            overlay=overlay_record(options.policy, options.tools, self._parts.services.policy.groups),
-            budget=budget_record(options.budget),
-            input_untrusted=options.untrusted,
+            **limits_record(options, skills, self._parts.services.policy.groups),
         )
         planned = PlanGenerated(
             task_graph=graph.inline,
@@ -235,7 +233,7 @@ class Jobs:
             schema_version=SCHEMA_VERSION,
             plan_hash=plan_hash(plan),
         )
-        return await self.create(name, inputs.blobs + graph.blobs, options, created, planned)
+        return await self.create(name, (*inputs.blobs, *graph.blobs, *skills.blobs), options, created, planned)
 
     @operation(
         "jobs.retry",
@@ -366,7 +364,9 @@ class Jobs:
     async def create(self, name: str, blobs: tuple[Blob, ...], options: Options, *events: Payload) -> str:
         """Create a job that begins with these events. Raises AppendConflictError if its identifier is taken."""
         job = fit_identifier(options.job) if options.job else new_id("job")
-        created = events[0]
+        created, *more = events
+        if isinstance(created, JobCreated) and more and isinstance(more[0], JobForked):  # any other has been admitted
+            await self._parts.skills.admit([created.name] if created.kind == "recipe" else [], ())
         given = bytes(created.input) if isinstance(getattr(created, "input", None), msgspec.Raw) else b"{}"  # type: ignore[attr-defined]
         patch = HeadPatch(
             state="pending",

@@ -23,6 +23,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Rules for this job's calls, added to the policy; they may deny or ask, never allow (rule 8)."""
     tools: tuple[str, ...] | None = None
     """The only tools that it may call, by full name, glob or key; None: whatever policy lets it."""
+    skills: tuple[str, ...] = ()
+    """The skills that it is under: it may call their tools alone, and keeps to their rules."""
     budget: Mapping[str, int] = msgspec.field(default_factory=dict)
     """The budget of its calls: `max_steps`, `max_calls` of one tool, `max_wall_ms` of one call."""
     subject: str = ""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
     from remit.gateway.services import Services
     from remit.jobs.program import Programs
+    from remit.jobs.skills import Skills
     from remit.journal.journal import Journal
     from remit.randomness import RandomSource
     from remit.settings import Settings
@@ -58,6 +59,11 @@ class Parts(Protocol):
     @property
     def programs(self) -> Programs:
         """Return what jobs run."""
+        ...
+
+    @property
+    def skills(self) -> Skills:
+        """Return what knows the skills of this process."""
         ...
 
     @property

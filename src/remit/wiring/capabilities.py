@@ -143,6 +143,28 @@ FIRST_PARTY: Final = (
         recipes=("remit.recipes.research_report:research_report",),
     ),
     Capability(
+        name="skills",
+        about="Packages of instructions and permissions that decide what an agent may do.",
+        settings="remit.skills.settings:SkillSettings",
+        providers="remit.skills.provider:open_skill_tools",
+        provider_ids=("skills",),
+        skills="remit.skills.loaded:open_skills",
+        nouns=(Noun(name="skills", kind="remit.skills.noun:SkillList", open="remit.skills.noun:open_list"),),
+        kinds={
+            "skill_enabled": "remit.skills.kinds:SkillEnabled",
+            "skill_disabled": "remit.skills.kinds:SkillDisabled",
+        },
+        commands=(
+            Command(
+                word="skills",
+                section="Operate",
+                about="List skills, look at them, switch them on and off, and begin a new one.",
+                command="remit.skills.commands:command",
+            ),
+        ),
+        pages="remit.skills.pages:PAGES",
+    ),
+    Capability(
         name="audit",
         about="Evidence of what was recorded, for people who trust no one.",
         nouns=(

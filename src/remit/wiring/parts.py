@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from remit.capability import GROUP, Capability, resolve
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.jobs.skills import NO_SKILLS
 from remit.journal.kinds import declare
 from remit.process.enclosure import NoEnclosures
 from remit.redact import mask
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
     from remit.capability import Check, Look, Noun, Opening
     from remit.jobs.recipe import Recipe
+    from remit.jobs.skills import Skills
     from remit.process.enclosure import Enclosures
+    from remit.service.parts import Parts
     from remit.settings import Settings
     from remit.tools.provider import ToolProvider
 
@@ -102,6 +105,15 @@ def enclosures_of(parts: Iterable[Capability], settings: Settings) -> Enclosures
             found: Enclosures = _resolved(part.name, part.encloses)(settings)
             return found
     return NoEnclosures()
+
+
+def skills_of(parts: Iterable[Capability], opened: Parts) -> Skills:
+    """Return what knows the skills of a process: the first part's that does. Raises UsageError or SettingsError."""
+    for part in parts:
+        if part.skills:
+            found: Skills = _resolved(part.name, part.skills)(opened, part_settings(part, opened.settings))
+            return found
+    return NO_SKILLS
 
 
 def recipes_of(parts: Iterable[Capability]) -> tuple[Recipe[..., Any], ...]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.jobs.program import Programs
     from remit.jobs.recipe import Recipe
+    from remit.jobs.skills import Skills
     from remit.journal.journal import Journal
     from remit.policy.rules import Policy
     from remit.process.enclosure import Enclosures
@@ -159,6 +160,13 @@ class Runtime:
         return Pins(self.journal, trust=trust, principal=principal(self.settings))
 
     @cached_property
+    def skills(self) -> Skills:
+        """Return what knows the skills of this process. Raises SettingsError."""
+        from remit.wiring.parts import skills_of
+
+        return skills_of(self.parts, self)
+
+    @cached_property
     def enclosures(self) -> Enclosures:
         """Return what runs the operator's own programs in the sandbox."""
         from remit.wiring.parts import enclosures_of
@@ -213,13 +221,14 @@ class Runtime:
             journal=self.journal,
             gateway=self.gateway,
             programs=self.programs,
-            versions=Versions(self.journal, self.catalog, jobs.mismatch, migrations),
+            versions=Versions(self.journal, self.catalog, jobs.mismatch, migrations, self.skills),
             max_value_bytes=self.settings.tools.max_value_bytes,
             chance=self.chance,
             report=self._additions.report or (lambda _job, _done, _total, _message: None),
             worker=Owner.this().words,
             alive=alive,
             with_code=partial(with_code, self.journal),
+            skills=self.skills,
             step_by_step=self._additions.step_by_step,
         )
         return LocalEngine(
@@ -269,6 +278,7 @@ class Runtime:
             chance=self.chance,
             threads=Threads(self.settings.jobs.concurrency),
             enclosures=self.enclosures,
+            skills=lambda: self.skills,
             authorizer=self._additions.authorizer,
             door=SessionDoor(self.journal, lambda: self.service),
             private=private(self.settings),

@@ -8,6 +8,7 @@ import msgspec
 
 from remit.agents.goal import Goal
 from remit.agents.loop import Agent
+from remit.agents.skills import taken_up
 from remit.errors import PayloadErasedError, RunError
 from remit.gateway.spending import Budget
 from remit.jobs.answers import AgentAnswer
@@ -37,10 +38,11 @@ async def agent(
     earlier: dict[str, Any] | list[dict[str, Any]] | None = None,
     results: dict[str, str] | None = None,
     recipes: list[str] | None = None,
+    skills: list[str] | None = None,
 ) -> AgentAnswer:
     """Have a model work on `task` with `tools` (names or patterns, also separated by commas) until it has answered.
 
-    It may also run `recipes`, named likewise, as parts of its own job.
+    It may also run `recipes`, named likewise, as parts of its own job. Under `skills` it may call their tools alone.
     `output` is a JSON schema for the answer. `turns`, `tokens`, `dollars`, `seconds` and `calls_per_tool` bound it.
     `messages` is a conversation to continue, in OpenAI's format. `earlier` refers to one that another job recorded,
     as `remit chat` does; jobs of older versions hold its messages, and in `results` those that are cut in it, whole.
@@ -65,9 +67,9 @@ async def agent(
         except PayloadErasedError as error:  # forever: nothing is gained by waiting
             raise RunError(error.message, code=error.code, remedy="Start a new conversation.") from error
         run.adopt(named.tip, named.job)
-        return await Agent(run, goal, before.add(*named.more), whole).run()
+        return await Agent(run, goal, before.add(*named.more), whole, await taken_up(run, _patterns(skills))).run()
     told = [msgspec.convert(one, Message) for one in earlier or ()] or from_openai(messages or [])
-    return await Agent(run, goal, EMPTY.add(*told), results or {}).run()
+    return await Agent(run, goal, EMPTY.add(*told), results or {}, await taken_up(run, _patterns(skills))).run()
 
 
 def _patterns(given: list[str] | None) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ class _Command(click.Command):
     metavar="FILE",
     help="Add rules for this job: a TOML file of [[policy.rules]] that deny or ask.",
 )
+@click.option("--skill", "skills", multiple=True, metavar="NAME", help="Put the job under a skill; repeatable.")
 @click.option(
     "--untrusted",
     is_flag=True,
@@ -72,6 +73,7 @@ def command(
     labels: tuple[str, ...],
     priority: int,
     rules: str | None,
+    skills: tuple[str, ...],
     untrusted: bool,
     detach: bool,
     patient: bool,
@@ -95,7 +97,7 @@ def command(
     if help_:
         return _explain(context, state, name)
     options: dict[str, Any] = {"title": title, "labels": pairs(labels, "--label"), "priority": priority}
-    options["untrusted"] = untrusted
+    options |= {"untrusted": untrusted, "skills": skills}
     if rules is not None:
         from remit.cli.policies import rules_in
 

@@ -85,6 +85,7 @@ class Announce:
             untrusted_blob=untrusted.ref,
             trace_id=call.request.trace_id or trace_of(call.writer.stream),
             span_id=call.span_id,
+            skills=request.skills,
         )
 
     def _trusts(self, call: Call) -> bool:
@@ -93,6 +94,8 @@ class Announce:
         if _is_named(meta, limits.untrusted_output):
             return False
         if meta.output_trusted == "always" or _is_named(meta, limits.always_trusted_output):
+            return True
+        if call.request.conversation is not None and call.request.conversation.vouched:
             return True
         return (meta.output_trusted or _is_named(meta, limits.trusted_output)) and not call.untrusted_input
 

@@ -78,6 +78,7 @@ class AnnounceModel:
             confirmation=confirmation.id if confirmation else "",
             reserved_tokens=asking.reserved_tokens,
             reserved_cost=asking.reserved_cost,
+            skills=request.skills,
         )
         return event, (*blobs, *prompt.blobs, *_referred(asking))
 

@@ -97,7 +97,7 @@ class ResolveModel:
         extra = toolset_of(request.extra)
         if not request.tools:
             return extra
-        found = await catalog.tools(_PATIENCE_S)
+        found, brought = await catalog.tools(_PATIENCE_S), {spec.name for spec in request.extra}
         caller = Caller(
             principal=request.principal, kind=request.caller, recipe=request.recipe, stream=call.writer.stream
         )
@@ -112,6 +112,7 @@ class ResolveModel:
                 )
                 for tool in sorted(found, key=lambda tool: tool.meta.name)
                 if tool.quarantined is None
+                and tool.wire_name not in brought  # the caller brings it itself
                 and any(fnmatchcase(tool.meta.name, pattern) for pattern in request.tools)
                 and not policy.forbids(tool.meta, tool.key, caller)
             ]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from remit.codes import Code
 from remit.errors import VersionError
 from remit.gateway.asking import ModelRequest
-from remit.jobs.effects.port import Question, Wait
+from remit.jobs.effects.port import Held, Question, Wait
+from remit.jobs.skills import in_force
 from remit.journal.kinds import CommandCommitted, ErrorInfo, ModelDriftRecorded
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Asks:
         caller: JobCaller,
         tails: Tails,
         mismatch: str,
+        held: Held,
     ) -> None:
         """Ask under the name of `caller`."""
         self._recorder = recorder
@@ -47,10 +49,12 @@ class Asks:
         self._caller = caller
         self._tails = tails
         self._mismatch = mismatch
+        self._held = held
 
     async def ask(self, question: Question, record: ModelRecord) -> Outcome:
         """Ask until the outcome is final. An answer that did not arrive is asked for again, and stays counted."""
         await self._recorder.begin()
+        await self._held()
         attempts, lost = await self._taken_up(question, record)
         while True:
             if self._recorder.activity.halting:
@@ -127,7 +131,8 @@ class Asks:
             output=question.output,
             caller=self._caller.kind,
             recipe=self._caller.recipe,
-            overlays=self._caller.overlays,
+            overlays=(*self._caller.overlays, *in_force().overlays),
+            skills=in_force().digests or self._caller.skills.digests,
             attempt=attempt,
             lost=lost,
             confirmation=record.confirmation,

@@ -12,8 +12,9 @@ from remit.gateway.call import Earlier, Progress, Request
 from remit.gateway.outcome import UNSENT
 from remit.gateway.readiness import named
 from remit.jobs.effects.doubt import Doubts, repeats
-from remit.jobs.effects.port import CallRequest, Wait
+from remit.jobs.effects.port import CallRequest, Held, Wait
 from remit.jobs.routes import LackingError, of_tool
+from remit.jobs.skills import in_force
 from remit.jobs.state import UNDO
 from remit.tools.catalog import ResolveError
 from remit.tools.meta import Retry
@@ -49,6 +50,7 @@ class Calls:
         caller: JobCaller,
         mismatch: str,
         progress: Progress,
+        held: Held,
     ) -> None:
         """Call under the name of `caller`, within its limits; `mismatch` is the policy for other versions."""
         self._recorder = recorder
@@ -58,6 +60,7 @@ class Calls:
         self._questions = questions
         self._caller = caller
         self._mismatch = mismatch
+        self._held = held
         self._progress = progress
 
     async def make(self, request: CallRequest, record: CallRecord) -> Outcome:
@@ -100,11 +103,13 @@ class Calls:
             await self._recorder.declare(request.step, request.undo if isinstance(request.undo, tuple) else None)
 
     async def _require(self, request: CallRequest, record: CallRecord) -> None:
-        """Raise LackingError if the tool is not here, or what it depends on is down.
+        """Raise LackingError if the job may not go on, the tool is not here, or what it depends on is down.
 
         An attempt with an unknown outcome needs the tool as well, to be asked about it. But a person may already be
         asked, and if the job was left before, it is a person's turn.
         """
+        if not request.step.startswith(UNDO):  # what was done is undone all the same
+            await self._held()
         if not request.needed:
             return
         history, services = self._recorder.history, self._gateway.services
@@ -148,7 +153,8 @@ class Calls:
             principal=caller.principal,
             caller=caller.kind,
             recipe=caller.recipe,
-            overlays=caller.overlays,
+            overlays=(*caller.overlays, *in_force().overlays),
+            skills=in_force().digests or caller.skills.digests,
             budget=None if request.step.startswith(UNDO) else caller.budget,  # to undo is never too much
             job=caller.facts,
             conversation=request.conversation,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from remit.gateway.call import Progress
     from remit.gateway.pipeline import Gateway
     from remit.jobs.caller import JobCaller
+    from remit.jobs.effects.port import Held
     from remit.jobs.effects.questions import Questions
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.inbox import Inbox
@@ -38,16 +39,32 @@ class LiveEffects:
         caller: JobCaller,
         mismatch: str,
         progress: Progress,
+        held: Held,
         find_undo: FindUndo,
     ) -> None:
         self._recorder = recorder
         self.waits = Waits(recorder, inbox, questions, caller.principal)
         doubts = Doubts(recorder, gateway, self.waits, inbox)
         calls = Calls(
-            recorder, gateway, self.waits, doubts, questions, caller=caller, mismatch=mismatch, progress=progress
+            recorder,
+            gateway,
+            self.waits,
+            doubts,
+            questions,
+            caller=caller,
+            mismatch=mismatch,
+            progress=progress,
+            held=held,
         )
         asks = Asks(
-            recorder, gateway, self.waits, questions, caller=caller, tails=gateway.services.tails, mismatch=mismatch
+            recorder,
+            gateway,
+            self.waits,
+            questions,
+            caller=caller,
+            tails=gateway.services.tails,
+            mismatch=mismatch,
+            held=held,
         )
         self.call = calls.make
         self.declare = recorder.declare

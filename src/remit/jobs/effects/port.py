@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -21,6 +21,8 @@ from remit.models.thread import Thread
 
 MakeUndo = Callable[[Any], tuple[str, dict[str, Any]]]
 """Makes the call that undoes a step, as tool and arguments, from the step's value."""
+Held = Callable[[], Awaitable[None]]
+"""Raises LackingError if the job may begin nothing new for now."""
 Undo = tuple[str, dict[str, Any]] | MakeUndo
 """The call that undoes a step, or what makes it."""
 

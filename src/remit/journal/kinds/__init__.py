@@ -39,6 +39,7 @@ from remit.journal.kinds.jobs import (
     PlanGenerated,
     RecoveryCompleted,
     RecoveryStarted,
+    SkillPin,
     StepArgsGiven,
     WorkerStarted,
 )

@@ -64,6 +64,8 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     untrusted_blob: OptionalRef = UNSET
     trace_id: str = ""
     span_id: str = ""
+    skills: dict[str, str] = msgspec.field(default_factory=dict)
+    """The skills that the call is under, with the digest of each."""
 
 
 class ToolInvocationFinished(Payload, frozen=True, kw_only=True):

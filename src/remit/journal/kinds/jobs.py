@@ -6,7 +6,28 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
+from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload, SharedDigest
+
+
+class SkillPin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Ours: a skill as it was when a job took it up: its limits and its text, which the job keeps to."""
+
+    name: str
+    """Its name."""
+    digest: str
+    """SHA-256 over the paths and contents of its folder, or of its manifest."""
+    description: str = ""
+    """The purpose, in its author's words."""
+    tools: tuple[str, ...] = ()
+    """The tools that its agent may call, by full name or glob."""
+    rules: tuple[dict[str, Any], ...] = ()
+    """Deny and ask rules for calls under it."""
+    offered: bool = False
+    """Whether it waits for the model to activate it."""
+    trusted: bool = False
+    """Whether the operator has vouched for this very text."""
+    text_hash: SharedDigest = ""
+    """Names its texts by path, kept as JSON; empty: it has none."""
 
 
 class JobCreated(Payload, frozen=True, kw_only=True):
@@ -29,6 +50,8 @@ class JobCreated(Payload, frozen=True, kw_only=True):
     """Whether a model wrote the input after it had read untrusted text."""
     module: str = ""
     """The Python file that the recipe came from, if a person named that, as with `remit run FILE.py`."""
+    skills: tuple[SkillPin, ...] = ()
+    """The skills that the job is under; its calls keep to them."""
 
 
 class PlanGenerated(Payload, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ class VersionMismatchRecorded(Payload, frozen=True, kw_only=True):
     """The job goes on under other code than recorded it."""
 
     KIND: ClassVar[str] = "version_mismatch_recorded"
-    subject: Literal["execution", "planner", "recipe", "registry", "tool", "provider"]
+    subject: Literal["execution", "planner", "recipe", "registry", "tool", "provider", "skill"]
     recorded: str
     current: str
     policy: str

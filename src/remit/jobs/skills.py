@@ -1,0 +1,155 @@
+"""The skills that a job is under: what they let its calls do, and the port to what knows the skills of this process.
+
+A job takes skills up when it is created, an agent within it when it begins. What they are is recorded then
+(`SkillPin`), and from then on the record alone counts: a skill that changes, or goes, changes nothing for what is under
+way, except that the difference is reported. Skills only restrict: their tools are the only ones that may be called, and
+their rules deny or ask. A branch of a run may be under fewer skills than its job, never under more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from remit.codes import Code
+from remit.errors import NotFoundError
+from remit.jobs.routes import LackingError, route_of
+from remit.policy.overlay import Overlay, parse_overlay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from remit.journal.event import Blob
+    from remit.journal.kinds import JobCreated, SkillPin
+
+READ: Final = "skill.read"
+"""The tool that reads a file of a skill; every skill lets an agent call it."""
+ACTIVATE: Final = "skill.activate"
+"""The tool by which an agent comes under a skill."""
+_ALWAYS: Final = (READ, ACTIVATE, "model.*")
+"""Tools that skills never forbid: they allow nothing by themselves. Which models may be asked is for the policy."""
+
+
+class Skilled:
+    """Skills in force."""
+
+    def __init__(self, pins: Iterable[SkillPin]) -> None:
+        """Put `pins` in force; those on offer only lend their tools. Raises PolicyError for rules it cannot read."""
+        self.pins: Final = tuple(pins)
+        self.digests: Final = {pin.name: pin.digest for pin in self.pins if not pin.offered}
+        """The digest of each skill that is active, as its steps record it."""
+        self.overlays: Final = overlays_of(self.pins) if self.pins else ()
+
+
+def overlays_of(pins: Sequence[SkillPin]) -> tuple[Overlay, ...]:
+    """Return what skills add to the policy: one list of tools, and the rules of each. Raises PolicyError."""
+    tools = [tool for pin in pins for tool in pin.tools]
+    listed = parse_overlay("skill", (), sorted({*tools, *_ALWAYS}))
+    active = [pin for pin in pins if pin.rules and not pin.offered]
+    return (listed, *(parse_overlay(f"skill:{pin.name}", pin.rules) for pin in active))
+
+
+class InForce:
+    """The skills of a branch, beside those of what it is a branch of; they may become others while it runs."""
+
+    def __init__(self, own: Skilled, above: InForce | None = None) -> None:
+        self.own = own
+        self._above = above
+
+    @property
+    def overlays(self) -> tuple[Overlay, ...]:
+        """Return what all of them add to the policy."""
+        return (*self._above.overlays, *self.own.overlays) if self._above is not None else self.own.overlays
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Return the active skills that are nearest."""
+        return self.own.digests or (self._above.digests if self._above is not None else {})
+
+
+_in_force: Final[ContextVar[InForce]] = ContextVar("skills in force", default=InForce(Skilled(())))  # noqa: B039 - of no skills
+
+
+def in_force() -> InForce:
+    """Return the skills that this branch of a run is under, beside those of its job."""
+    return _in_force.get()
+
+
+@contextmanager
+def under(skills: Skilled) -> Iterator[InForce]:
+    """Put what runs within, and the branches that it begins, under skills too."""
+    found = InForce(skills, _in_force.get())
+    token = _in_force.set(found)
+    try:
+        yield found
+    finally:
+        _in_force.reset(token)
+
+
+class Admission(NamedTuple):
+    """The skills of a new job."""
+
+    pins: tuple[SkillPin, ...] = ()
+    blobs: tuple[Blob, ...] = ()
+    """Their texts."""
+
+
+class Skills(Protocol):
+    """What knows the skills of this process."""
+
+    async def admit(self, run_types: Sequence[str], named: Sequence[str]) -> Admission:
+        """Take up the `named` skills for a new job that runs recipes of these names.
+
+        Raises StateError if no enabled skill allows one of them (SKILL_DISABLED), or if a named one cannot be used
+        (SKILL_DISABLED, SKILL_UNAVAILABLE), and NotFoundError (SKILL_NOT_FOUND).
+        """
+        ...
+
+    async def digests(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the digests of skills as they are now; a skill that is gone has none."""
+        ...
+
+    async def held(self, created: JobCreated) -> str:
+        """Return why a job may not go on for now: a skill of it was switched off; empty: it may."""
+        ...
+
+    async def files(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Return the files of skills by path, `NAME/SKILL.md` first of each. Raises as `admit` does for `named`."""
+        ...
+
+
+async def require_on(skills: Skills, created: JobCreated | None) -> None:
+    """Raise LackingError if a job may begin nothing new for now: a skill of it is switched off."""
+    why = await skills.held(created) if created is not None else ""
+    if created is not None and why:
+        remedy = "It goes on once the skill is switched on (remit skills enable NAME). Or cancel it."
+        raise LackingError(why, route=route_of(created), code=Code.SKILL_DISABLED, remedy=remedy)
+
+
+class NoSkills:
+    """Knows none: every job may be created, and none is under skills."""
+
+    async def admit(self, run_types: Sequence[str], named: Sequence[str]) -> Admission:  # noqa: ARG002 - the port's
+        _none_of(named)
+        return Admission()
+
+    async def digests(self, names: Sequence[str]) -> dict[str, str]:  # noqa: ARG002 - the port's
+        return {}
+
+    async def held(self, created: JobCreated) -> str:  # noqa: ARG002 - the port's
+        return ""
+
+    async def files(self, names: Sequence[str]) -> dict[str, bytes]:
+        _none_of(names)
+        return {}
+
+
+NO_SKILLS: Final = NoSkills()
+
+
+def _none_of(named: Sequence[str]) -> None:
+    if named:
+        remedy = "Run it where the part `skills` is."
+        raise NotFoundError(f"this Remit has no skill {named[0]}", code=Code.SKILL_NOT_FOUND, remedy=remedy)

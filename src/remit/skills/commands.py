@@ -1,0 +1,226 @@
+"""`remit skills`: what agents may come under, why a skill does not count, and its switch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.cli.opened import Opened
+    from remit.skills.noun import SkillRow, SkillView
+
+COMMANDS: Final[dict[str, Entry]] = {
+    "list": Entry("Commands", "List the skills, and what could not be loaded as one."),
+    "show": Entry("Commands", "Show what a skill allows, its files and its instructions."),
+    "check": Entry("Commands", "Say what is wrong with a skill, or with all of them."),
+    "enable": Entry("Commands", "Switch a skill on."),
+    "disable": Entry("Commands", "Switch a skill off."),
+    "new": Entry("Commands", "Write a skill to fill in."),
+}
+_STYLES: Final = {"enabled": "ok", "disabled": "dim", "unavailable": "warn", "not loaded": "fail"}
+
+
+@click.group("skills", cls=LazyGroup, package="remit.skills.commands", entries=COMMANDS)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """List skills, look at them, switch them on and off, and begin a new one.
+
+    They are read when a process starts, from the folders in `skills.folders`.
+    """
+    show_help(context)
+
+
+@command.command("list")
+@json_option("the skills")
+@pass_state
+def list_command(state: State) -> int:
+    """List the skills, and what could not be loaded as one.
+
+    An `unavailable` skill lacks a tool that it requires; one that is `not loaded` has a manifest that cannot be used,
+    or lies in a folder that does not count.
+    """
+
+    async def rows(remit: Opened) -> list[SkillRow]:
+        rows: list[SkillRow] = await remit.service.skills.rows()
+        return rows
+
+    return state.listing(state.ask(rows, code="recorded"), _print, "there is no skill")
+
+
+def _print(state: State, rows: list[SkillRow]) -> None:
+    from remit.cli.tables import Column, table
+
+    columns = (
+        Column("STATE"),
+        Column("SKILL"),
+        Column("FROM", style="dim"),
+        Column("RUN TYPES"),
+        Column("WHAT, OR WHY NOT", whole=False),
+    )
+    table(
+        state.output.out,
+        columns,
+        [(row.state, row.name, row.source, ", ".join(row.run_types), row.why or row.description) for row in rows],
+    )
+
+
+@command.command("show")
+@click.argument("skill")
+@json_option("the skill")
+@pass_state
+def show_command(state: State, skill: str) -> int:
+    """Show what a skill allows, its files and its instructions."""
+
+    async def view(remit: Opened) -> SkillView:
+        view: SkillView = await remit.service.skills.view(skill)
+        return view
+
+    found = state.ask(view, code="recorded")
+    if state.as_json:
+        state.output.json(found)
+        return exit_codes.OK
+    from remit.cli.text import one_line
+
+    out = state.output.out
+    out.line(one_line(f"{found.name}: {found.description or 'no description'}"))
+    rows = {
+        "state": f"{found.state}{f', {found.why}' if found.why else ''}",
+        "from": " ".join(part for part in (found.source, found.path) if part),
+        "digest": found.digest,
+        "run types": ", ".join(found.run_types) or "any that a job names it for",
+        "tools": ", ".join(found.tools) or "none",
+        "rules": "; ".join(f"{rule['effect']} {', '.join(rule.get('tools', ['every tool']))}" for rule in found.rules),
+        "author wants": ", ".join(found.allowed_tools),
+        "license": found.license,
+        "needs": found.compatibility,
+        "text": "vouched for" if found.trusted else "untrusted",
+        "files": ", ".join(found.files),
+        **{f"finding {said.code}": said.message for said in found.findings},
+    }
+    for name, text in rows.items():
+        if text:
+            out.line(f"  {out.style(f'{name:<13}', 'dim')} {one_line(text)}")
+    if found.body:
+        out.line("")
+        for line in found.body.splitlines():
+            out.line(one_line(line))
+    return exit_codes.OK
+
+
+@command.command("check")
+@click.argument("skill", required=False, default="")
+@json_option("the findings")
+@pass_state
+def check_command(state: State, skill: str) -> int:
+    """Say what is wrong with a skill, or with all of them.
+
+    SKILL is a skill's name, or the path of its folder or manifest. Exits with status 1 if a skill cannot be loaded.
+    """
+    path = Path(skill)
+    if skill and ("/" in skill or path.exists()):
+        found = _checked(path.absolute())
+    else:
+
+        async def rows(remit: Opened) -> list[SkillRow]:
+            rows: list[SkillRow] = await remit.service.skills.rows()
+            if skill and not any(row.name == skill for row in rows):
+                await remit.service.skills.view(skill)
+            return [row for row in rows if skill in {"", row.name}]
+
+        asked = state.ask(rows, code="recorded")
+        found = [
+            {"skill": row.name, "code": said.code, "message": said.message, "fatal": said.fatal}
+            for row in asked
+            for said in row.findings
+        ]
+    if state.as_json:
+        state.output.json(found)
+    elif not found:
+        state.note("nothing is wrong")
+    else:
+        from remit.cli.text import one_line
+
+        out = state.output.out
+        for said in found:
+            verdict = "fail" if said["fatal"] else "warn"
+            out.line(one_line(f"{verdict:<4}  {said['skill']}: {said['code']}: {said['message']}"))
+    return exit_codes.ERROR if any(said["fatal"] for said in found) else exit_codes.OK
+
+
+def _checked(path: Path) -> list[dict[str, object]]:
+    """Return what is wrong with a skill at a path."""
+    from remit.skills.folder import SkillPlace
+    from remit.skills.manifest import InvalidManifestError
+
+    place = SkillPlace(path.parent, path.name, path.is_dir())
+    try:
+        manifest, _ = place.read()
+        findings, name = manifest.findings, manifest.name
+    except InvalidManifestError as error:
+        findings, name = (error.finding,), path.name
+    return [{"skill": name, "code": said.code, "message": said.message, "fatal": said.fatal} for said in findings]
+
+
+def _switch(state: State, skill: str, reason: str, *, on: bool) -> int:
+    async def switched(remit: Opened) -> SkillRow:
+        skills = remit.service.skills
+        row: SkillRow = await (skills.enable if on else skills.disable)(skill, reason=reason)
+        return row
+
+    row = state.ask(switched, writes=True, creates=True)
+    if state.as_json:
+        state.output.json(row)
+    else:
+        state.output.out.line(f"{row.name} is {row.state}{f': {row.why}' if row.why else ''}")
+    return exit_codes.OK
+
+
+@command.command("enable")
+@click.argument("skill")
+@click.option("--reason", default="", help="The reason, for the record.")
+@json_option("the skill")
+@pass_state
+def enable_command(state: State, skill: str, reason: str) -> int:
+    """Switch a skill on, in every process that works on the journal.
+
+    One that remit.toml switches off stays off.
+    """
+    return _switch(state, skill, reason, on=True)
+
+
+@command.command("disable")
+@click.argument("skill")
+@click.option("--reason", default="", help="The reason, for the record.")
+@json_option("the skill")
+@pass_state
+def disable_command(state: State, skill: str, reason: str) -> int:
+    """Switch a skill off, in every process that works on the journal.
+
+    New jobs are refused whose run type only it allows. Jobs under way finish, or wait: `skills.switched_off`.
+    """
+    return _switch(state, skill, reason, on=False)
+
+
+@command.command("new")
+@click.argument("name")
+@click.option("--in", "folder", default="skills", metavar="FOLDER", help="The folder of skills. Default: skills.")
+@json_option("the file")
+@pass_state
+def new_command(state: State, name: str, folder: str) -> int:
+    """Write a skill to fill in, as FOLDER/NAME/SKILL.md."""
+    from remit.skills.new import write_skill
+
+    file = write_skill(name, Path(folder))
+    if state.as_json:
+        state.output.json({"file": str(file)})
+    else:
+        state.output.out.line(str(file))
+        state.note("Fill it in, and look at it with `remit skills check`.")
+    return exit_codes.OK

@@ -1,0 +1,185 @@
+"""The folder of a skill: what it holds within the limits, its digest, and its texts.
+
+Nothing is reached by a link, nothing whose name begins with a dot is looked at, and nothing is run. The digest covers
+the path and the content of every file, so that a skill with the same digest is the same skill.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from remit.canonical import canonical, sha256
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.files.confined import ConfinedDirectory, Entry
+from remit.files.text import is_utf8
+from remit.journal.event import Blob
+from remit.skills.manifest import InvalidManifestError, Manifest, read_seed, read_skill_md
+
+MAX_MANIFEST: Final = 1024 * 1024
+"""Bytes of a SKILL.md, and of any other manifest."""
+MAX_FILES: Final = 1_000
+MAX_FOLDER: Final = 32 * 1024 * 1024
+"""Bytes of all files of a skill."""
+MAX_DEPTH: Final = 8
+MAX_TEXT: Final = 256 * 1024
+"""Bytes of a file that agents may read; a larger one, and a binary one, only counts for the digest."""
+MAX_TEXTS: Final = 2 * 1024 * 1024
+"""Bytes of all texts that a job keeps of a skill, the first ones by path; its SKILL.md is always among them."""
+SKILL_MD: Final = "SKILL.md"
+_MANIFESTS: Final = (SKILL_MD, "skill.md", "skill.yaml", "skill.yml", "skill.json")
+_SEEDS: Final = (".yaml", ".yml", ".json")
+
+
+class Contents(NamedTuple):
+    """What a skill consists of."""
+
+    digest: str
+    files: tuple[tuple[str, int], ...]
+    """Each file's path and size."""
+    texts: dict[str, str]
+    """The texts that agents may read, by path; `SKILL.md` is the instructions."""
+
+    @property
+    def kept(self) -> Blob:
+        """Return the texts as a job keeps them, under their digest."""
+        data = msgspec.json.encode(self.texts, order="sorted")
+        return Blob(sha256(data), data)
+
+
+class SkillPlace(NamedTuple):
+    """Where a skill lies: a folder, or a manifest alone."""
+
+    root: Path
+    """The folder of skills."""
+    name: str
+    """The entry in it."""
+    is_folder: bool
+
+    @property
+    def path(self) -> Path:
+        """Return the folder or the file."""
+        return self.root / self.name
+
+    def manifest(self) -> Manifest:
+        """Read the manifest. Raises InvalidManifestError."""
+        if not self.is_folder:
+            return read_seed(self._bytes(ConfinedDirectory(self.root), self.name), self.name)
+        inside = ConfinedDirectory(self.root, (self.name,))
+        for file in _MANIFESTS:
+            data = self._maybe(inside, file)
+            if data is not None:
+                return self._manifest(data, file)
+        raise InvalidManifestError("no_manifest", "there is no SKILL.md in it")
+
+    def read(self) -> tuple[Manifest, Contents]:
+        """Read everything, the manifest from the same bytes. Raises InvalidManifestError."""
+        files = self.files()
+        if not self.is_folder:
+            data = files[self.name]
+            manifest = read_seed(data, self.name)
+            own, digest = {self.name}, sha256(data)
+        else:
+            file = next((one for one in _MANIFESTS if one in files), "")
+            manifest = self._manifest(files[file], file) if file else self.manifest()
+            own, digest = {*_MANIFESTS}, sha256(canonical([[path, sha256(data)] for path, data in files.items()]))
+        texts, room = {SKILL_MD: manifest.body} if manifest.body or self.is_folder else {}, MAX_TEXTS
+        for path, data in files.items():
+            text = _text(data) if path not in own else None
+            if text is not None and len(data) <= room:
+                texts[path], room = text, room - len(data)
+        return manifest, Contents(digest, tuple((path, len(data)) for path, data in files.items()), texts)
+
+    def _manifest(self, data: bytes, file: str) -> Manifest:
+        if len(data) > MAX_MANIFEST:
+            raise InvalidManifestError("too_large", f"{file} is larger than {MAX_MANIFEST:,} bytes")
+        return read_skill_md(data, self.name) if file.endswith(".md") else read_seed(data, file)
+
+    def files(self) -> dict[str, bytes]:
+        """Return every file, by path. Raises InvalidManifestError."""
+        if not self.is_folder:
+            return {self.name: self._bytes(ConfinedDirectory(self.root), self.name)}
+        inside = ConfinedDirectory(self.root, (self.name,))
+        return {entry.path: self._bytes(inside, entry.path, MAX_FOLDER) for entry in self._entries(inside)}
+
+    def links(self) -> list[str]:
+        """Return the links in it, which are not followed. Raises InvalidManifestError."""
+        return [entry.path for entry in self._walk(ConfinedDirectory(self.root, (self.name,))) if entry.kind == "link"]
+
+    def _entries(self, inside: ConfinedDirectory) -> list[Entry]:
+        """Return the regular files, within the limits."""
+        found, total = [], 0
+        for entry in self._walk(inside):
+            if entry.kind != "file":
+                continue
+            found.append(entry)
+            total += entry.size
+            if len(found) > MAX_FILES:
+                raise InvalidManifestError("too_many", f"it holds more than {MAX_FILES:,} files")
+            if total > MAX_FOLDER:
+                raise InvalidManifestError("too_large", f"its files have more than {MAX_FOLDER:,} bytes")
+        return sorted(found)
+
+    def _walk(self, inside: ConfinedDirectory) -> list[Entry]:
+        found: list[Entry] = []
+        try:
+            for entry in inside.walk(depth=MAX_DEPTH, enter=lambda entry: not entry.name.startswith(".")):
+                if entry.name.startswith("."):
+                    continue
+                if entry.kind == "folder" and entry.path.count("/") >= MAX_DEPTH:
+                    raise InvalidManifestError("too_deep", f"folders are nested more than {MAX_DEPTH} deep")
+                found.append(entry)
+                if len(found) > 2 * MAX_FILES:
+                    raise InvalidManifestError("too_many", f"it holds more than {2 * MAX_FILES:,} entries")
+        except ProviderError as error:
+            raise self._invalid(error) from error
+        return found
+
+    def _maybe(self, inside: ConfinedDirectory, file: str) -> bytes | None:
+        try:
+            return inside.read(file, MAX_MANIFEST).data
+        except ProviderError as error:
+            if error.code is Code.FILE_NOT_FOUND:
+                return None
+            raise self._invalid(error, file) from error
+
+    def _bytes(self, inside: ConfinedDirectory, file: str, cap: int = MAX_MANIFEST) -> bytes:
+        try:
+            return inside.read(file, cap).data
+        except ProviderError as error:
+            raise self._invalid(error, file) from error
+
+    def _invalid(self, error: ProviderError, file: str = "") -> InvalidManifestError:
+        code = {Code.FILE_TOO_LARGE: "too_large"}.get(error.code or Code.FILE_IO_FAILED, "unreadable")
+        is_link = self.path.is_symlink() or (file and (self.path / file).is_symlink())
+        return InvalidManifestError("link" if is_link else code, str(error))
+
+
+def places_in(root: Path, most: int) -> tuple[list[SkillPlace], bool]:
+    """Return the skills of a folder, at most so many, by name, and whether there are more.
+
+    A folder that is not there has none. Raises InvalidManifestError if it cannot be listed.
+    """
+    if not root.is_dir():
+        return [], False
+    try:
+        entries = list(ConfinedDirectory(root).walk(depth=0, enter=lambda _: False))
+    except ProviderError as error:
+        raise InvalidManifestError("unreadable", str(error)) from error
+    shown = [entry for entry in entries if not entry.name.startswith(".")]
+    chosen = [entry for entry in shown if entry.kind in {"folder", "link"} or entry.name.endswith(_SEEDS)]
+    places = [SkillPlace(root, entry.name, not entry.name.endswith(_SEEDS)) for entry in chosen[:most]]
+    return places, len(chosen) > most
+
+
+def _text(data: bytes) -> str | None:
+    if len(data) > MAX_TEXT or b"\0" in data:
+        return None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if is_utf8(text) else None

@@ -1,0 +1,241 @@
+"""The skills that a process knows (`remit.jobs.skills.Skills`): loaded once, when they are first asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import NotFoundError, StateError
+from remit.jobs.run import AGENT
+from remit.jobs.skills import Admission
+from remit.journal.kinds import SkillPin
+from remit.settings.loader import TRUST
+from remit.skills.book import Book, Skill
+from remit.skills.folder import SKILL_MD, Contents
+from remit.skills.manifest import InvalidManifestError
+from remit.skills.settings import SkillSettings
+from remit.skills.switches import Switches
+
+if TYPE_CHECKING:
+    from remit.journal.event import Blob
+    from remit.journal.kinds import JobCreated
+    from remit.service.parts import Parts
+    from remit.settings.section import Section
+
+_PATIENCE_S: Final = 5.0
+"""Seconds that servers still connecting are waited for."""
+_WILD: Final = frozenset("*?")
+
+
+class Whole(NamedTuple):
+    """A skill with everything in it, as it is now."""
+
+    skill: Skill
+    contents: Contents
+
+    @property
+    def pin(self) -> SkillPin:
+        """Return what a job keeps of it."""
+        skill, contents = self
+        return SkillPin(
+            name=skill.name,
+            digest=contents.digest,
+            description=skill.manifest.description,
+            tools=skill.tools,
+            rules=skill.rules,
+            trusted=skill.word.trusted == contents.digest,
+            text_hash=contents.kept.digest if contents.texts else "",
+        )
+
+
+class LoadedSkills:
+    """The skills of one process."""
+
+    def __init__(self, parts: Parts, settings: SkillSettings) -> None:
+        """Know the skills that `settings` name; tools are those of `parts`."""
+        self.settings = settings
+        self.switches = Switches(parts.journal)
+        self.journal = parts.journal
+        self.is_wanted = any(key.startswith("skills.") for key in parts.settings.parts)
+        """Whether the tools of skills are offered: the settings speak of skills, or a job is under one."""
+        self._parts = parts
+        self._changed: list[Callable[[], None]] = []
+        self._lock = asyncio.Lock()
+
+    # --- the port
+
+    async def admit(self, run_types: Sequence[str], named: Sequence[str]) -> Admission:
+        for run_type in run_types:
+            await self._require(run_type)
+        if not named:
+            return Admission()
+        self.want()
+        pins, blobs = [], []
+        for name in dict.fromkeys(named):
+            whole = await self.usable(name, run_types)
+            pins.append(whole.pin)
+            blobs += [whole.contents.kept] if whole.contents.texts else []
+        if AGENT in run_types:
+            offered, more = await self._offered({*named})
+            pins, blobs = [*pins, *offered], [*blobs, *more]
+        return Admission(tuple(pins), tuple(blobs))
+
+    async def digests(self, names: Sequence[str]) -> dict[str, str]:
+        self.want()
+        found, book = {}, await self.book()
+        for name in names:
+            if name in book.skills:
+                try:
+                    found[name] = (await self.whole(name)).contents.digest
+                except NotFoundError:  # it cannot be used any more, as if it were gone
+                    continue
+        return found
+
+    async def held(self, created: JobCreated) -> str:
+        if self.settings.switched_off == "finish":
+            return ""
+        book = await self.book()
+        for pin in created.skills:
+            skill = book.skills.get(pin.name)
+            if skill is not None and not pin.offered and not await self.is_enabled(skill):
+                return f"the skill {pin.name} is switched off"
+        try:
+            await self._require(created.name)
+        except StateError as error:
+            return error.message
+        return ""
+
+    async def files(self, names: Sequence[str]) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for name in dict.fromkeys(names):
+            whole = await self.usable(name, ())
+            place, manifest = whole.skill.place, whole.skill.manifest
+            if place.is_folder and SKILL_MD in dict(whole.contents.files):
+                files = await asyncio.to_thread(place.files)
+            else:
+                head = msgspec.json.encode(manifest.description).decode()
+                files = {SKILL_MD: f"---\nname: {name}\ndescription: {head}\n---\n\n{manifest.body}\n".encode()}
+            found |= {f"{name}/{path}": data for path, data in files.items()}
+        return found
+
+    # --- what the part itself asks
+
+    async def book(self) -> Book:
+        """Return the skills, read when they are first asked for. Raises SettingsError."""
+        async with self._lock:
+            return await asyncio.to_thread(lambda: self._book)
+
+    @cached_property
+    def _book(self) -> Book:
+        settings = self._parts.settings
+        home = os.environ.get("HOME")
+        trusted = self.is_wanted or os.environ.get(TRUST) == "1"
+        return Book(self.settings, settings.folder, Path(home).resolve() if home else None, trusted=trusted)
+
+    def want(self) -> None:
+        """Offer the tools of skills from now on."""
+        if not self.is_wanted:
+            self._book  # noqa: B018 - whether the project's folders count is decided before
+            self.is_wanted = True
+            for changed in self._changed:
+                changed()
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Have `changed` called when the tools of skills are offered from then on."""
+        self._changed.append(changed)
+
+    async def is_enabled(self, skill: Skill) -> bool:
+        """Whether neither the settings nor anyone has switched a skill off."""
+        return skill.word.enabled and skill.name not in await self.switches.off()
+
+    async def lacking(self, skill: Skill) -> str:
+        """Return why a skill is unavailable: the required tools that are missing or changed; empty: it is available."""
+        required = skill.manifest.required_tools
+        tools = {tool.meta.name: tool for tool in await self._parts.catalog.tools(_PATIENCE_S)} if required else {}
+        missing, changed = [], []
+        for name in required:
+            found = [tool for tool in tools.values() if fnmatchcase(tool.meta.name, name)]
+            if not found:
+                missing.append(name)
+            elif all(tool.quarantined is not None for tool in found):
+                changed.append(name)
+        said = [f"missing: {', '.join(missing)}"] if missing else []
+        said += [f"withheld: {', '.join(changed)}"] if changed else []
+        return "; ".join(said)
+
+    async def usable(self, name: str, run_types: Sequence[str]) -> Whole:
+        """Return a skill that jobs of these run types may be under.
+
+        Raises NotFoundError (SKILL_NOT_FOUND, SKILL_INVALID) or StateError (SKILL_DISABLED, SKILL_UNAVAILABLE).
+        """
+        whole = await self.whole(name)
+        skill = whole.skill
+        if not await self.is_enabled(skill):
+            raise StateError(f"the skill {name} is switched off", code=Code.SKILL_DISABLED, remedy=self._switch(skill))
+        outside = [one for one in run_types if skill.run_types and one not in {*skill.run_types, "plan"}]
+        if outside:
+            why = f"the skill {name} is not for {outside[0]}, only for {', '.join(skill.run_types)}"
+            remedy = f"Say otherwise in [skills.{name}] run_types, or use another skill."
+            raise StateError(why, code=Code.SKILL_DISABLED, remedy=remedy)
+        lacking = await self.lacking(skill)
+        if lacking:
+            why = f"the skill {name} is unavailable: tools that it requires are {lacking}"
+            raise StateError(why, code=Code.SKILL_UNAVAILABLE, remedy="See `remit tools`, and add or approve them.")
+        return whole
+
+    async def whole(self, name: str) -> Whole:
+        """Return a skill as it is now. Raises NotFoundError (SKILL_NOT_FOUND, SKILL_INVALID)."""
+        skill = (await self.book()).get(name)
+        try:
+            manifest, contents = await asyncio.to_thread(skill.place.read)
+        except InvalidManifestError as error:
+            why = f"the skill {name} cannot be used any more: {error.finding.code}: {error}"
+            raise NotFoundError(why, code=Code.SKILL_INVALID, remedy="Correct it (remit skills check).") from error
+        if manifest.name != name:
+            why = f"the skill in {skill.place.path} is called {manifest.name} now"
+            raise NotFoundError(why, code=Code.SKILL_NOT_FOUND, remedy="Start Remit again.")
+        return Whole(msgspec.structs.replace(skill, manifest=manifest), contents)
+
+    async def _require(self, run_type: str) -> None:
+        """Raise StateError (SKILL_DISABLED) unless an enabled skill allows a run type, or no skill has to."""
+        naming = (await self.book()).naming(run_type)
+        for skill in naming:
+            if await self.is_enabled(skill):
+                return
+        if naming:
+            names = ", ".join(skill.name for skill in naming)
+            why = f"no enabled skill allows the run type {run_type}; switched off: {names}"
+            raise StateError(why, code=Code.SKILL_DISABLED, remedy=self._switch(naming[0]))
+        if self.settings.required:
+            why = f"no skill allows the run type {run_type}, and skills.required wants one"
+            raise StateError(why, code=Code.SKILL_DISABLED, remedy="Name it in the run types of a skill.")
+
+    async def _offered(self, named: set[str]) -> tuple[list[SkillPin], list[Blob]]:
+        """Return the skills that the model of a new job may activate."""
+        pins, blobs = [], []
+        for skill in (await self.book()).skills.values():
+            allowed = not skill.run_types or AGENT in skill.run_types
+            if skill.word.activate and allowed and skill.name not in named and await self.is_enabled(skill):
+                whole = await self.whole(skill.name)
+                if not await self.lacking(whole.skill):
+                    pins.append(msgspec.structs.replace(whole.pin, offered=True))
+                    blobs += [whole.contents.kept] if whole.contents.texts else []
+        return pins, blobs
+
+    def _switch(self, skill: Skill) -> str:
+        if not skill.word.enabled:
+            return f"Set enabled = true in [skills.{skill.name}] of remit.toml."
+        return f"Switch it on: remit skills enable {skill.name}"
+
+
+def open_skills(parts: Parts, settings: Section | None) -> LoadedSkills:
+    """Return what knows the skills of a process."""
+    return LoadedSkills(parts, cast("SkillSettings", settings))

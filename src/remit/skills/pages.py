@@ -1,0 +1,45 @@
+"""The page of the skills: what agents may come under, and why a skill does not count."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+import msgspec
+
+from remit.pages.page import Page, PageRequest, See, View
+from remit.skills.noun import SkillRow
+
+
+class Skills(View, frozen=True, kw_only=True):
+    """Every skill."""
+
+    template: ClassVar[str] = "skills.html"
+    rows: tuple[SkillRow, ...]
+    decides: bool
+    """Whether the person may switch them."""
+
+
+class Switch(msgspec.Struct, frozen=True, kw_only=True):
+    """Which way a skill is switched."""
+
+    on: bool
+    skill: str
+
+
+async def skills(asked: PageRequest) -> Skills:
+    """Show them."""
+    rows: list[SkillRow] = await asked.service.skills.rows()
+    return Skills(title="Skills", rows=tuple(rows), decides=asked.access.allows("decide"))
+
+
+async def switch(asked: PageRequest) -> See:
+    """Switch a skill on or off. Raises NotFoundError."""
+    noun, form = asked.service.skills, asked.form
+    await (noun.enable if form.on else noun.disable)(form.skill, by=asked.principal)
+    return See("/skills")
+
+
+PAGES: Final = (
+    Page(path="/skills", scope="read", handler=skills, name="Skills", key="l", after="Tools"),
+    Page(path="/skills/switch", scope="decide", handler=switch, form=Switch),
+)

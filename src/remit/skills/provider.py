@@ -1,0 +1,181 @@
+"""The tools of skills: skill.read, which gives a file of a skill, and skill.activate, which puts an agent under one.
+
+A job reads what it took up, from its own record; what an agent took up itself is read as it is now, and refused if it
+is another text by then. What is read is untrusted text like a page of the web: it instructs the model, and what it
+names may be reached only as policy or a person allows. Neither tool runs anything of a skill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import NotFoundError, ProviderError, StateError
+from remit.jobs.run import AGENT
+from remit.jobs.skills import ACTIVATE, READ
+from remit.journal.kinds import JobCreated, SkillPin, decode
+from remit.nearest import did_you_mean
+from remit.skills.folder import SKILL_MD
+from remit.skills.loaded import LoadedSkills
+from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.provider import CallContext, ToolResult
+from remit.tools.shapes import arguments, struct_schema
+
+if TYPE_CHECKING:
+    from remit.capability import Opening
+    from remit.journal.journal import Journal
+
+_PROVIDER: Final = "skills"
+
+
+class ReadArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which file of which skill."""
+
+    name: Annotated[str, msgspec.Meta(description="The skill.", min_length=1, max_length=64)]
+    path: Annotated[str, msgspec.Meta(description="A file of it, such as references/api.md.", max_length=1_000)] = (
+        SKILL_MD
+    )
+    digest: Annotated[str, msgspec.Meta(description="Refuse any other version than this.", max_length=80)] = ""
+
+
+class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The text, and what else there is."""
+
+    skill: str
+    path: str
+    text: str
+    digest: str
+    """The digest of the whole skill."""
+    files: list[str]
+    """Every file that can be read."""
+
+
+class ActivateArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which skills."""
+
+    names: Annotated[list[str], msgspec.Meta(description="The skills.", min_length=1, max_length=20)]
+
+
+class ActivateResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The skills as they are taken up; what an agent does under them is limited by the job that calls."""
+
+    skills: list[dict[str, Any]]
+
+
+def _meta(name: str, description: str, given: type[msgspec.Struct], result: type[msgspec.Struct]) -> ToolMeta:
+    return ToolMeta(
+        name=name,
+        provider_id=_PROVIDER,
+        description=description,
+        input_schema=struct_schema(given),
+        output_schema=struct_schema(result),
+        capability_level=Level.L0,
+        risk_level=Risk.READ_ONLY,
+        side_effects=False,
+        idempotent=True,
+        requires_confirm=False,
+        timeout_ms=30_000,
+        version="1",
+    )
+
+
+TOOLS: Final = (
+    _meta(READ, "Read a file of a skill; without a path its instructions.", ReadArgs, ReadResult),
+    _meta(ACTIVATE, "Come under skills: their tools may be used from then on.", ActivateArgs, ActivateResult),
+)
+
+
+class SkillProvider:
+    """Reads skills, and says what each allows."""
+
+    provider_id: Final = _PROVIDER
+
+    def __init__(self, skills: Callable[[], LoadedSkills], journal: Journal) -> None:
+        """Read the skills that `skills` knows once it is asked, and the record of jobs in `journal`."""
+        self._found = skills
+        self._journal = journal
+        self._closed = False
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        self._found().watch(changed)
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        """Both tools, where anything speaks of skills."""
+        self._require_open()
+        return TOOLS if self._found().is_wanted else ()
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        """Read, or say what skills allow. Raises ProviderError."""
+        self._require_open()
+        job = await self._pins(ctx)
+        try:
+            match name:
+                case "skill.read":
+                    return ToolResult(msgspec.to_builtins(await self._read(arguments(ReadArgs, args), job)))
+                case "skill.activate":
+                    names = arguments(ActivateArgs, args).names
+                    taken = [msgspec.to_builtins(await self._taken_up(one, job)) for one in dict.fromkeys(names)]
+                    return ToolResult(msgspec.to_builtins(ActivateResult(skills=taken)))
+                case _:
+                    raise ProviderError(f"The skills provider has no tool {name!r}.", cause=Code.ToolNotFound)
+        except (NotFoundError, StateError) as error:
+            raise ProviderError(f"{error.message}. {error.remedy}", cause=None, code=error.code) from error
+
+    async def close(self) -> None:
+        """Refuse later calls."""
+        self._closed = True
+
+    async def _pins(self, ctx: CallContext) -> dict[str, SkillPin]:
+        """Return the skills that the calling job is under, as it took them up."""
+        if ctx.job is None:
+            return {}
+        first = await self._journal.page(ctx.stream, 0, 1)
+        created = decode(first[0].kind, first[0].data) if first else None
+        return {pin.name: pin for pin in created.skills} if isinstance(created, JobCreated) else {}
+
+    async def _read(self, asked: ReadArgs, job: dict[str, SkillPin]) -> ReadResult:
+        pin = job.get(asked.name)
+        if pin is not None:
+            texts, digest = await self._kept(pin), pin.digest
+        else:
+            whole = await self._found().usable(asked.name, ())
+            texts, digest = whole.contents.texts, whole.contents.digest
+        if asked.digest not in {"", digest}:
+            raise ProviderError(f"The skill {asked.name} has changed meanwhile.", cause=None, code=Code.SKILL_DRIFT)
+        path = asked.path.removeprefix("./") or SKILL_MD
+        if path not in texts:
+            hint = did_you_mean(path, texts) or f"It has: {', '.join(sorted(texts)[:20]) or 'no text'}."
+            why = f"The skill {asked.name} has no text {path!r:.200}. {hint}"
+            raise ProviderError(why, cause=None, code=Code.SKILL_NOT_FOUND)
+        return ReadResult(skill=asked.name, path=path, text=texts[path], digest=digest, files=sorted(texts))
+
+    async def _taken_up(self, name: str, job: dict[str, SkillPin]) -> SkillPin:
+        pin = job.get(name)
+        if pin is not None:
+            skill = (await self._found().book()).skills.get(name)
+            if skill is not None and not await self._found().is_enabled(skill):
+                raise StateError(f"the skill {name} is switched off", code=Code.SKILL_DISABLED)
+            return msgspec.structs.replace(pin, offered=False)
+        # Its text is not kept with the job: it is read as it is when it is read, if that is the same.
+        return msgspec.structs.replace((await self._found().usable(name, (AGENT,))).pin, text_hash="")
+
+    async def _kept(self, pin: SkillPin) -> dict[str, str]:
+        if not pin.text_hash:
+            return {}
+        data = await self._journal.blob(pin.text_hash)
+        if data is None:
+            why = f"The text of the skill {pin.name} is not kept any more."
+            raise ProviderError(why, cause=None, code=Code.SKILL_NOT_FOUND)
+        return msgspec.json.decode(data, type=dict[str, str])
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ProviderError("The skills provider has been closed.", cause=Code.ProviderClosed)
+
+
+def open_skill_tools(opening: Opening) -> tuple[SkillProvider]:
+    """The provider."""
+    return (SkillProvider(opening.skills, opening.journal),)
