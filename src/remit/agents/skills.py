@@ -14,7 +14,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import RunError
 from remit.jobs.results import CallError
-from remit.jobs.skills import ACTIVATE, READ, Skilled, in_force
+from remit.jobs.skills import ACTIVATE, READ, Skilled, in_force, pins_of
 from remit.journal.kinds import SkillPin
 from remit.models.prompt import ToolSpec
 
@@ -118,7 +118,7 @@ class AgentSkills:
 async def taken_up(run: Run, names: Sequence[str]) -> AgentSkills:
     """Take up skills for an agent: those of its job, or the named ones. Raises RunError for one that cannot be used."""
     if not names:
-        return AgentSkills(run.skills)
+        return AgentSkills(pins_of(run.created))
     outcome = await run.attempt(ACTIVATE, {"names": list(dict.fromkeys(names))})
     if outcome.code is Code.UNKNOWN_TOOL:
         why, remedy = f"no skills are known here, nor {names[0]}", "Say something in [skills] of remit.toml."

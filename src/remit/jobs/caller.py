@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.jobs.skills import Skilled
+from remit.jobs.skills import Skilled, pins_of
 from remit.jobs.state import OURS
 from remit.policy.overlay import Overlay, parse_overlay
 from remit.tools.budget import Budget, parse_budget
@@ -40,7 +40,7 @@ async def caller_of(history: History, job: str, labels: Mapping[str, str], recip
     created = history.created
     encoded = await journal.value(created.input, created.input_blob) if created is not None else None
     own = {name: value for name, value in labels.items() if not name.startswith(OURS)}
-    skills = Skilled(history.skills)
+    skills = Skilled(pins_of(created))
     facts = JobFacts(id=job, recipe=recipe, labels=own, encoded=bytes(encoded or b"null"))
     return JobCaller(
         principal=history.principal,

@@ -209,8 +209,8 @@ class JobExecution:
         return live, Effects(self._history, self._journal, live, self._activity)
 
     def _run_of(self, effects: Effects, version: str = "") -> Run:
-        history, recipes = self._history, self._services.programs.recipes
-        return Run(self.job, history.principal, effects, recipes, declared(history.began or version), history.skills)
+        version = declared(self._history.began or version)
+        return Run(self.job, self._history.principal, effects, self._services.programs.recipes, version)
 
     def _report(self, done: float | None, total: float | None, message: str) -> None:
         self._services.report(self.job, done, total, message)

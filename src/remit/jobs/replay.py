@@ -124,8 +124,7 @@ async def _ran(journal: Journal, history: History, program: Program, job: str) -
     activity = Activity()
     handler = RefusingEffects(activity)
     effects = Effects(history, journal, handler, activity)
-    version = declared(history.began or program.version)
-    run = Run(job, history.principal, effects, program.recipes, version, history.skills)
+    run = Run(job, history.principal, effects, program.recipes, declared(history.began or program.version))
     running = Running(run, effects, program.start)
     while not running.done:
         await activity.attention.wait()

@@ -25,7 +25,7 @@ from remit.jobs.requests import Requests, effect
 from remit.jobs.results import CallError, Compensated, Confirmed
 from remit.jobs.spans import Span, due, seconds_of, words
 from remit.journal.blobs import pack
-from remit.journal.kinds import ChildStarted, RandomRecorded, TimeRecorded, UuidRecorded
+from remit.journal.kinds import ChildStarted, JobCreated, RandomRecorded, TimeRecorded, UuidRecorded
 from remit.models.message import user
 from remit.models.thread import EMPTY, Thread
 from remit.tools.hints import from_json
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from remit.jobs.bound import KnownRecipes
     from remit.jobs.effects.recorded import Effects
     from remit.journal.journal import Journal
-    from remit.journal.kinds import SkillPin
     from remit.models.message import Message
     from remit.models.prompt import Sampling, ToolSpec
     from remit.tools.function import FunctionTool
@@ -57,15 +56,7 @@ class Run:
     recorded values only, read clock and chance here, and keep other I/O inside tools.
     """
 
-    def __init__(
-        self,
-        job_id: str,
-        principal: str,
-        effects: Effects,
-        recipes: KnownRecipes,
-        version: str = "",
-        skills: tuple[SkillPin, ...] = (),
-    ) -> None:
+    def __init__(self, job_id: str, principal: str, effects: Effects, recipes: KnownRecipes, version: str = "") -> None:
         self.job_id = job_id
         self.principal = principal
         self.recipes = recipes
@@ -73,8 +64,6 @@ class Run:
         """
         self.version = version
         """The declared version of the recipe that the job began under: decide on it what `migrates` leaves to you."""
-        self.skills = skills
-        """The skills that the job is under, as they were when it was created; its calls keep to them by themselves."""
         self.requests = Requests()
         self._effects = effects
         self._branches = Branches(effects)
@@ -196,10 +185,9 @@ class Run:
         """Ask a model and return its whole answer; recorded, it is never asked again.
 
         `prompt` is a text, or the messages of a conversation so far. `model` is a name such as `openai:MODEL`; empty:
-        the configured one. `output` is a type or a JSON schema that the answer must have the form of: `value` is it
-        then. `tools` are names of tools that the answer may call, or patterns of them. `extra` and `offered` are tools
-        that the recipe answers itself: the wording of the first has to stay the same while the job lasts, that of the
-        second may change. Raises ModelError if there is no such answer.
+        the configured one. `value` has the form of `output`, a type or a JSON schema. `tools` are names of
+        tools that the answer may call, or patterns of them. `extra` and `offered` are tools that the recipe answers
+        itself: the wording of the first stays the same while the job lasts. Raises ModelError if there is no answer.
         """
         thread = prompt if isinstance(prompt, Thread) else _thread_of(prompt)
         step = current.get().place(key)
@@ -235,10 +223,9 @@ class Run:
     ) -> AgentAnswer:
         """Have an agent work on a task as a part of this run, and return its outcome.
 
-        `tools` and `recipes` are names of what it may call and run, or patterns. Under `skills` it may call their
-        tools alone, and without `tools` those. `output` is a type or a JSON schema
-        that `answer` must have the form of. `turns` and `seconds` bound it; `budget` bounds the models of the whole
-        job. Raises ModelError if its model cannot be asked, or declines.
+        `tools` and `recipes` are names of what it may call and run, or patterns; under `skills`, of their tools alone.
+        `answer` has the form of `output`, a type or a JSON schema. `turns` and `seconds` bound it, `budget` the models
+        of the whole job. Raises ModelError if its model cannot be asked, or declines.
         """
         given = {
             "task": task,
@@ -382,7 +369,12 @@ class Run:
         """Show people how far the run is; never recorded."""
         self._effects.handler.progress(done, total, message)
 
-    # --- what other jobs have recorded
+    # --- what is recorded
+
+    @property
+    def created(self) -> JobCreated | None:
+        """The first event of the job."""
+        return self._effects.history.created
 
     @property
     def journal(self) -> Journal:

@@ -43,6 +43,11 @@ class Skilled:
         self.overlays: Final = overlays_of(self.pins) if self.pins else ()
 
 
+def pins_of(created: JobCreated | None) -> tuple[SkillPin, ...]:
+    """Return the skills that a job is under, as it took them up."""
+    return created.skills if created is not None else ()
+
+
 def overlays_of(pins: Sequence[SkillPin]) -> tuple[Overlay, ...]:
     """Return what skills add to the policy: one list of tools, and the rules of each. Raises PolicyError."""
     tools = [tool for pin in pins for tool in pin.tools]

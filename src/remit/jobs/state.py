@@ -190,11 +190,6 @@ class History:
         return self.created.principal if self.created else ""
 
     @property
-    def skills(self) -> tuple[k.SkillPin, ...]:
-        """The skills that the job is under."""
-        return self.created.skills if self.created else ()
-
-    @property
     def ending(self) -> bool:
         """Whether the job undoes what it did, and ends afterwards: its recipe runs no more."""
         return "" in self.compensations

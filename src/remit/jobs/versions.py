@@ -17,7 +17,7 @@ import msgspec
 from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import NotCanonicalError, VersionError
-from remit.jobs.skills import NO_SKILLS
+from remit.jobs.skills import NO_SKILLS, pins_of
 from remit.journal.kinds import SchemaDriftRecorded, VersionMismatchRecorded
 from remit.tools.drift import compare_input, compare_output
 
@@ -108,7 +108,7 @@ def _of_code(history: History, program: Program | None) -> list[Difference]:
 
 
 async def _of_skills(history: History, skills: Skills) -> list[Difference]:
-    pins = history.skills
+    pins = pins_of(history.created)
     now = await skills.digests([pin.name for pin in pins]) if pins else {}
     return [
         Difference(

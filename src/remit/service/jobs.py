@@ -74,7 +74,7 @@ class Jobs:
     # --- queries
 
     async def find(self, reference: str) -> str:
-        """Return a job by identifier, by an end of it that fits only one, or `last`; or a session. Raises NotFoundError."""
+        """Return a job by identifier, by an end that fits only one, or `last`; or a session. Raises NotFoundError."""
         return await find_job(self._journal, reference)
 
     async def rows(
