@@ -92,6 +92,9 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "app.capabilities": (["a"], ["b", "c"], ["d"]),
     "tickets.derive_replies": (True, False, True),
     "tickets.tool_only": (True, False, True),
+    "skills.required": (True, False, True),
+    "skills.switched_off": ("park", "finish", "park"),
+    "skills.named": ({"a": {"enabled": False}}, {"b": {"enabled": True}}, {}),
     "tickets.cutover_until_ms": (1, 2, 3),
     "tickets.expose_warn_count": (True, False, True),
     "browser.hosts": (["a"], ["b", "*.c"], ["d"]),
@@ -151,6 +154,7 @@ PATHS = {
     "sandbox.packages",
     "sandbox.wasm",
     "serve.tls_cert",
+    "skills.folders",
     "serve.tls_key",
 }
 

@@ -16,7 +16,6 @@ from remit.models.message import Message, ToolResult
 from remit.models.message import decode as message_of
 from remit.service.options import Options
 from remit.settings import Settings, load
-from remit.wiring.capabilities import TABLES
 from tests.patience import PATIENCE_S
 
 SENT: Final[list[tuple[str, str]]] = []
@@ -81,7 +80,7 @@ def settings(
         (folder / "script.yaml").write_bytes(msgspec.json.encode(steps))
     (folder / "remit.toml").write_text(toml, encoding="utf-8")
     flags = {"models.default": "scripted:script.yaml", "journal.url": str(folder / "j.db")}
-    found = load(cwd=folder, env={"HOME": str(folder / "home")}, flags=flags, parts=TABLES)
+    found = load(cwd=folder, env={"HOME": str(folder / "home")}, flags=flags)
     return msgspec.structs.replace(found, policy=msgspec.structs.replace(found.policy, rules=tuple(rules)))
 
 

@@ -15,7 +15,7 @@ from remit.jobs.plans.check import read_plan
 from remit.service.options import Options
 from remit.settings import load
 from remit.skills.noun import SkillRow
-from remit.wiring.capabilities import TABLES
+from remit.trust.claims import claims
 from tests.cli.conftest import Project, project
 from tests.pages.conftest import serving, token
 from tests.skills.project import opened, settings, skill
@@ -182,8 +182,10 @@ async def test_skills_of_a_project_count_once_its_settings_speak_of_skills(
 
 def test_what_an_untrusted_file_says_of_skills_does_not_count(tmp_path: Path) -> None:
     (tmp_path / "remit.toml").write_text("[skills]\nfolders = ['skills']\n[skills.agent]\nenabled = false\n")
-    found = load(cwd=tmp_path, env={}, parts=TABLES, doubted=("skills.folders", "skills.agent"))
-    assert not [key for key in found.parts if key.startswith("skills.")]
+    found = load(cwd=tmp_path, env={}, doubted=("skills.folders", "skills.named"))
+    assert {source for key, source in found.sources.items() if key.startswith("skills.")} == {"default"}
+    needed = [claim.key for claim in claims(load(cwd=tmp_path, env={}), {})]
+    assert needed == ["skills.folders", "skills.named"]
 
 
 @pytest.mark.parametrize(

@@ -147,10 +147,21 @@ def _from_file(tables: Mapping[str, Any], file: Path, base: Base) -> dict[str, G
         written = {array: settings} if array and isinstance(settings, list) else settings
         if not isinstance(written, dict):
             raise SettingsError(f"{file}: {section} must be a table", remedy=f"Write [{section}] on a line of its own.")
-        for name, value in written.items():
+        for name, value in _gathered(section, written).items():
             row = _row(f"{section}.{name}", str(file))
             given[row.key] = Given(checked(row, value, str(file)), str(file), base)
     return given
+
+
+def _gathered(section: str, written: dict[str, Any]) -> dict[str, Any]:
+    """Return what a table says, with tables of any name in the one field that is for them."""
+    field = sections()[section].tables
+    named = {
+        name: value for name, value in written.items() if isinstance(value, dict) and f"{section}.{name}" not in table()
+    }
+    if not (field and named):
+        return written
+    return {name: value for name, value in written.items() if name not in named} | {field: named}
 
 
 def _from_environment(env: Mapping[str, str], base: Base) -> dict[str, Given]:

@@ -44,17 +44,12 @@ def settings_of(settings: Settings, part: str, section: type[S]) -> S:
         return declared
     rows = {row.key: row for row in rows_of(part, section)}
     given = {key: Given(row.default, "default", Base(settings.folder, None)) for key, row in rows.items()}
-    named: dict[str, Any] = {}
     for row in settings.parts.values():
         if row.key.startswith(f"{part}."):
-            if section.tables and row.key not in rows and isinstance(row.value, dict):
-                named[row.key.removeprefix(f"{part}.")] = row.value
-                continue
             if row.key not in rows:
                 remedy = did_you_mean(row.key, rows) or f"The settings of {part} are: {', '.join(rows)}."
                 raise SettingsError(f"{row.source}: there is no setting {row.key}", remedy=remedy)
             typed = from_text if row.is_text else checked
             value = typed(rows[row.key], row.value, row.source)
             given[row.key] = Given(value, row.source, row.base)
-    values = {row.name: resolved(row, given[key]) for key, row in rows.items()}
-    return section(**(values | {section.tables: values[section.tables] | named} if named else values))
+    return section(**{row.name: resolved(row, given[key]) for key, row in rows.items()})

@@ -50,7 +50,7 @@ class Section(msgspec.Struct, frozen=True):
     """One table of remit.toml; each field is `Annotated[type, About(…)]` with a default."""
 
     tables: ClassVar[str] = ""
-    """The field of a part's section that collects tables of any name, as `[skills.NAME]`; empty: none."""
+    """The field that collects tables of any name, as in `[skills.NAME]`; empty: none."""
     array: ClassVar[str] = ""
     """The field that an array of tables of the section's name stands for, as in `[[clients]]`; empty: none."""
 

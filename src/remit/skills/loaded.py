@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -64,7 +64,7 @@ class LoadedSkills:
         self.settings = settings
         self.switches = Switches(parts.journal)
         self.journal = parts.journal
-        self.is_wanted = any(key.startswith("skills.") for key in parts.settings.parts)
+        self.is_wanted = _speaks(parts.settings.sources)
         """Whether the tools of skills are offered: the settings speak of skills, or a job is under one."""
         self._parts = parts
         self._changed: list[Callable[[], None]] = []
@@ -234,6 +234,10 @@ class LoadedSkills:
         if not skill.word.enabled:
             return f"Set enabled = true in [skills.{skill.name}] of remit.toml."
         return f"Switch it on: remit skills enable {skill.name}"
+
+
+def _speaks(sources: Mapping[str, str]) -> bool:
+    return any(key.startswith("skills.") and source != "default" for key, source in sources.items())
 
 
 def open_skills(parts: Parts, settings: Section | None) -> LoadedSkills:

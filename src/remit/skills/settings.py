@@ -1,8 +1,5 @@
 """The section `[skills]`, and the tables `[skills.NAME]` in it: the operator's word on each skill."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
@@ -17,7 +14,7 @@ HOME: Final = "~/.agents/skills"
 
 
 def _absolute(folders: tuple[str, ...], base: Base) -> tuple[str, ...]:
-    return tuple(str(base.path(str(Path(folder).expanduser()))) for folder in folders)
+    return tuple(str(base.path(folder)) for folder in folders if base.home is not None or not folder.startswith("~"))
 
 
 class SkillSettings(Section, frozen=True):
