@@ -39,6 +39,7 @@ from bench import (
     steps,
     usage,
     web,
+    work,
 )
 from bench.baseline import fallen_behind, keep, load
 from bench.lab import Lab
@@ -104,6 +105,7 @@ ALL = (
     web.extracted,
     web.bombed,
     web.reported,
+    work.empty_run,
     startup.imported,
     startup.helped,
     startup.looked,

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from bench import agents, first_token, floors, follow, lab, memory, postgres, scale, size, slow, steps
+from bench import agents, first_token, floors, follow, lab, memory, postgres, scale, size, slow, steps, work
 from bench.disk import inserted
 from bench.flushes import flushed, slow_disk
 from bench.lab import ROOT, Lab, heard
@@ -189,6 +189,12 @@ async def test_agents_take_the_turns_that_are_counted(tmp_path: Path, monkeypatc
         "journal, agent turn of 1,000",
     ]
     assert all(result.value for result in results)
+
+
+async def test_an_empty_run_takes_longer_than_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "RUNS", 1)
+    (found,) = await work.empty_run(Lab(tmp_path))
+    assert found.mark == "≤ 150 ms"
 
 
 async def test_conversations_are_parked_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

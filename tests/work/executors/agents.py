@@ -11,7 +11,7 @@ FAKE = Path(__file__).with_name("fake_agent.py")
 
 def agent_program(folder: Path, name: str, scene: str) -> str:
     """Write a program that plays a scene as the agent of this name would; its path."""
-    path = folder / f"{name}-{scene}"
+    path = folder / f"{name}-{scene}".replace(" ", "-")
     words = shlex.join([sys.executable, "-I", "-S", str(FAKE), name, scene])
     path.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     path.chmod(0o755)

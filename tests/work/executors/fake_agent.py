@@ -61,6 +61,8 @@ def edit(name: str, scene: str) -> int:
         assert all(tool.startswith(("fs__", "worktree__")) for tool in mcp.tools), mcp.tools
         if scene == "denied":
             assert mcp.call("worktree__exec", command=["true"])["isError"]
+        if scene == "tool sleeps":
+            mcp.call("worktree__exec", command=["sh", "-c", "echo $$ > new; mv new survivor.txt; exec sleep 86400"])
         mcp.call("fs__write", path="clock.txt", content="mended\n")
         done = mcp.call("worktree__exec", command=["cat", "clock.txt"]) if scene == "edit" else None
         assert done is None or done["structuredContent"]["stdout"] == "mended\n", done

@@ -14,6 +14,7 @@ import pytest
 from remit import Remit
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.jobs.state import ENDED
 from remit.journal.kinds import decode
 from remit.sandbox.scratch import scratch
 from remit.settings import load
@@ -52,19 +53,23 @@ class Shop:
 
     def hand_to(self, agent: str, scene: str, mode: str = "governed", isolation: str = "none", more: str = "") -> None:
         """Write a workflow.toml whose executor plays a scene."""
-        program = agent_program(self.place, agent, scene)
-        table = TABLE.format(name=agent, agent=agent, program=program, mode=mode, isolation=isolation)
+        path = agent_program(self.place, agent, scene)
+        table = TABLE.format(name=agent, agent=agent, program=path, mode=mode, isolation=isolation)
         (self.folder / "workflow.toml").write_text(table.replace("\n[[constraints", f"{more}\n[[constraints"))
 
-    async def run(self, agent: str, *rules: dict[str, Any]) -> tuple[WorkResult, Turn, list[Any]]:
-        """Run an issue; the result, what is recorded of the turn, and the events of its session."""
+    def open(self, *rules: dict[str, Any]) -> Remit:
+        """Return a Remit that works there."""
         flags = {
             "app.principal": "alice",
             "journal.url": str(self.place / "journal.db"),
             "policy.rules": [*ALLOWED, *rules],
             "sandbox.folder": str(self.place / "sandbox"),
         }
-        async with Remit(settings=load(env={}, cwd=self.folder, flags=flags)) as remit:
+        return Remit(settings=load(env={}, cwd=self.folder, flags=flags))
+
+    async def run(self, agent: str, *rules: dict[str, Any]) -> tuple[WorkResult, Turn, list[Any]]:
+        """Run an issue; the result, what is recorded of the turn, and the events of its session."""
+        async with self.open(*rules) as remit:
             work: Any = remit.service.work
             issue = await work.issue("Mend the clock", body="It is broken.")
             started = await work.start(issue, agent)
@@ -100,6 +105,20 @@ async def test_a_call_that_policy_denies_fails_the_run(shop: Shop) -> None:
     shop.hand_to("claude", "denied")
     result, turn, _ = await shop.run("claude", {"id": "no", "effect": "deny", "tools": ["worktree.exec"]})
     assert (result.status, result.result_code, turn.denied) == ("fail", "permission_denied", 1 + 1), result
+
+
+async def test_a_tool_that_runs_when_its_run_is_stopped_ends_with_it(shop: Shop) -> None:
+    shop.hand_to("claude", "tool sleeps")
+    async with shop.open() as remit:
+        work: Any = remit.service.work
+        issue = await work.issue("Mend the clock")
+        started = await work.start(issue, "claude")
+        async with asyncio.timeout(PATIENCE_S):
+            while not (found := [*shop.place.glob("sandbox/work/trees/*/*/survivor.txt")]):
+                assert (await remit.job(started.job).row()).state not in ENDED
+                await remit.clock.sleep(0.02)
+        await work.stop(issue, "enough")
+        assert not Path("/proc", found[0].read_text().strip()).exists(), "dead means dead"
 
 
 async def test_the_key_of_the_model_reaches_the_agent_and_no_record(shop: Shop) -> None:
@@ -138,8 +157,8 @@ async def test_an_agent_that_cannot_be_had_is_refused_with_what_to_do(
     shop: Shop, workflow: str, executor: str, env: dict[str, str], code: Code, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (shop.folder / "workflow.toml").write_text(workflow)
-    program = agent_program(shop.place, "claude", "edit")
-    Path(program).rename(shop.place / "gemini")
+    path = agent_program(shop.place, "claude", "edit")
+    Path(path).rename(shop.place / "gemini")
     for name, value in {"PATH": f"{shop.place}:/usr/bin:/bin", **env}.items():
         monkeypatch.setenv(name, value)
     flags = {"journal.url": ":memory:", "policy.rules": ALLOWED}
@@ -171,7 +190,7 @@ class TestInTheSandbox:
         fake = Path(__file__).with_name("fake_agent.py").read_text()
         (shop.place / "fake_agent.py").write_text(fake)
         shop.hand_to("claude", "edit", isolation="sandbox", more=f'reads = ["{shop.place}/fake_agent.py"]\n')
-        program = shop.place / "claude-edit"
-        program.write_text(f'#!/bin/sh\nexec /usr/bin/python3 -I -S {shop.place}/fake_agent.py claude edit "$@"\n')
+        path = shop.place / "claude-edit"
+        path.write_text(f'#!/bin/sh\nexec /usr/bin/python3 -I -S {shop.place}/fake_agent.py claude edit "$@"\n')
         result, turn, _ = await shop.run("claude")
         assert (result.status, turn.mode, turn.calls) == ("ok", "governed", 2), result

@@ -119,7 +119,8 @@ class Adapter:
             title = claim.summary if claim is not None and claim.summary else f"Work on {self._order.issue_ref}"
             await self._tree.commit(f"{title}\n\n{self._order.issue_ref} {self._order.run_id}")
         head = await self._tree.head()
-        changed, constraints = await self._tree.changed(start), self._order.constraints
+        constraints = self._order.constraints
+        changed = await self._tree.changed(start) if head != start else []
         interfaces = constraints.interface_paths if self._order.contracts_ref in {"", NO_CONTRACTS} else ()
         tests = await self._prove(progress) if ending.exit_code is not None and not ending.timed_out else ()
         facts = Facts(
@@ -130,7 +131,7 @@ class Adapter:
             tests=tests,
             forbidden=tuple(paths_of(changed, constraints.forbidden_paths)),
             interfaces=tuple(paths_of(changed, interfaces)),
-            strayed=not await self._tree.follows(start),
+            strayed=head != start and not await self._tree.follows(start),
             claim=claim,
         )
         return self._finish(judge(self._order, facts))

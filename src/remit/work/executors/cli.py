@@ -11,6 +11,7 @@ import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -48,17 +49,14 @@ class CliExecutor:
         return (self._table.program or self._cli.name, *self._cli.args[self.mode], *self._table.args)
 
     def require(self, env: Mapping[str, str]) -> None:
-        program, key = self.command[0], self._table.key or self._cli.key
+        cli, program, key = self._cli, self.command[0], self._table.key or self._cli.key
         if shutil.which(program, path=env.get("PATH")) is None and not self._table.setup:
-            why = f"{program} is not installed"
-            raise UsageError(why, code=Code.env_unavailable, remedy=f"Install it: {self._cli.install}")
+            raise _unavailable(f"{program} is not installed", f"Install it: {cli.install}")
         if not env.get(key):
-            remedy = (
-                f"export {key}=…, or name another in [executors.{self._cli.name}] key. A run has a home of its own."
-            )
-            raise UsageError(
-                f"{key}, the key of {program}'s model, is not set", code=Code.env_unavailable, remedy=remedy
-            )
+            remedy = f"export {key}=…, or name another in [executors.{cli.name}] key. A run has a home of its own."
+            raise _unavailable(f"{key}, the key of {program}'s model, is not set", remedy)
+        if self.mode == "governed" and find_spec("mcp") is None:
+            raise _unavailable("governed mode needs an extra", "pip install 'remit[mcp]'")
 
     async def work(self, site: Site) -> Ending:
         self._require_trust(site)
@@ -157,6 +155,10 @@ class _Events:
                 self._show("stdout", text.encode(errors="replace") + b"\n")
         elif line.strip():
             self._show("stdout", line + b"\n")
+
+
+def _unavailable(why: str, remedy: str) -> UsageError:
+    return UsageError(why, code=Code.env_unavailable, remedy=remedy)
 
 
 def _environment(env: Mapping[str, str], site: Site, model: Model) -> dict[str, str]:

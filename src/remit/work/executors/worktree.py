@@ -42,6 +42,8 @@ class Worktree:
         self.repository = repository
         self.folder = folder
         self.branch = branch
+        self._common = ""
+        """The repository's own folder, once it was asked for."""
 
     @classmethod
     def of(cls, repository: Path, folder: Path, issue: IssueRef, run_id: str) -> Worktree:
@@ -50,19 +52,24 @@ class Worktree:
 
     async def create(self, base: str) -> str:
         """Check `base` out on the run's branch, unless that was done; return its commit. Raise ProviderError."""
-        if not await self.exists():
-            if not (await git(self.repository, "rev-parse", "--is-inside-work-tree", refusal="")).startswith("true"):
-                why = f"{self.repository} is no git repository. Run it where the code is, or give the repository."
-                raise ProviderError(why, cause=Code.env_unavailable)
-            found = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
-            commit = await git(self.repository, *found, refusal="")
-            if not commit:
+        if await self.exists():
+            return await self.head()
+        found = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
+        commit = await git(self.repository, *found, refusal="")
+        if not commit:
+            inside = await git(self.repository, "rev-parse", "--is-inside-work-tree", refusal="")
+            why = f"{self.repository} is no git repository. Run it where the code is, or give the repository."
+            if inside.startswith("true"):
                 why = f"{self.repository} has no commit {base} to begin at. Commit something first."
-                raise ProviderError(why, cause=Code.env_unavailable)
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            raise ProviderError(why, cause=Code.env_unavailable)
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        add = ("worktree", "add", "-B", self.branch, "--", str(self.folder), commit)
+        try:
+            await git(self.repository, *add)
+        except ProviderError:  # such as for what is known of a worktree that was deleted
             await git(self.repository, "worktree", "prune")
-            await git(self.repository, "worktree", "add", "-B", self.branch, "--", str(self.folder), commit)
-        return await self.head()
+            await git(self.repository, *add)
+        return commit
 
     async def head(self) -> str:
         """Return the commit that stands there now."""
@@ -110,8 +117,9 @@ class Worktree:
 
     async def _git(self, *words: str) -> str:
         """Run git on the checkout, by what the repository says of it: its own `.git` may lead anywhere by now."""
-        common = await git(self.repository, "rev-parse", "--path-format=absolute", "--git-common-dir")
-        place = await asyncio.to_thread(_administered, Path(common, "worktrees"), str(self.folder / ".git"))
+        if not self._common:
+            self._common = await git(self.repository, "rev-parse", "--path-format=absolute", "--git-common-dir")
+        place = await asyncio.to_thread(_administered, Path(self._common, "worktrees"), str(self.folder / ".git"))
         if place is None:
             raise ProviderError(f"{self.folder} is no worktree of {self.repository}", cause=Code.env_unavailable)
         return await git(self.repository, f"--git-dir={place}", f"--work-tree={self.folder}", *words)
