@@ -1,4 +1,4 @@
-"""Take pictures of the console for the documentation: `make screenshots` writes them to docs/images."""
+"""Take pictures of the console and of a report for the documentation: `make screenshots` writes them to docs/images."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from playwright.async_api import Page
 
+from examples.web.town import Town
 from remit import Remit, Run, recipe, tool
+from remit.recipes.research_report import research_report
 from remit.settings import load
 from remit.tools.meta import Retry
 from tests.pages.browsing import browsing, window
@@ -19,6 +21,7 @@ _WIDTH: Final = 1280
 _HEIGHTS: Final = {"job": 1240}
 """An opened step is as high as its window at most."""
 _HEIGHT: Final = 860
+_QUESTION: Final = "When does the swimming pool open, and what does it cost?"
 _tries: list[str] = []
 
 
@@ -101,6 +104,27 @@ async def main() -> None:
                         await _picture(await shown.open(path), IMAGES / f"{name}-{theme}.png")
 
 
+async def report() -> None:
+    """Report on the town of the examples, and photograph the page with a quotation opened."""
+    town = Town()
+    runner = await town.start(8899)
+    flags = {"journal.url": ":memory:", "web.search": ("searxng",), "web.searxng_url": town.base, "web.pause_ms": 1}
+    async with Remit(settings=load(cwd=IMAGES, file=None, env={}, flags=flags)) as remit, browsing() as browser:
+        job = await remit.start(research_report(_QUESTION, web=True, max_sources=4))
+        await job
+        kept = (await remit.service.artifacts.rows(job.id))[-1]
+        text = (await remit.service.artifacts.read(job.id, kept.sha256)).decode()
+        for theme in ("light", "dark"):
+            more = {"color_scheme": theme, "viewport": {"width": 900, "height": 900}, "reduced_motion": "reduce"}
+            async with window(browser, town.base, **more) as shown:
+                await shown.page.set_content(text)
+                await shown.page.hover("#c1")
+                await shown.page.locator("#c1 .card").wait_for()
+                await shown.page.screenshot(path=IMAGES / f"report-{theme}.png")
+                print(f"report-{theme}.png")
+    await runner.cleanup()
+
+
 async def _picture(page: Page, path: Path) -> None:
     await page.locator("#live-state[data-state=live]").wait_for()
     await page.screenshot(path=path, full_page=True)
@@ -110,3 +134,4 @@ async def _picture(page: Page, path: Path) -> None:
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     asyncio.run(main())
+    asyncio.run(report())

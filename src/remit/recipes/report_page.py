@@ -48,6 +48,7 @@ sup a { text-decoration: none; padding: .2em; }
 .card b, .card i { display: block; font-style: normal; }
 .card i { color: var(--soft); font-size: .74rem; margin-top: .5rem; overflow-wrap: anywhere; }
 .card q { display: block; quotes: none; margin-top: .45rem; white-space: pre-line; overflow-wrap: anywhere; }
+@media (prefers-reduced-motion: reduce) { .card { transition: none; } }
 mark { background: var(--mark); color: inherit; padding: .05em 0; border-radius: 2px; }
 ol, ul { padding-left: 1.4rem; } li { margin-bottom: .7rem; overflow-wrap: anywhere; }
 li code { display: block; font-size: .72rem; color: var(--soft); }

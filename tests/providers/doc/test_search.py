@@ -10,6 +10,7 @@ import pytest
 from remit.codes import Code
 from remit.files.roots import Roots
 from remit.process.workers import Workers
+from remit.providers.doc.documents import Documents
 from remit.providers.doc.provider import DocProvider
 from remit.providers.doc.settings import DocumentSettings
 from remit.testing.providers import call_context
@@ -45,6 +46,21 @@ async def test_a_passage_of_a_pdf_names_its_page_and_is_read_there(tmp_path: Pat
         read = await docs.call("read", path=best["path"], start=best["start"], end=best["end"], sha256=best["sha256"])
         assert read["text"] == "The budget allows 900 euros for heating."
         assert [item["path"] for item in found["items"]] == ["plans/budget.pdf", "plans/heat.docx"]
+
+
+async def test_where_pdfs_cannot_be_read_a_search_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = tmp_path / "absent"
+    absent.mkdir()
+    (absent / "pypdfium2.py").write_text("raise ModuleNotFoundError")
+    monkeypatch.setenv("PYTHONPATH", str(absent))
+    monkeypatch.setattr(Documents, "reads_pdf", False)
+    async with shelf(tmp_path) as docs:
+        filled(docs)
+        found = await docs.call("search", query="heating")
+        assert (found["files"], found["skipped"]["no_text"]) == (2, 1)
+        assert "remit[documents]" in found["note"]
+        (docs.folder / "plans/budget.pdf").unlink()
+        assert (await docs.call("search", query="heating"))["note"] == ""
 
 
 async def test_a_search_parses_only_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,6 +107,7 @@ async def test_a_cut_page_says_so(site: Loopback, provider: WebProvider) -> None
     for tool in ("web.fetch", "web.extract"):
         page = await call(provider, tool, url=site.url("/long"))
         assert (page["truncated"], len(page["text"])) == (True, 200_000)
+        assert next(iter(page)) == "truncated"  # a preview of the step shows it
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from remit.providers.doc.documents import Ask, Documents
 from remit.providers.doc.shapes import Item, Page, ReadArgs, ReadResult, SearchArgs, SearchResult, Skipped
 
 Hidden = Callable[[str, dict[str, Any]], bool]
-_NO_PDF: Final = "PDF files were left out: pypdfium2 is not installed (pip install 'remit[documents]')."
+_NO_PDF: Final = "PDF files are left out: pypdfium2 is not installed (pip install 'remit[documents]')."
 _ANCHORS: Final = 1_000
 """Pages whose places are returned at most."""
 

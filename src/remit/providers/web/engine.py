@@ -151,7 +151,7 @@ class WebEngine:
             truncated=truncated or len(shown) > _LARGEST_TEXT,
             cache_hit=kept,
         )
-        return ToolResult(msgspec.to_builtins(result), (_evidence(result.final_url, result.text, ctx),))
+        return ToolResult(msgspec.to_builtins(result), (_evidence(result, ctx),))
 
     async def extract(self, args: FetchArgs, ctx: CallContext) -> ToolResult:
         """Return the main text of a page. Raises WebError."""
@@ -171,7 +171,7 @@ class WebEngine:
             consent=is_consent(page),
             pages=list(found.pages),
         )
-        return ToolResult(msgspec.to_builtins(result), (_evidence(result.final_url, result.text, ctx),))
+        return ToolResult(msgspec.to_builtins(result), (_evidence(result, ctx),))
 
     async def _extracted(self, page: Page) -> Extract:
         if is_pdf(page):
@@ -240,8 +240,11 @@ def _links(base: str, targets: Sequence[str]) -> list[str]:
     return list(links)
 
 
-def _evidence(source: str, text: str, ctx: CallContext) -> EvidenceCandidate:
-    return EvidenceCandidate(kind="http_body_preview", source=source, retrieved_at=ctx.now, text=text)
+def _evidence(result: FetchResult | ExtractResult, ctx: CallContext) -> EvidenceCandidate:
+    cut = {"page_truncated": True} if result.truncated else {}
+    return EvidenceCandidate(
+        kind="http_body_preview", source=result.final_url, retrieved_at=ctx.now, text=result.text, metadata=cut
+    )
 
 
 class Extractors:

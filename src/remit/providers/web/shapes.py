@@ -52,21 +52,22 @@ class FetchArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A page as text."""
+    """A page as text. What was cut stands first, where also a preview of the result shows it."""
 
+    truncated: Annotated[bool, Meta(description="Whether the page is larger than the limit: its end is missing.")]
     url: str
     final_url: Annotated[str, Meta(description="The address that answered, after redirects.")]
     status_code: int
     content_type: str
     title: str
     text: Annotated[str, Meta(description="What a person reads in the page.")]
-    truncated: Annotated[bool, Meta(description="Whether the page is larger than the limit: its end is missing.")]
     cache_hit: Annotated[bool, Meta(description="Whether the site said that it has not changed since it was kept.")]
 
 
 class ExtractResult(msgspec.Struct, frozen=True, kw_only=True):
     """The main text of a page, without navigation and advertisements."""
 
+    truncated: Annotated[bool, Meta(description="Whether the page is larger than the limit: its end is missing.")]
     url: str
     final_url: str
     title: str
@@ -77,6 +78,5 @@ class ExtractResult(msgspec.Struct, frozen=True, kw_only=True):
     method: Annotated[
         str, Meta(description="What found the text: trafilatura, resiliparse or pdfium; `text`: it is text.")
     ]
-    truncated: bool
     consent: Annotated[bool, Meta(description="Whether the page only asks to agree to something before the real one.")]
     pages: Annotated[list[int], Meta(description="Where each page of a PDF begins in `text`.")] = []
