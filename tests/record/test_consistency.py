@@ -15,6 +15,7 @@ from remit import Run, recipe, tool
 from remit.codes import Code
 from remit.jobs.plans.check import read_plan
 from remit.journal.chain import link, root
+from tests.audit.packages import export
 from tests.opened import OpenRemit, until_waiting
 
 
@@ -110,3 +111,18 @@ async def test_an_approval_that_another_session_spends_is_no_contradiction(remit
         assert (await service.sessions.call(second, "desk.pay", args)).status == "ok"
         assert (await service.streams.verify(first)).codes == ()
         assert (await service.streams.verify()).codes == ()
+
+
+async def test_forks_fit_the_events_that_they_share(remit_in: OpenRemit, tmp_path: Path) -> None:
+    job = await paid(remit_in)
+    async with remit_in(tools=[pay], recipes=[buy]) as remit:
+        plain = await remit.service.forks.make(job, "1", repeat=True)
+        await until_waiting(remit, plain.job)
+        given = await remit.service.forks.make(job, results={"1": "paid nothing"}, repeat=True)
+        assert await remit.job(given.job) == "paid nothing"
+        assert (await remit.service.streams.verify()).problems == ()
+    for forked, name in ((given.job, "given.zip"), (plain.job, "plain.zip")):
+        verdict = await export(remit_in, forked, tmp_path / name)
+        assert (verdict.problem, verdict.streams >= 3) == ("", True)
+    rewrite(tmp_path, "job_forked", {"hash": "0" * 64})
+    assert Code.RECORD_CONTRADICTED.name in await codes(remit_in)

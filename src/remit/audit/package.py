@@ -23,7 +23,7 @@ from remit.evidence.ledger import Event as RecordedEvent
 from remit.evidence.ledger import Ledger
 from remit.evidence.program import program
 from remit.journal.event import HeadQuery
-from remit.journal.kinds import decode
+from remit.journal.kinds import JobForked, decode
 from remit.journal.salting import erasure_of
 from remit.record.heads import stream_named
 from remit.record.job_story import beside
@@ -76,7 +76,7 @@ class _Record:
         self._ledger = Ledger()
         self._streams: dict[str, dict[str, Any]] = {}
         self._others: set[str] = set()
-        """Streams that the events refer to: remembered approvals, and erasures."""
+        """Streams that the events refer to: remembered approvals, erasures, the job that a fork shares events with."""
         self._last = 0
 
     async def add(self, root: str) -> None:
@@ -85,10 +85,11 @@ class _Record:
             await self._add(head)
 
     async def add_referenced(self) -> None:
-        """Add what the streams so far refer to."""
-        for stream in sorted(self._others - self._streams.keys()):
-            if (head := await self._journal.head(stream)) is not None:
-                await self._add(head)
+        """Add what the streams so far refer to, and what those refer to."""
+        while missing := sorted(self._others - self._streams.keys()):
+            self._others.difference_update(missing)
+            for stream in missing:
+                await self.add(stream)
 
     async def write(self, file: IO[bytes], scope: str) -> str:
         """Write the zip; return the package's hash."""
@@ -169,9 +170,12 @@ class _Record:
             self._others.add(erasure_of(head.subject))
 
     def _refer(self, event: Event) -> None:
-        rule = getattr(decode(event.kind, event.data), "rule_id", "")
+        payload = decode(event.kind, event.data)
+        rule = getattr(payload, "rule_id", "")
         if rule.startswith(_REMEMBERED):
             self._others.add(f"approval/{rule.removeprefix(_REMEMBERED)}")
+        if isinstance(payload, JobForked) and payload.shared:
+            self._others.add(stream_named(payload.job))
 
     async def _metadata(self, scope: str) -> dict[str, Any]:
         head = await self._journal.head(scope)

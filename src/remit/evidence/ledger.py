@@ -31,7 +31,11 @@ class Ledger:
         self._keys: dict[tuple[str, str], set[str]] = {}
         """The idempotency keys of each step so far: a later attempt keeps one of them."""
         self._taken: dict[str, float] = {}
-        """By stream, the events that follow and were recorded by another job."""
+        """By stream, the events that follow and were recorded by another job, or changed."""
+        self.forks: dict[tuple[str, int], str] = {}
+        """The chain values of the events after which forks begin, by stream and number."""
+        self._shares: set[str] = set()
+        """Streams that continue the events of another job, which are in that job's stream."""
 
     def take(self, event: Event) -> None:
         """Take in an event."""
@@ -39,7 +43,11 @@ class Ledger:
         key = (event.stream, payload.get("invocation_id", ""))
         taken = self._taken.get(event.stream, 0)
         self._taken[event.stream] = max(0, taken - 1)
-        if event.kind == "job_forked":
+        if event.kind == "job_forked" and payload.get("shared"):
+            self._taken[event.stream] = payload.get("changes", 0)
+            self._shares.add(event.stream)
+            self.forks[f"job/{payload['job']}", payload["seq"]] = payload["hash"]
+        elif event.kind == "job_forked":
             self._taken[event.stream] = payload.get("taken") or float("inf")
         elif event.kind == "tool_invocation_started":
             self._check_key(event, taken=taken > 0)
@@ -50,6 +58,8 @@ class Ledger:
             self._rows[key] = {"stream": event.stream, "announced": event.seq, "outcome": "unknown", **facts}
         elif event.kind in _FINISHES and key[1]:
             row = self._rows.get(key)
+            if row is None and event.stream in self._shares:
+                return
             if row is None or row.get("step", "") != payload.get("step", ""):
                 raise RejectedError(
                     "event_contradicted", f"{event.stream}: {key[1]} ended, and was not announced there"
@@ -64,7 +74,14 @@ class Ledger:
         key, known = call.get("idempotency_key", ""), set(earlier)
         earlier.add(key)
         parts = "\0".join((event.stream, call["step"], call["tool_name"], call.get("arguments_hash", "")))
-        if key and not taken and key not in known and key != hashlib.sha256(parts.encode()).hexdigest():
+        continued = event.stream in self._shares and call.get("attempt", 1) > 1
+        if (
+            key
+            and not taken
+            and not continued
+            and key not in known
+            and key != hashlib.sha256(parts.encode()).hexdigest()
+        ):
             why = f"{event.stream}: event {event.seq}: idempotency_key is not that of its call"
             raise RejectedError("event_contradicted", why)
 

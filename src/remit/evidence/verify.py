@@ -84,9 +84,14 @@ def _check(package: zipfile.ZipFile, size: int) -> Verdict:
         count += 1
         calls.take(event)
         refs.take(event)
+        place = (event.stream, event.seq)
+        if calls.forks.get(place) == last[event.stream][1].hex():
+            del calls.forks[place]
         ended = event.kind in _ENDS if event.stream == manifest["scope"] else ended
         erased |= {event.stream} if event.kind == "subject_erased" else set()
     _check_streams(proof["streams"], last, manifest["scope"])
+    if calls.forks:
+        raise RejectedError("event_contradicted", f"a fork begins after another event of {next(iter(calls.forks))[0]}")
     if package.read("ledger.ndjson") != calls.text():
         raise RejectedError("ledger_mismatch", "ledger.ndjson is not what the events say")
     if proof["pending"] != calls.pending:

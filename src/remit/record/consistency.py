@@ -11,7 +11,7 @@ Anyone who changes an event and chains the stream again by the public formula ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -21,6 +21,7 @@ from remit.errors import NotCanonicalError, PayloadErasedError
 from remit.gateway.announcing import key_of
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.jobs.state import KIND as JOB
+from remit.jobs.state import stream_of
 from remit.journal.kinds import (
     CommandCommitted,
     CommandStarted,
@@ -66,7 +67,7 @@ _DIGESTS: Final[dict[type[Payload], _Digest]] = {
     PlanGenerated: _Digest("plan_hash", "task_graph"),
 }
 
-_NOTED: Final = frozenset({CommandStarted, ConfirmationRequested, ConfirmationUsed, ToolInvocationStarted})
+_NOTED: Final = frozenset({CommandStarted, ConfirmationRequested, ConfirmationUsed, JobForked, ToolInvocationStarted})
 
 
 class _Call(NamedTuple):
@@ -90,6 +91,7 @@ class Consistency:
         """Those that were looked at and whose calls are known."""
         self._asked: dict[str, tuple[str, str]] = {}
         """The tool and the digest of the arguments of each question, by its stream."""
+        self._forks: list[tuple[str, JobForked]] = []
         self._used: dict[str, str] = {}
         """The invocation that spent an approval, by the stream of its question."""
 
@@ -139,7 +141,14 @@ class Consistency:
                 await self._again(question)
                 if question not in self._used:
                     found.append((call.stream, f"{invocation} ran on {call.confirmation}, which no call spent"))
-        return found
+        return [*found, *[one async for one in self._misplaced()]]
+
+    async def _misplaced(self) -> AsyncIterator[tuple[str, str]]:
+        """Give the forks that do not begin after the event that they name."""
+        for stream, forked in self._forks:
+            page = await self._journal.page(stream_of(forked.job), forked.seq - 1, 1)
+            if [event.hash.hex() for event in page] != [forked.hash]:
+                yield stream, f"it begins after another event of {forked.job} than it says"
 
     async def _again(self, stream: str) -> None:
         await self.contradictions(stream, await self._journal.read(stream))
@@ -151,6 +160,8 @@ class Consistency:
                 arguments = await self._hash(payload, "args")
                 if arguments:
                     self._asked[stream] = (payload.tool_name, arguments)
+        elif isinstance(payload, JobForked) and payload.shared:
+            self._forks.append((stream, payload))
         elif isinstance(payload, ConfirmationUsed):
             self._used[stream] = payload.invocation_id
         elif isinstance(payload, ToolInvocationStarted) and payload.confirmation and not taken:
@@ -193,6 +204,8 @@ class _Reading:
         """The idempotency keys of each step so far."""
         self._foreign: float = 0
         """Events that follow and were recorded by the job that they were taken over from."""
+        self._shares = False
+        """Whether it continues the events of another job, which are in that job's stream."""
         self.taken = False
         """Whether the last event was one of those."""
 
@@ -205,7 +218,8 @@ class _Reading:
         self.taken = self._foreign > 0
         self.pass_over()
         if isinstance(payload, JobForked):
-            self._foreign = payload.taken or float("inf")
+            self._shares = payload.shared
+            self._foreign = payload.changes if payload.shared else payload.taken or float("inf")
             return []
         if isinstance(payload, ToolInvocationStarted):
             said = self._announced(payload.invocation_id, payload.step)
@@ -214,7 +228,7 @@ class _Reading:
             return self._announced(payload.invocation_id, payload.step)
         if isinstance(payload, _ENDS) and payload.invocation_id:
             if payload.invocation_id not in self._begun:
-                return [f"{payload.invocation_id} ended and was not announced"]
+                return [] if self._shares else [f"{payload.invocation_id} ended and was not announced"]
             if self._begun[payload.invocation_id] != payload.step:
                 return [f"{payload.invocation_id} was announced for another step"]
         return []
@@ -226,6 +240,7 @@ class _Reading:
 
     def _has_its_key(self, call: ToolInvocationStarted) -> bool:
         earlier = self._keys.setdefault(call.step, set())
-        known = not call.idempotency_key or self.taken or call.idempotency_key in earlier
+        continued = self._shares and call.attempt > 1
+        known = not call.idempotency_key or self.taken or continued or call.idempotency_key in earlier
         earlier.add(call.idempotency_key)
         return known or call.idempotency_key == key_of(self._stream, call.step, call.tool_name, call.arguments_hash)
