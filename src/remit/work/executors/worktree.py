@@ -54,13 +54,15 @@ class Worktree:
         """Check `base` out on the run's branch, unless that was done; return its commit. Raise ProviderError."""
         if await self.exists():
             return await self.head()
+        asked = ("rev-parse", "--is-inside-work-tree", "--path-format=absolute", "--git-common-dir")
+        inside, _, self._common = (await git(self.repository, *asked, refusal="")).partition("\n")
+        if inside != "true":
+            why = f"{self.repository} is no git repository. Run it where the code is, or give the repository."
+            raise ProviderError(why, cause=Code.env_unavailable)
         found = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
         commit = await git(self.repository, *found, refusal="")
         if not commit:
-            inside = await git(self.repository, "rev-parse", "--is-inside-work-tree", refusal="")
-            why = f"{self.repository} is no git repository. Run it where the code is, or give the repository."
-            if inside.startswith("true"):
-                why = f"{self.repository} has no commit {base} to begin at. Commit something first."
+            why = f"{self.repository} has no commit {base} to begin at. Commit something first."
             raise ProviderError(why, cause=Code.env_unavailable)
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         add = ("worktree", "add", "-B", self.branch, "--", str(self.folder), commit)
