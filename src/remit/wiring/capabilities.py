@@ -136,6 +136,25 @@ FIRST_PARTY: Final = (
         pages="remit.forks.pages:PAGES",
     ),
     Capability(
+        name="golden",
+        about="Check recorded jobs in files against the code, tools and policy of today.",
+        nouns=(Noun(name="golden", kind="remit.golden.noun:Goldens", open="remit.golden.noun:open_goldens"),),
+        commands=(
+            Command(
+                word="golden",
+                section="Look",
+                about="Export recorded jobs as golden ones, which `remit check` replays.",
+                command="remit.golden.commands.golden:command",
+            ),
+            Command(
+                word="check",
+                section="Look",
+                about="Replay golden jobs against the code, tools, schemas and policy of today.",
+                command="remit.golden.commands.check:command",
+            ),
+        ),
+    ),
+    Capability(
         name="research_report",
         about="Answer a question from files and pages of the web, with citations.",
         providers="remit.recipes.report_files:open_report",
