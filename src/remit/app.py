@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from remit.tools.function import FunctionTool
     from remit.tools.migration import Migration
     from remit.tools.provider import ToolProvider
+    from remit.tools.versions import ToolVersionRegistry
     from remit.wiring.parts import KeepOn
     from remit.wiring.runtime import Report, Runtime
 
@@ -89,6 +90,7 @@ class Remit:
         always_replay: bool = False,
         clock: Clock | None = None,
         report: Report | None = None,
+        versions: ToolVersionRegistry | None = None,
     ) -> None:
         """Nothing is opened before `async with`.
 
@@ -97,7 +99,8 @@ class Remit:
         read. Raises SettingsError for a value that does not fit, and UsageError for an empty `journal`.
 
         `work=False` starts and watches jobs but leaves them to other processes. `always_replay` runs every recipe again
-        from its journal after each step, to find what is not deterministic (for tests).
+        from its journal after each step, to find what is not deterministic (for tests). `versions` gives tools their
+        versions where their providers give none, and stands in for the journal as the registry of what ran.
         """
         flags: dict[str, Any] = {}
         if journal is not None:
@@ -112,7 +115,7 @@ class Remit:
         else:
             self.settings = override(settings, flags)
         self._tools, self._recipes, self._providers = tuple(tools), tuple(recipes), tuple(providers)
-        self._migrations = tuple(migrations)
+        self._migrations, self._versions = tuple(migrations), versions
         self._clock, self._report = clock, report
         self._work, self._always_replay = work, always_replay
         self._runtime: Runtime | None = None
@@ -147,6 +150,7 @@ class Remit:
             migrations=self._migrations,
             clock=self._clock,
             report=self._report,
+            versions=self._versions,
             step_by_step=self._always_replay,
             on_use=not self._work,
         )

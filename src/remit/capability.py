@@ -55,7 +55,7 @@ class Command(NamedTuple):
     """A command of the command line."""
 
     word: str
-    """The words after `remit`."""
+    """The word after `remit`; of a part that ships also two, the first of which is a group of the core."""
     about: str
     """One line; the same as the first one of its own help."""
     command: str

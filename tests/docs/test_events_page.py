@@ -14,6 +14,7 @@ import pytest
 
 from remit.journal.blobs import BlobRef
 from remit.journal.kinds import KINDS, ConfirmationDecided, ErrorInfo, MessageKept, Payload, SkillPin
+from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.kinds.people import Extension
 from tests.every_kind import EVERY_KIND
 
@@ -24,6 +25,7 @@ NAMED = {
     ErrorInfo: "[error](#error)",
     MessageKept: "[message](#message)",
     SkillPin: "[skill](#skill)",
+    DecisionFacts: "[decision facts](#decision-facts)",
     Extension: "[extension](#extension)",
     ConfirmationDecided: "[answer](#confirmation_decided)",
 }
@@ -88,6 +90,7 @@ def rows(title: str) -> list[list[str]]:
 
 
 EVERY: list[tuple[str, Struct]] = [
+    ("decision facts", DecisionFacts),
     ("error", ErrorInfo),
     ("extension", Extension),
     ("message", MessageKept),

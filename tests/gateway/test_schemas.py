@@ -29,12 +29,13 @@ async def test_both_schemas_of_a_call_are_found_behind_their_hashes() -> None:
         assert await world.journal.schema("sha256:0") is None
 
 
-async def test_a_schema_is_written_once() -> None:
+async def test_a_schema_and_the_rules_are_written_once() -> None:
     async with opened(add) as world:
         for _ in range(3):
             await world.call("math.add", {"a": 1, "b": 2})
         kept = [len(commit.blobs) for commit in world.store.commits if commit.blobs]
-        assert kept == [2]
+        assert kept == [3]
+        assert await world.journal.blob(world.policy.hash) == world.policy.text
 
 
 async def test_a_schema_whose_announcement_was_refused_is_written_with_the_next() -> None:

@@ -38,6 +38,9 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     msgspec.Raw: JSON.map(lambda value: msgspec.Raw(msgspec.json.encode(value))),
     dict[str, str]: st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=3),
     dict[str, int]: st.dictionaries(st.text(max_size=8), INTEGERS, max_size=3),
+    dict[str, tuple[int, str]]: st.dictionaries(
+        st.text(max_size=8), st.tuples(INTEGERS, st.text(max_size=8)), max_size=3
+    ),
     dict[str, Any]: st.dictionaries(st.text(max_size=8), JSON, max_size=3),
     dict[str, tuple[str, ...]]: st.dictionaries(
         st.text(max_size=8), st.lists(st.text(max_size=8), max_size=3).map(tuple), max_size=3

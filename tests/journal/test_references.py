@@ -20,8 +20,11 @@ from tests.every_kind import EVERY_KIND
 from tests.journal.test_kinds import PAYLOADS
 
 DIGESTS: Final = {
-    "tool_invocation_started": {"request_schema_hash"},
+    "tool_invocation_started": {"request_schema_hash", "policy_hash"},
     "tool_invocation_finished": {"response_schema_hash"},
+    "gate_refused": {"request_schema_hash", "policy_hash"},
+    "confirmation_requested": {"request_schema_hash", "policy_hash"},
+    "command_started": {"policy_hash"},
 }
 """Fields that name bytes beside the events. Every other hash is one of what is not kept, or kept as a value."""
 SAID: Final = {

@@ -16,12 +16,14 @@ from remit.jobs.skills import NO_SKILLS, Skills
 from remit.jobs.state import History, stream_of
 from remit.journal.journal import Journal
 from remit.randomness import SystemRandomSource
+from remit.record.uses import JournalVersions
 from remit.service.local import service_over
 from remit.service.parts import Worker
 from remit.settings import Settings, load
 from remit.settings.mcp import McpServer
 from remit.tools.catalog import Catalog
 from remit.tools.pins import Pins
+from remit.tools.versions import ToolVersionRegistry
 from tests.simulation.process import Process
 
 
@@ -36,6 +38,7 @@ class _Parts(NamedTuple):
     pins: Pins
     settings: Settings
     chance: SystemRandomSource
+    versions: ToolVersionRegistry
     parts: tuple[Capability, ...] = ()
     servers: tuple[McpServer, ...] = ()
     skills: Skills = NO_SKILLS
@@ -55,6 +58,7 @@ class Person:
             Pins(process.journal, trust=False, principal="bob"),
             load(env={}, search=False),
             SystemRandomSource(),
+            JournalVersions(process.journal),
         )
         self.service = service_over(parts, principal="bob", worker=Worker(lambda: None, lambda: True))
         self._process = process

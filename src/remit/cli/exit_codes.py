@@ -21,7 +21,7 @@ MEANINGS: Final[dict[int, str]] = {
     FAILED: "the job failed",
     WAITING: "the job waits: for an approval, a signal, a decision or a time",
     CANCELLED: "the job was cancelled",
-    DIVERGED: "the replay departed from the record, or a call would be refused today",
+    DIVERGED: "the replay departed from the record, a call would be refused today, or rules decide otherwise",
     DAMAGED: "the journal is damaged",
     INTERRUPTED: "stopped from outside (Ctrl-C, SIGTERM); the job can be resumed",
 }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from remit.nearest import did_you_mean
+
+if TYPE_CHECKING:
+    from remit.capability import Capability
 
 
 class Entry(NamedTuple):
@@ -77,6 +80,16 @@ class LazyGroup(click.Group):
         names = [name for name in self.entries if name.startswith(incomplete)]
         items = [CompletionItem(name, help=self.entries[name].help) for name in names]
         return items + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def entries_below(group: str, parts: Iterable[Capability]) -> dict[str, Entry]:
+    """The commands that parts add to a group of the core, such as `policy backtest`."""
+    return {
+        command.word.removeprefix(f"{group} "): Entry(command.section, command.about, command.command)
+        for part in parts
+        for command in part.commands
+        if command.word.startswith(f"{group} ")
+    }
 
 
 def show_help(context: click.Context) -> None:

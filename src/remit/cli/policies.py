@@ -61,6 +61,11 @@ def configured(settings: Settings) -> Policy:
 
 def rules_in(file: Path) -> tuple[dict[str, Any], ...]:
     """The raw `[[policy.rules]]` of a TOML file. Raises UsageError."""
+    return tuple(policy_in(file)["rules"])
+
+
+def policy_in(file: Path) -> dict[str, Any]:
+    """The table `policy` of a TOML file, which has rules. Raises UsageError."""
     import tomllib
 
     try:
@@ -74,7 +79,7 @@ def rules_in(file: Path) -> tuple[dict[str, Any], ...]:
     found = table.get("rules") if isinstance(table, dict) else None
     if not isinstance(found, list) or not found or not all(isinstance(rule, dict) for rule in found):
         raise UsageError(f"--policy: {file} holds no [[policy.rules]]", remedy="Add rules that deny or ask.")
-    return tuple(found)
+    return {**(table or {}), "rules": found}
 
 
 def failed_tests(state: State, results: Sequence[TestResult]) -> None:

@@ -58,6 +58,7 @@ _OF_PARTS: Final = {
     command.word: Entry(command.section, command.about, command.command)
     for part in FIRST_PARTY
     for command in part.commands
+    if " " not in command.word
 }
 COMMANDS: Final = dict(sorted((_CORE | _OF_PARTS).items(), key=lambda row: _SECTIONS.index(row[1].section)))
 """Every command: the core's and those of the parts that ship."""

@@ -11,6 +11,7 @@ from remit.canonical import digest, sha256
 from remit.errors import NotCanonicalError
 from remit.gateway.conversation import Conversation, Provenance
 from remit.gateway.outcome import Outcome
+from remit.journal.kinds import UNSET
 from remit.large import decode
 from remit.policy.decision import CallerKind
 from remit.policy.overlay import Overlay
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from remit.gateway.takings import Part
     from remit.journal.journal import Journal
     from remit.journal.kinds import UntrustedArgument
+    from remit.journal.kinds.calls import DecisionFacts
     from remit.journal.writer import StreamWriter
     from remit.policy.decision import Decision, Query
     from remit.policy.rules import Policy
@@ -114,9 +116,11 @@ class Call:
         "confirmation",
         "counted",
         "decide_again",
+        "decided_at",
         "decision",
         "duration_us",
         "encoded",
+        "facts",
         "idempotency_key",
         "invocation_id",
         "journal",
@@ -157,6 +161,8 @@ class Call:
     confirmation: Confirmation | None  # load_confirmation, confirm
     kept_key: str  # resolve: the idempotency key of the attempt that is repeated as it was recorded; else empty
     query: Query  # authorize
+    facts: DecisionFacts | msgspec.UnsetType  # authorize: the facts beside the call that rules asked for
+    decided_at: int  # authorize: when policy decided, if that may count; else 0
     parts: tuple[Part, ...]  # authorize: what it takes of limits that rules set
     decide_again: Callable[[], Awaitable[Outcome]]  # authorize: policy decides, and the stages after it follow, again
     admitted: bool  # queue: it waited for its slot, and has it
@@ -189,6 +195,8 @@ class Call:
         self.misfit = None
         self.rule_id = ""
         self.parts = ()
+        self.facts = UNSET
+        self.decided_at = 0
         self.admitted = False
         self.outrun = False
         self.tainted = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from remit.gateway.announcing import idempotency_key
 from remit.gateway.takings import Part
 from remit.journal.kinds import LimitTaken, ToolInvocationFinished, ToolInvocationStarted, decode
+from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.lineage import inherited
 from remit.policy.decision import UNKNOWN, Facts, Query
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from remit.gateway.takings import Takings
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
+    from remit.policy.remembered import Remembered
     from remit.policy.rules import Needs
 
 _DONE: Final = frozenset({"pure", "success", "side_effect_committed"})
@@ -33,7 +35,8 @@ class _Results:
         self.seq = 0
         self.open: dict[str, str] = {}
         """Tools of calls that were announced, by invocation."""
-        self.last: dict[str, ToolInvocationFinished] = {}
+        self.last: dict[str, tuple[int, ToolInvocationFinished]] = {}
+        """By tool, its event's number (0: it is shared with another job) and what it says."""
 
 
 class FactFinder:
@@ -49,8 +52,10 @@ class FactFinder:
         """The query with its facts; sets what the call would take of limits. Raises JournalError."""
         job = call.request.job
         known = _decoded(bytes(job.encoded)) if needs.input and job is not None else UNKNOWN
-        seen = await self._seen(call.writer, needs.seen) if needs.seen else {}
+        seen, places = await self._seen(call.writer, needs.seen) if needs.seen else ({}, {})
         query = replace(query, facts=Facts(input=known, seen=seen))
+        if places or needs.limits:
+            call.facts = DecisionFacts(seen=places)
         if not needs.limits:
             return query
         intent = idempotency_key(call)
@@ -58,6 +63,8 @@ class FactFinder:
         keys = {one.rule.id: one.limit.key(one.rule.id, query) for one in limited}
         taken = await self._takings.totals([key for key in keys.values() if key], intent)
         query = replace(query, facts=Facts(input=known, seen=seen, taken=taken))
+        found = {rule: (calls, str(total)) for rule, key in keys.items() if key for calls, total in (taken[key],)}
+        call.facts = DecisionFacts(seen=places, taken=found)
         call.parts = tuple(
             Part(
                 limit=one.limit,
@@ -78,33 +85,44 @@ class FactFinder:
         )
         return query
 
-    async def _seen(self, writer: StreamWriter, tools: frozenset[str]) -> Mapping[str, Any]:
-        """Return what each of these tools last returned in this stream."""
+    async def _seen(self, writer: StreamWriter, tools: frozenset[str]) -> tuple[Mapping[str, Any], dict[str, int]]:
+        """Return what each of these tools last returned in this stream, and the event that holds it."""
         await self._journal.drained()
         results = self._results.setdefault(writer, _Results())
         if not results.seq:
             for event in await inherited(self._journal, writer.stream):
-                _note(results, decode(event.kind, event.data))
+                _note(results, 0, decode(event.kind, event.data))
         while page := await self._journal.page(writer.stream, results.seq):
             for event in page:
                 if event.seq > results.seq:
                     results.seq = event.seq
-                    _note(results, decode(event.kind, event.data))
+                    _note(results, event.seq, decode(event.kind, event.data))
         found: dict[str, Any] = {}
-        for tool in tools & results.last.keys():
-            finished = results.last[tool]
+        places: dict[str, int] = {}
+        for tool in sorted(tools & results.last.keys()):
+            seq, finished = results.last[tool]
+            if seq:
+                places[tool] = seq
             encoded = await self._journal.value(finished.result, finished.result_blob)
             found[tool] = _decoded(encoded) if encoded is not None else None
-        return found
+        return found, places
 
 
-def _note(results: _Results, payload: object) -> None:
+def with_remembered(
+    facts: DecisionFacts | msgspec.UnsetType, remembered: Sequence[Remembered]
+) -> DecisionFacts | msgspec.UnsetType:
+    """The facts of a decision, with the remembered approvals that held."""
+    ids = tuple([one.id for one in remembered])
+    return DecisionFacts(remembered=ids) if isinstance(facts, msgspec.UnsetType) else replace(facts, remembered=ids)
+
+
+def _note(results: _Results, seq: int, payload: object) -> None:
     if isinstance(payload, ToolInvocationStarted):
         results.open[payload.invocation_id] = payload.tool_name
     elif isinstance(payload, ToolInvocationFinished):
         tool = results.open.pop(payload.invocation_id, "")
         if tool and payload.outcome == "success" and payload.step_outcome in _DONE:
-            results.last[tool] = payload
+            results.last[tool] = seq, payload
 
 
 @lru_cache(maxsize=256)

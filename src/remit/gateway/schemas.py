@@ -1,4 +1,4 @@
-"""The schemas behind recorded hashes: each is kept once, so that a hash can be resolved when the tool is long gone."""
+"""The schemas and rules behind recorded hashes: each is kept once, and can be read when tool or rules are others."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from remit.journal.event import Blob
 
 if TYPE_CHECKING:
     from remit.journal.writer import StreamWriter
+    from remit.policy.rules import Policy
     from remit.tools.tool import Tool
 
 
-class KeptSchemas:
-    """Which schemas this process has recorded already, and with whose events."""
+class KeptTexts:
+    """Which texts this process has recorded already, and with whose events."""
 
     def __init__(self) -> None:
         self._with: dict[str, StreamWriter] = {}
 
-    def missing(self, tool: Tool, writer: StreamWriter) -> tuple[Blob, ...]:
-        """Return the blob for the writer's next events: the schema's canonical form, under its own hash."""
+    def schemas(self, tool: Tool, writer: StreamWriter) -> tuple[Blob, ...]:
+        """Return the blobs for the writer's next events: each schema's canonical form, under its own hash."""
         given, output = self._with.get(tool.input.hash), tool.output
         if given is not None and given.failure is None and (output is None or not self._lacks(output.hash)):
             return ()  # as for every call but a tool's first
@@ -28,6 +29,16 @@ class KeptSchemas:
             if compiled is not None and self._lacks(compiled.hash):
                 self._with[compiled.hash] = writer
                 found.append(Blob(compiled.hash, canonical(schema)))
+        return tuple(found)
+
+    def rules(self, policy: Policy, writer: StreamWriter) -> tuple[Blob, ...]:
+        """Return the blobs for the writer's next events: the policy's text, and those of what is added to it."""
+        given = self._with.get(policy.hash)
+        if given is not None and given.failure is None:
+            return ()  # as for every call but the first under these rules
+        texts = ((policy.hash, policy.text), *((each.key, each.text) for each in policy.overlays))
+        found = [Blob(digest, text) for digest, text in texts if self._lacks(digest)]
+        self._with.update((blob.digest, writer) for blob in found)
         return tuple(found)
 
     def _lacks(self, digest: str) -> bool:

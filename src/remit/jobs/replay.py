@@ -71,6 +71,7 @@ async def replay(
     job: str,
     policy: str = "warn",
     skills: Skills = NO_SKILLS,
+    model: str = "",
 ) -> ReplayReport:
     """Run a program on a history.
 
@@ -80,7 +81,7 @@ async def replay(
     drifts = tuple(await differences(history, program, catalog, journal, migrations, skills))
     _check(drifts, policy)
     places = set(history.places)
-    running, handler = await _ran(journal, history, program, job)
+    running, handler = await _ran(journal, history, program, job, model)
     models = tuple(
         [
             Difference(subject=f"step {step}", about="model", recorded=recorded, current=current)
@@ -119,10 +120,13 @@ async def undo_of(journal: Journal, history: History, program: Program, job: str
     return UndoDeclared(step=step, tool_name=tool, args=packed.inline, args_blob=packed.ref)
 
 
-async def _ran(journal: Journal, history: History, program: Program, job: str) -> tuple[Running, RefusingEffects]:
+async def _ran(
+    journal: Journal, history: History, program: Program, job: str, model: str = ""
+) -> tuple[Running, RefusingEffects]:
     """Run a program on a history until it ends, or every branch wants something new."""
     activity = Activity()
     handler = RefusingEffects(activity)
+    handler.default_model = model
     effects = Effects(history, journal, handler, activity)
     run = Run(job, history.principal, effects, program.recipes, declared(history.began or program.version))
     running = Running(run, effects, program.start)

@@ -42,6 +42,10 @@ _CODE: Final = frozenset({"execution", "planner", "recipe"})
 """Subjects that are code of ours; a difference under `fail` is EXECUTION_VERSION_MISMATCH, else TOOL_SCHEMA_DRIFT."""
 _OF_JOB: Final = frozenset({"execution", "planner"})
 """Subjects of which one at a time continues a job, and may do so again after another one."""
+_SERVER: Final = "mcp_"
+"""The beginning of a server's provider id: an older Remit recorded no version of its tools. For any other tool, a
+version that is declared later is a change.
+"""
 _HARMLESS: Final = frozenset({"identical", "annotation_only", "compatible"})
 
 
@@ -172,7 +176,7 @@ class _Tools:
                 migrated=migrated and about != "provider", drift=await self._drift(tool, about, recorded),
             )
             for about, recorded, current in pairs
-            if (recorded or about == "tool") and recorded != current  # a version may be declared later, and is a change
+            if (recorded or (about == "tool" and not started.provider_id.startswith(_SERVER))) and recorded != current
         ]  # fmt: skip
 
     async def _drift(self, tool: Tool, about: Subject, recorded: str) -> str:

@@ -103,6 +103,8 @@ class _Examination:
         self.erased = 0
         self._values = values
         self._proven = proven
+        self._absent: set[str] = set()
+        """Digests of bytes that are not there, and need not be."""
         self._keeps_schemas = True
         """Whether the Remit that recorded this also kept the schemas: it said how risky a tool is, too."""
 
@@ -111,7 +113,8 @@ class _Examination:
         if isinstance(payload, ToolInvocationStarted) and not payload.risk_level:
             self._keeps_schemas = False
         for named in digests_in(payload):
-            await self._digest(named, kept=self._keeps_schemas)
+            kept = getattr(payload, "policy_kept", False) if named.whose == "policy" else self._keeps_schemas
+            await self._digest(named, kept=kept)
         for value in values_in(payload):
             data = value.inline_bytes if value.ref is None else await self._value(value.ref)
             if data is None or value.holds is None:
@@ -129,11 +132,12 @@ class _Examination:
     async def _digest(self, named: Digest, *, kept: bool) -> None:
         """Check bytes that are named by their digest alone; `kept`: they were recorded."""
         digest = named.digest
-        if digest in self._proven:
+        if digest in self._proven or (not kept and digest in self._absent):
             return
         data = await self._values.blob(digest)
-        if data is None and (not kept or named.whose != "shared"):
-            return  # evidence is kept for a time
+        if data is None and (not kept or named.whose not in {"shared", "policy"}):
+            self._absent.add(digest)
+            return  # evidence is kept for a time, and an older Remit kept less
         if data == b"" and named.whose == "own":
             self.erased += 1
             return

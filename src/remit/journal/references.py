@@ -3,9 +3,10 @@
 A *value* is a field with a twin whose name ends in `_blob`: small, it stands in the field; large, the twin refers to
 it; some have the twin alone. Values stand in a payload, and in the structs in its fields and lists.
 
-A *digest* is a field whose type says whose bytes it names: those that streams share (`SharedDigest`), such as a schema,
-that they share and that are kept for a time (`TimedDigest`), or that belong to the stream (`OwnDigest`). A value in
-which digests stand says of which type it is (`holding`). Pure.
+A *digest* is a field whose type says whose bytes it names: those that streams share (`SharedDigest`), such as a schema;
+the text of rules, which an older Remit did not keep (`PolicyDigest`); those that are kept for a time (`TimedDigest`);
+or those that belong to the stream (`OwnDigest`). A value in which digests stand says of which type it is (`holding`).
+Pure.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Shape(NamedTuple):
     """Values, by the names of the fields that they stand in when they are small."""
     nested: tuple[str, ...] = ()
     """Fields that hold structs, or lists of them, in which values or digests stand."""
-    digests: tuple[tuple[str, Literal["shared", "timed", "own"]], ...] = ()
+    digests: tuple[tuple[str, Literal["shared", "policy", "timed", "own"]], ...] = ()
     """Digests, by the names of their fields, and whose bytes they name."""
     holding: tuple[tuple[str, Any], ...] = ()
     """Values in which digests stand, and their types."""
@@ -61,7 +62,7 @@ class Digest(NamedTuple):
     """Bytes that an event, or a value of it, names by digest alone."""
 
     digest: str
-    whose: Literal["shared", "timed", "own"]
+    whose: Literal["shared", "policy", "timed", "own"]
 
 
 @lru_cache(maxsize=256)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -20,6 +21,13 @@ PROVIDERS: Final[tuple[Provider, ...]] = (
 )
 FORMS: Final = "openai:MODEL, anthropic:MODEL, google:MODEL, ollama:MODEL, openai-compatible:URL#MODEL or scripted:FILE"
 _MAX: Final = 512
+_LATEST: Final = "latest"
+_VERSION: Final = re.compile(
+    r"(.+?)[-@](\d{4}-\d{2}-\d{2}|\d{8}|(?:preview-|exp-)?\d{2}-\d{2}|\d{3,4}|v\d+(?::\d+)?|latest)"
+)
+"""`gpt-4o-2024-08-06`, `claude-3-5-sonnet-20241022`, `gemini-2.5-flash-preview-05-20`, `gemini-1.5-pro-002`."""
+_TAG: Final = re.compile(r"(.+?):([\w.-]+)")
+"""`llama3.1:8b`."""
 
 
 class ModelName(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +47,34 @@ class ModelName(msgspec.Struct, frozen=True, kw_only=True):
     def producer(self) -> str:
         """Return who wrote a message, as messages name it."""
         return f"{self.provider}/{self.model}"
+
+
+class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model is, told apart (contract: versioning, "Registry")."""
+
+    name: str
+    """Without a version, such as `gpt-4o`."""
+    provider: str
+    version: str = ""
+    """The date, number or tag that the name ends with; empty: it names none, or `latest`."""
+    alias: bool = False
+    """Whether it names whatever its provider serves under it at the time, such as `…-latest`."""
+
+    def is_same(self, other: ModelInfo) -> bool:
+        """Whether two are the same model as far as their names tell: an alias fits every version of its name."""
+        if (self.name, self.provider) != (other.name, other.provider):
+            return False
+        return self.version == other.version or not (self.version and other.version)
+
+
+def info_of(provider: str, model: str) -> ModelInfo:
+    """Tell name, provider and version of a model apart, as its provider names it."""
+    found = (_TAG if provider == "ollama" else _VERSION).fullmatch(model)
+    if found is None:
+        return ModelInfo(name=model, provider=provider, alias=provider not in {"scripted", "ollama"})
+    version = found[2]
+    alias = version == _LATEST
+    return ModelInfo(name=found[1], provider=provider, version="" if alias else version, alias=alias)
 
 
 def parse(text: str) -> ModelName:

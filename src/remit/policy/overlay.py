@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from remit.canonical import digest
+from remit.canonical import canonical, sha256
 from remit.errors import PolicyError
 from remit.policy.globs import is_glob, name_matches
 from remit.policy.rule import Rule, parse_rules, tools_of
@@ -27,6 +27,8 @@ class Overlay(msgspec.Struct, frozen=True, kw_only=True):
     """The only tools that may be called, by full name, glob or exact key; None: it does not say."""
     key: str = ""
     """Digest of everything it says."""
+    text: bytes = b""
+    """The same in canonical JSON."""
 
     def lists(self, name: str, key: str) -> bool:
         """Whether a tool is among those that may be called."""
@@ -58,4 +60,5 @@ def parse_overlay(source: str, rules: Iterable[object] = (), tools: Sequence[str
     named = tuple(msgspec.structs.replace(rule, id=f"{source}:{rule.id}") for rule in parsed)
     listed = None if tools is None else tools_of(Table({"tools": list(tools)}, source, ("tools",))) if tools else ()
     said = {"source": source, "rules": [rule.canonical() for rule in named], "tools": sorted(listed or ())}
-    return Overlay(source=source, rules=named, tools=listed, key=digest(said | {"lists": listed is not None}))
+    text = canonical(said | {"lists": listed is not None})
+    return Overlay(source=source, rules=named, tools=listed, key=sha256(text), text=text)

@@ -121,7 +121,10 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def _changed(self, query: Query) -> str:
         """Return what of the tool is not as it was when it was approved, beside its contract."""
         tool = query.tool
-        if tool is not None and self.tool_version not in {None, tool.version}:
+        unknown = (
+            {None, ""} if self.provider_id.startswith("mcp_") else {None}
+        )  # an older Remit knew none of a server's
+        if tool is not None and self.tool_version not in {*unknown, tool.version}:
             return "the tool's version has changed since"
         if tool is not None and self.capability_level not in {None, int(tool.capability_level)}:
             return "the tool's level has changed since"

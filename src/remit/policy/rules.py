@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import structs
 
-from remit.canonical import digest
+from remit.canonical import canonical, sha256
 from remit.policy.callers import caller_matcher
 from remit.policy.condition import Condition
 from remit.policy.decision import EFFECTS, TAINTS, Caller, Decision, Effect, Query, Taint
@@ -118,12 +118,19 @@ class Policy:
         said: dict[str, Any] = {"defaults": DEFAULTS_VERSION, "rules": [rule.canonical() for rule in self._configured]}
         if taint != "ask":
             said["taint"] = taint
-        self.hash: Final = digest(said | ({"overlays": [each.key for each in overlays]} if overlays else {}))
+        if overlays:
+            said["overlays"] = [each.key for each in overlays]
+        self.text: Final = canonical(said)
+        """Everything it says, in canonical JSON; the overlays by the digests of their own texts."""
+        self.hash: Final = sha256(self.text)
+        self.overlays: Final = tuple(overlays)
         self._ready: Final = tuple(map(_ready, self.rules))
         self.needs_facts: Final = any(_needs([rule]) != NO_NEEDS for rule in self.rules)
         """Whether a rule asks for more than the call itself."""
         self.restricts_arguments: Final = any(rule.wide and rule.depends for rule in self.rules)
         """Whether a rule denies or asks because of arguments."""
+        self.looks_at_time: Final = any(map(_looks_at_time, self.rules))
+        """Whether a rule may decide otherwise at another time."""
         self._index: dict[str, _Indexed] = {}
         self._narrowed: dict[tuple[str, ...], Policy] = {}
 
@@ -332,6 +339,11 @@ def _needs(rules: Sequence[Rule]) -> Needs:
     seen = frozenset(path.tool for path in paths if path.tool)
     needs = Needs(any(path.root == "input" for path in paths), seen, limits)
     return NO_NEEDS if needs == NO_NEEDS else needs
+
+
+def _looks_at_time(rule: Rule) -> bool:
+    by_day = rule.limit is not None and rule.limit.per == "day"
+    return by_day or rule.during is not None or rule.outside is not None or "age(" in str(rule.where or "")
 
 
 def _limited(rule: Rule, limit: Limit) -> Limited:

@@ -152,9 +152,9 @@ class Jobs:
         services, head = self._parts.services, await replayable(self._journal, job)
         history = await self.history(job)
         program = await self._parts.programs.load(history)
-        policy = "warn" if anyway else services.mismatch
-        catalog, migrations, skills = services.catalog, services.migrations, self._parts.skills
-        report = await replay(self._journal, history, program, catalog, migrations, job, policy, skills)
+        policy, skills = "warn" if anyway else services.mismatch, self._parts.skills
+        given = services.catalog, services.migrations, job, policy, skills, services.default_model
+        report = await replay(self._journal, history, program, *given)
         calls = await calls_today(services, history, job, head.labels, program.name)
         return msgspec.structs.replace(report, calls=calls, today=worst(calls))
 

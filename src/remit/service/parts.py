@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
     from remit.tools.catalog import Catalog
     from remit.tools.pins import Pins
+    from remit.tools.versions import ToolVersionRegistry
 
 
 class Worker(msgspec.Struct, frozen=True):
@@ -69,6 +70,11 @@ class Parts(Protocol):
     @property
     def pins(self) -> Pins:
         """Return what MCP servers offered when they were first used."""
+        ...
+
+    @property
+    def versions(self) -> ToolVersionRegistry:
+        """Return what knows the versions of tools."""
         ...
 
     @property

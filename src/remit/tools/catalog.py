@@ -23,6 +23,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final, Literal
 
+from msgspec.structs import replace
+
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
 from remit.tools.index import Index, Preference, ResolveError, shown
@@ -32,6 +34,7 @@ from remit.tools.naming import check_provider_id, provider_of
 from remit.tools.provider import ToolProvider, Watched
 from remit.tools.remote import Probed
 from remit.tools.tool import Tool, admit, quarantine
+from remit.tools.versions import ToolVersionRegistry
 
 __all__ = ["Catalog", "ResolveError", "Tool"]
 
@@ -58,12 +61,14 @@ class Catalog:
         choose: Literal["order", "safest"] = "order",
         closed: bool = True,
         list_timeout_s: float = LIST_TIMEOUT_S,
+        versions: ToolVersionRegistry | None = None,
     ) -> None:
         """Take the providers, whose ids are unique. Raises NameInvalidError.
 
         `order` holds patterns of provider ids, such as `mcp_*`; who matches none comes after, as registered. `choose`
         decides between several tools of one name: by that order, or the one of the lowest level and risk. `closed`
-        refuses arguments no schema declares. `list_timeout_s` is what one listing of one provider may take.
+        refuses arguments no schema declares. `list_timeout_s` is what one listing of one provider may take. `versions`
+        gives a tool its version where its provider gives none.
         """
         self._providers: dict[str, ToolProvider] = {}
         self._servers: frozenset[str] = frozenset()
@@ -73,6 +78,7 @@ class Catalog:
         self._preference = Preference(self._ranks, choose == "safest")
         self._closed = closed
         self._list_timeout_s = list_timeout_s
+        self._versions = versions
         self._closing = False
         self._listings = Listings(self._list, self._enter)
         self._stale = self._listings.stale
@@ -291,6 +297,7 @@ class Catalog:
         tools = []
         for meta in {meta.name: meta for meta in metas}.values():
             _check_levels(meta)
+            meta = await self._versioned(meta)  # noqa: PLW2901 - the same tool, with its version
             tools.append(
                 admit(meta, provider, closed=self._closed)
                 if times[meta.name] == 1
@@ -299,6 +306,17 @@ class Catalog:
             if len(tools) % _AT_ONCE == 0:
                 await asyncio.sleep(0)  # noqa: TID251 - waits for nothing: others get their turn
         return tools
+
+    async def _versioned(self, meta: ToolMeta) -> ToolMeta:
+        """Give a tool the registry's version, if its provider gives it none. What the registry raises is logged."""
+        if self._versions is None or meta.version:
+            return meta
+        try:
+            found = await self._versions.get_tool_version(meta.name)
+        except Exception:  # noqa: BLE001 - the registry is the user's own, and a tool without a version still works
+            _log.exception("%s: the registry of versions failed", meta.name)
+            return meta
+        return meta if found is None else replace(meta, version=found.version)
 
     def _enter(self, provider_id: str, tools: list[Tool]) -> None:
         before, self._listed[provider_id] = self._listed[provider_id], tools

@@ -66,6 +66,10 @@ class Migrations:
                 msg = f"two migrations are for {one.tool} as of {one.recorded}"
                 raise NameInvalidError(msg, remedy="Keep one of them.")
 
+    def all(self) -> list[Migration]:
+        """Every migration, in the order in which they were registered."""
+        return list(self._found.values())
+
     def find(self, tool: str, version: str, schema: str) -> Migration | None:
         """The migration for a tool as it was recorded: by its input schema's digest, else by its version."""
         if not self._found:

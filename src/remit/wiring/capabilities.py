@@ -276,6 +276,31 @@ FIRST_PARTY: Final = (
         pages="remit.work.pages:PAGES",
     ),
     Capability(
+        name="drift",
+        about="Compare what is recorded with today's tools, models, code and rules.",
+        nouns=(Noun(name="drift", kind="remit.drift.noun:Drift", open="remit.drift.opening:open_drift"),),
+        commands=(
+            Command(
+                word="drift",
+                section="Look",
+                about="Say what is different today from what was recorded.",
+                command="remit.drift.commands.drift:command",
+            ),
+            Command(
+                word="versions",
+                section="Look",
+                about="Say which versions open jobs need, and what can be retired.",
+                command="remit.drift.commands.versions:command",
+            ),
+            Command(
+                word="policy backtest",
+                section="Commands",
+                about="Take recorded decisions again under other rules.",
+                command="remit.drift.commands.backtest:command",
+            ),
+        ),
+    ),
+    Capability(
         name="notify",
         about="Tell people what waits or failed, by mail, a webhook or a program.",
         settings="remit.notify.settings:NotifySettings",

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from remit.tools.pins import Pins
     from remit.tools.provider import ToolProvider
     from remit.tools.remote import Authorizer
+    from remit.tools.versions import ToolVersionRegistry
 
     Report = Callable[[str, float | None, float | None, str], None]
 
@@ -57,6 +58,7 @@ class Additions(NamedTuple):
     report: Report | None = None
     step_by_step: bool = False
     authorizer: Authorizer | None = None
+    versions: ToolVersionRegistry | None = None
 
 
 class Runtime:
@@ -186,11 +188,19 @@ class Runtime:
             order=tools.preferred_provider_order,
             choose=tools.choose,
             closed=tools.schema_gate != "off",
+            versions=self._additions.versions,
         )
         catalog.add(
             JobsProvider(ExposedJobs(self.service, self.settings.mcp.expose, self.settings.mcp.untrusted_input))
         )
         return catalog
+
+    @cached_property
+    def versions(self) -> ToolVersionRegistry:
+        """Return what knows the versions of tools: the program's own registry, or the journal."""
+        from remit.record.uses import JournalVersions
+
+        return self._additions.versions or JournalVersions(self.journal)
 
     @cached_property
     def services(self) -> Services:
@@ -315,16 +325,26 @@ def open_runtime(
     report: Report | None = None,
     step_by_step: bool = False,
     authorizer: Authorizer | None = None,
+    versions: ToolVersionRegistry | None = None,
     on_use: bool = False,
 ) -> Runtime:
     """Open the journal and wire everything; call it on a running event loop.
 
-    `authorizer` lets a person log in where an MCP server wants that. With `on_use` the journal is opened, what the
+    `authorizer` lets a person log in where an MCP server wants that; `versions` stands in for the journal as the
+    registry of tools' versions. With `on_use` the journal is opened, what the
     settings and the arguments bring is read, and everything else is made when it is first used. Raises JournalError,
     NameInvalidError, SettingsError or UsageError.
     """
     additions = Additions(
-        tuple(tools), tuple(recipes), tuple(providers), tuple(migrations), chance, report, step_by_step, authorizer
+        tuple(tools),
+        tuple(recipes),
+        tuple(providers),
+        tuple(migrations),
+        chance,
+        report,
+        step_by_step,
+        authorizer,
+        versions,
     )
     journal = open_journal(settings, clock or SystemClock())
     runtime = Runtime(settings, journal, additions)

@@ -47,6 +47,7 @@ async def test_the_announcement_says_what_will_run_in_which_versions_for_whom() 
             prompt_hash=tool.prompt_hash,
             trace_id=started.trace_id,
             span_id=started.span_id,
+            policy_kept=True,
         )
         assert await world.value(started, "args") == {"x": 1}
         assert re.fullmatch("inv_[0-9a-z]{26}", started.invocation_id)

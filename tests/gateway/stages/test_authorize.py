@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from remit.canonical import digest
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.journal.kinds import GateRefused, ToolInvocationStarted
+from remit.journal.kinds import UNSET, GateRefused, ToolInvocationStarted
 from remit.policy.overlay import parse_overlay
 from remit.policy.remembered import Remembered
 from remit.tools.function import tool
@@ -38,7 +39,10 @@ async def test_a_denied_call_is_recorded_with_rule_and_policy(ran: list[object])
         outcome = await world.call("note.write", HELLO)
         assert (outcome.status, outcome.code, outcome.reason) == ("blocked", Code.POLICY_DENIED, "Notes are closed.")
         assert "no-notes" in outcome.remedy
-        assert await world.recorded() == [
+        (refusal,) = await world.recorded()
+        assert isinstance(refusal, GateRefused)
+        known, _ = await world.catalog.resolve("note.write", {})
+        assert [msgspec.structs.replace(refusal, args=UNSET)] == [
             GateRefused(
                 step="1",
                 tool_name="note.write",
@@ -50,8 +54,19 @@ async def test_a_denied_call_is_recorded_with_rule_and_policy(ran: list[object])
                 principal=ALICE,
                 rule_id="no-notes",
                 policy_hash=world.policy.hash,
+                policy_kept=True,
+                provider_id="local",
+                capability_level=1,
+                risk_level="write",
+                side_effect="write",
+                confirms=True,
+                request_schema_hash=known.input.hash,
+                contract_hash=known.contract_hash,
+                prompt_hash=known.prompt_hash,
             )
         ]
+        assert isinstance(refusal.args, msgspec.Raw)
+        assert msgspec.json.decode(refusal.args) == HELLO
         assert not ran
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from remit.canonical import digest
 from remit.codes import Code
 from remit.gateway.call import asked
-from remit.journal.kinds import GateRefused, ToolInvocationStarted
+from remit.journal.kinds import UNSET, GateRefused, ToolInvocationStarted
 from remit.tools.function import tool
 from tests.gateway.samples import ALLOW, add
 from tests.gateway.world import ALICE, meta, odd, opened, state
@@ -68,7 +69,9 @@ async def test_an_unknown_tool_is_denied_by_default_and_recorded_with_who_asked_
         assert (outcome.status, outcome.code) == ("blocked", Code.UNKNOWN_TOOL)
         assert "math.add" in outcome.remedy
         assert outcome.invocation_id is None
-        assert await world.recorded() == [
+        (refusal,) = await world.recorded()
+        assert isinstance(refusal, GateRefused)
+        assert [msgspec.structs.replace(refusal, args=UNSET)] == [
             GateRefused(
                 step="1",
                 tool_name="math.ad",
@@ -80,8 +83,11 @@ async def test_an_unknown_tool_is_denied_by_default_and_recorded_with_who_asked_
                 principal=ALICE,
                 rule_id="default:unknown-tool",
                 policy_hash=world.policy.hash,
+                policy_kept=True,
             )
         ]
+        assert isinstance(refusal.args, msgspec.Raw)
+        assert msgspec.json.decode(refusal.args) == {"a": 1}
 
 
 async def test_an_unknown_tool_requires_every_required_dependency() -> None:

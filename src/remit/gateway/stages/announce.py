@@ -11,7 +11,7 @@ from remit.gateway.conversation import packed_untrusted
 from remit.gateway.outcome import Outcome
 from remit.gateway.result import warned
 from remit.gateway.schema_gate import CALL_ARGS
-from remit.gateway.schemas import KeptSchemas
+from remit.gateway.schemas import KeptTexts
 from remit.ids import new_id, span_id
 from remit.journal.blobs import Packed, pack
 from remit.journal.kinds import SchemaGateWarned, ToolInvocationStarted
@@ -30,7 +30,7 @@ class Announce:
         self._clock = services.journal.clock
         self._confirmations = services.confirmations
         self._limits = services.limits
-        self._schemas = KeptSchemas()
+        self._kept = KeptTexts()
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Set `invocation_id`, `span_id` and `idempotency_key`; spend the approval in the same transaction.
@@ -47,7 +47,8 @@ class Announce:
         args, untrusted = pack(call.encoded), packed_untrusted(call.untrusted)
         started = self._started(call, args, untrusted)
         announced = (started,) if call.misfit is None else (_warned(call, call.misfit), started)
-        blobs = (*args.blobs, *untrusted.blobs, *self._schemas.missing(call.tool, call.writer))
+        blobs = (*args.blobs, *untrusted.blobs, *self._kept.schemas(call.tool, call.writer))
+        blobs += self._kept.rules(call.policy, call.writer)
         await announce(call, announced, self._confirmations, synced=call.tool.meta.side_effects, blobs=blobs)
         if call.request.provenance is not None:
             call.request.provenance.started(started)
@@ -86,6 +87,10 @@ class Announce:
             trace_id=call.request.trace_id or trace_of(call.writer.stream),
             span_id=call.span_id,
             skills=request.skills,
+            confirms=meta.requires_confirm,
+            decided_at=call.decided_at,
+            facts=call.facts,
+            policy_kept=True,
         )
 
     def _trusts(self, call: Call) -> bool:

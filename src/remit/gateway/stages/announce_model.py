@@ -11,6 +11,7 @@ from remit.gateway.asking import Asking
 from remit.gateway.call import Call, Proceed
 from remit.gateway.context import trace_of
 from remit.gateway.outcome import Outcome
+from remit.gateway.schemas import KeptTexts
 from remit.ids import new_id, span_id
 from remit.journal.blobs import pack
 from remit.journal.event import Blob
@@ -27,6 +28,7 @@ class AnnounceModel:
         self._confirmations = services.confirmations
         self._allowance = services.allowance
         self._clock = services.journal.clock
+        self._kept = KeptTexts()
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Set `invocation_id`, `span_id` and `idempotency_key`, and the event; spend the approval with it."""
@@ -38,6 +40,7 @@ class AnnounceModel:
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = idempotency_key(call)
         asking.started, blobs = self._started(call, asking)
+        blobs += self._kept.rules(call.policy, call.writer)
         # Money is spent next: if the intent were lost with the machine, so would be the count of it.
         await announce(call, (asking.started,), self._confirmations, synced=True, blobs=blobs)
         self._allowance.announced(asking.claim, call.invocation_id)
@@ -79,6 +82,7 @@ class AnnounceModel:
             reserved_tokens=asking.reserved_tokens,
             reserved_cost=asking.reserved_cost,
             skills=request.skills,
+            policy_kept=True,
         )
         return event, (*blobs, *prompt.blobs, *_referred(asking))
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
-from remit.gateway.facts import FactFinder
+from remit.gateway.facts import FactFinder, with_remembered
 from remit.gateway.outcome import Outcome, refused
 from remit.gateway.takings import LimitUnprovenError
+from remit.journal.kinds import UNSET
 from remit.policy.decision import Caller, Query
 from remit.policy.levels import exposed
 from remit.policy.rules import NO_NEEDS
@@ -59,6 +60,7 @@ class Authorize:
 
     async def _decided(self, call: Call, proceed: Proceed) -> Outcome:
         request, tool = call.request, call.tool
+        call.facts, call.decided_at = UNSET, 0
         query = call.query = Query(
             tool=tool.meta,
             key=tool.key,
@@ -79,8 +81,11 @@ class Authorize:
             except LimitUnprovenError as error:
                 return error.outcome
         decision = call.policy.decide(query)
-        if decision.effect == "ask":
-            decision = call.policy.decide(query, remembered=await self._remembered.active(tool.meta.name))
+        if call.policy.looks_at_time:
+            call.decided_at = query.now
+        if decision.effect == "ask" and (remembered := await self._remembered.active(tool.meta.name)):
+            decision = call.policy.decide(query, remembered=remembered)
+            call.decided_at, call.facts = query.now, with_remembered(call.facts, remembered)
         call.decision, call.rule_id = decision, decision.rule_id
         if decision.effect == "deny":
             remedy = f"See `remit policy explain {tool.meta.name}`; the rule is {decision.rule_id}."

@@ -12,6 +12,7 @@ from remit.codes import Code
 from remit.gateway.call import Call, Proceed
 from remit.gateway.confirmation import Confirmation, binding, title_of
 from remit.gateway.outcome import Outcome, refused
+from remit.gateway.schemas import KeptTexts
 from remit.ids import new_id
 from remit.journal.kinds import ConfirmationRequested
 
@@ -30,6 +31,7 @@ class Confirm:
         self._expires_s = services.limits.confirm_expires_s
         self._max_questions = services.limits.max_questions
         self._clock = services.journal.clock
+        self._kept = KeptTexts()
 
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Answer `pending` with CONFIRMATION_REQUIRED, refuse, or proceed on what is left in `confirmation`.
@@ -138,9 +140,19 @@ class Confirm:
             approvals=decision.approvals,
             approvers=decision.approvers,
             edited_from=before.id if before is not None and before.request.edited_from else "",
+            risk_level=call.tool.meta.risk_level,
+            side_effect=call.tool.meta.side_effect,
+            confirms=call.tool.meta.requires_confirm,
+            request_schema_hash=call.tool.input.hash if call.asking is None else "",
+            decided_at=call.decided_at,
+            facts=call.facts,
+            policy_kept=True,
         )
         title = title_of(name, call.args)
         opened, blobs = self._confirmations.open(call.writer.stream, request, call.args, title, call.untrusted)
+        blobs += self._kept.rules(call.policy, call.writer)
+        if call.asking is None:
+            blobs += self._kept.schemas(call.tool, call.writer)
         await call.journal.commit(call.writer.draft(waiting), opened, synced=True, blobs=blobs)
         return _asked(waiting.confirmation, name)
 

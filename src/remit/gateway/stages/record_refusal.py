@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
 from remit.gateway.conversation import packed_untrusted
 from remit.gateway.outcome import Outcome, in_doubt
-from remit.journal.kinds import GateRefused
+from remit.gateway.schemas import KeptTexts
+from remit.journal.blobs import Packed, pack
+from remit.journal.kinds import UNSET, GateRefused
 from remit.redact import line
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
+    from remit.tools.catalog import Tool
 
 _MAX_NAME: Final = 200
 
@@ -22,6 +25,7 @@ class RecordRefusal:
 
     def __init__(self, services: Services) -> None:
         self._confirmations = services.confirmations
+        self._kept = KeptTexts()
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Let the call proceed; record it if it was refused before it was announced."""
@@ -35,6 +39,7 @@ class RecordRefusal:
 
     async def _record(self, call: Call, outcome: Outcome, code: Code) -> None:
         request, untrusted = call.request, packed_untrusted(call.untrusted)
+        args = pack(call.encoded) if call.encoded else Packed(UNSET, UNSET, ())
         refusal = GateRefused(
             step=request.step,
             tool_name=_recordable(request.tool),
@@ -51,6 +56,12 @@ class RecordRefusal:
             call_id=request.conversation.call if request.conversation else "",
             untrusted=untrusted.inline,
             untrusted_blob=untrusted.ref,
+            args=args.inline,
+            args_blob=args.ref,
+            decided_at=call.decided_at,
+            facts=call.facts,
+            policy_kept=True,
+            **_known(call),
         )
         if request.provenance is not None:
             request.provenance.refused(refusal)
@@ -59,7 +70,28 @@ class RecordRefusal:
             # Its question must be closed. Before the record, since what is recorded as refused is not looked
             # at again; after a crash in between, the next pass refuses it.
             await self._confirmations.withdraw(found, outcome.reason)
-        await call.journal.append(call.writer, refusal, synced=request.leaves, blobs=untrusted.blobs)
+        blobs = (*untrusted.blobs, *args.blobs, *self._kept.rules(call.policy, call.writer))
+        if refusal.request_schema_hash:
+            blobs += self._kept.schemas(call.tool, call.writer)
+        await call.journal.append(call.writer, refusal, synced=request.leaves, blobs=blobs)
+
+
+def _known(call: Call) -> dict[str, Any]:
+    """Return what the gate knew of the tool, if it came so far as to find one."""
+    tool: Tool | None = getattr(call, "tool", None)
+    if tool is None:
+        return {}
+    return {
+        "provider_id": tool.meta.provider_id,
+        "tool_version": tool.meta.version,
+        "capability_level": int(tool.meta.capability_level),
+        "risk_level": tool.meta.risk_level,
+        "side_effect": tool.meta.side_effect,
+        "confirms": tool.meta.requires_confirm,
+        "request_schema_hash": tool.input.hash if call.asking is None else "",
+        "contract_hash": tool.contract_hash,
+        "prompt_hash": tool.prompt_hash,
+    }
 
 
 def _recordable(name: str) -> str:

@@ -14,10 +14,23 @@ from remit.journal.kinds.payload import (
     OptionalRef,
     OwnDigest,
     Payload,
+    PolicyDigest,
     SharedDigest,
     TimedDigest,
     holding,
 )
+
+
+class DecisionFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The facts beside a call that rules asked for, as the gate found them."""
+
+    seen: dict[str, int] = msgspec.field(default_factory=dict)
+    """The last result of each tool, by its full name: the event in the caller's stream that holds it."""
+    taken: dict[str, tuple[int, str]] = msgspec.field(default_factory=dict)
+    """Calls and their sum before this one, as a decimal number, by the id of the rule whose limit it is."""
+    remembered: tuple[str, ...] = ()
+    """Remembered approvals of the tool that held."""
+
 
 Done = Literal["pure", "success", "side_effect_committed", "compensated"]
 Undone = Literal["retryable_failure", "permanent_failure", "compensatable_failure", "uncertain"]
@@ -47,7 +60,7 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     attempt: int = 1
     principal: str = ""
     rule_id: str = ""
-    policy_hash: str = ""
+    policy_hash: PolicyDigest = ""
     confirmation: str = ""
     contract_hash: str = ""
     """Digest of the tool's name and schemas."""
@@ -66,6 +79,14 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     span_id: str = ""
     skills: dict[str, str] = msgspec.field(default_factory=dict)
     """The skills that the call is under, with the digest of each."""
+    confirms: bool = False
+    """Whether the tool itself demands a confirmation."""
+    decided_at: int = 0
+    """When policy decided, in microseconds since the Unix epoch, if a rule looked at the time; 0: none did."""
+    facts: DecisionFacts | msgspec.UnsetType = UNSET
+    """The facts beside the call that rules asked for."""
+    policy_kept: bool = False
+    """Whether the text of the rules is kept under `policy_hash`."""
 
 
 class ToolInvocationFinished(Payload, frozen=True, kw_only=True):
@@ -142,7 +163,7 @@ class GateRefused(Payload, frozen=True, kw_only=True):
     arguments_hash: str = ""
     principal: str = ""
     rule_id: str = ""
-    policy_hash: str = ""
+    policy_hash: PolicyDigest = ""
     confirmation: str = ""
     model_call: bool = False
     """Whether a model was to be asked; `tool_name` is its name then."""
@@ -151,6 +172,26 @@ class GateRefused(Payload, frozen=True, kw_only=True):
     untrusted: OptionalRaw = UNSET
     """The arguments from untrusted text, as in `tool_invocation_started`."""
     untrusted_blob: OptionalRef = UNSET
+    args: OptionalRaw = UNSET
+    """The arguments, as far as the call came with them."""
+    args_blob: OptionalRef = UNSET
+    provider_id: str = ""
+    """The provider of the tool, and below it what the gate knew of the tool; empty: there is no such tool."""
+    tool_version: str = ""
+    capability_level: int = 0
+    risk_level: str = ""
+    side_effect: Literal["read", "write", "unknown"] = "read"
+    confirms: bool = False
+    """Whether the tool itself demands a confirmation."""
+    request_schema_hash: SharedDigest = ""
+    contract_hash: str = ""
+    prompt_hash: str = ""
+    decided_at: int = 0
+    """When policy decided, in microseconds since the Unix epoch, if a rule looked at the time; 0: none did."""
+    facts: DecisionFacts | msgspec.UnsetType = UNSET
+    """The facts beside the call that rules asked for."""
+    policy_kept: bool = False
+    """Whether the text of the rules is kept under `policy_hash`."""
 
 
 class SchemaGateWarned(Payload, frozen=True, kw_only=True):

@@ -6,7 +6,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload, SharedDigest, holding
+from remit.journal.kinds.payload import (
+    UNSET,
+    ErrorInfo,
+    OptionalRaw,
+    OptionalRef,
+    Payload,
+    PolicyDigest,
+    SharedDigest,
+    holding,
+)
 
 
 class PromptNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +53,7 @@ class CommandStarted(Payload, frozen=True, kw_only=True):
     attempt: int = 1
     principal: str = ""
     rule_id: str = ""
-    policy_hash: str = ""
+    policy_hash: PolicyDigest = ""
     trace_id: str = ""
     span_id: str = ""
     api: str = ""
@@ -66,6 +75,8 @@ class CommandStarted(Payload, frozen=True, kw_only=True):
     """The same in US dollars."""
     skills: dict[str, str] = msgspec.field(default_factory=dict)
     """The skills that the question is under, with the digest of each."""
+    policy_kept: bool = False
+    """Whether the text of the rules is kept under `policy_hash`."""
 
     @property
     def name(self) -> str:

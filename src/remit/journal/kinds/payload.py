@@ -14,6 +14,8 @@ OptionalRaw = msgspec.Raw | msgspec.UnsetType
 OptionalRef = BlobRef | msgspec.UnsetType
 SharedDigest = Annotated[str, msgspec.Meta(extra={"names": "shared"})]
 """Names bytes beside the events that streams share, such as a schema; empty: none."""
+PolicyDigest = Annotated[str, msgspec.Meta(extra={"names": "policy"})]
+"""Names the text of the rules that decided, which lies beside the events; an older Remit did not keep it."""
 TimedDigest = Annotated[str, msgspec.Meta(extra={"names": "timed"})]
 """Names bytes beside the events that streams share and that are kept for a time, such as evidence; empty: none."""
 OwnDigest = Annotated[str, msgspec.Meta(extra={"names": "own"})]

@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from remit.journal.kinds.payload import UNSET, OptionalRaw, OptionalRef, Payload
+from remit.journal.kinds.calls import DecisionFacts
+from remit.journal.kinds.payload import UNSET, OptionalRaw, OptionalRef, Payload, PolicyDigest, SharedDigest
 
 
 class ConfirmationRequested(Payload, frozen=True, kw_only=True):
@@ -26,7 +27,7 @@ class ConfirmationRequested(Payload, frozen=True, kw_only=True):
     capability_level: int = 0
     contract_hash: str = ""
     prompt_hash: str = ""
-    policy_hash: str = ""
+    policy_hash: PolicyDigest = ""
     rule_id: str = ""
     approvals: int = 1
     approvers: tuple[str, ...] = ()
@@ -37,6 +38,18 @@ class ConfirmationRequested(Payload, frozen=True, kw_only=True):
     untrusted: OptionalRaw = UNSET
     """The arguments from untrusted text, as in `tool_invocation_started`; in the confirmation's own stream."""
     untrusted_blob: OptionalRef = UNSET
+    risk_level: str = ""
+    """Of the tool, as in `tool_invocation_started`; in the confirmation's own stream, as all that follows."""
+    side_effect: Literal["read", "write", "unknown"] = "read"
+    confirms: bool = False
+    """Whether the tool itself demands a confirmation."""
+    request_schema_hash: SharedDigest = ""
+    decided_at: int = 0
+    """When policy decided, in microseconds since the Unix epoch, if a rule looked at the time; 0: none did."""
+    facts: DecisionFacts | msgspec.UnsetType = UNSET
+    """The facts beside the call that rules asked for."""
+    policy_kept: bool = False
+    """Whether the text of the rules is kept under `policy_hash`."""
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.providers.mcp.schemas import readable
+from remit.redact import line
 from remit.tools.meta import DEFAULT_TIMEOUT_MS, Level, Retry, Risk, ToolMeta
 from remit.tools.naming import MAX_WIRE
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 _OUTSIDE: Final = re.compile(r"[^A-Za-z0-9_-]+|__+")
 _HASH: Final = 6
 _DESCRIPTION: Final = 100_000
+_PIN: Final = 12
+"""Hexadecimal digits of a pin."""
+_SAID: Final = 60
+"""Characters of a server's name and of its version."""
 
 
 def full_name(server: str, tool: str, *, apart: bool = False) -> str:
@@ -58,6 +63,7 @@ def meta_of(
     timeout_ms: int = DEFAULT_TIMEOUT_MS,
     withheld: str = "",
     reviewed: bool = True,
+    version: str = "",
 ) -> ToolMeta:
     """The catalog's view of a raw definition; `name` is the full one.
 
@@ -85,12 +91,23 @@ def meta_of(
         retry=Retry() if reads or idempotent else None,
         requires=(f"mcp.{server.name}",),
         definition=raw,
+        version=version,
         withheld=withheld,
         unchecked=(
             *(f"inputSchema{place}" for place in arguments.unchecked),
             *(f"outputSchema{place}" for place in result.unchecked),
         ),
     )
+
+
+def version_of(name: str, version: str, pinned: str) -> str:
+    """The version of a tool: its server's name and version, and the pin: the hash of the definition that was taken.
+
+    Such as `acme-mail 1.4.2 (pin 0f3a…)`. What a server says of itself is cut.
+    """
+    said = " ".join(filter(None, (line(name, _SAID), line(version, _SAID))))
+    pin = f"pin {pinned.rpartition(':')[2][:_PIN]}"
+    return f"{said} ({pin})" if said else pin
 
 
 def _level(server: McpServer, tool: str, hints: dict[str, Any], *, reviewed: bool) -> Level:

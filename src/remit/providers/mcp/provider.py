@@ -12,7 +12,7 @@ from remit.errors import ChainBrokenError, ProviderError
 from remit.providers.mcp.answers import Answers
 from remit.providers.mcp.connection import LIST_S, ListFailedError
 from remit.providers.mcp.failures import lost, translated
-from remit.providers.mcp.offers import full_names, meta_of
+from remit.providers.mcp.offers import full_names, meta_of, version_of
 from remit.providers.mcp.results import result_of
 from remit.providers.mcp.session import TOOLS_CHANGED
 from remit.providers.mcp.supervisor import ConnectionSupervisor
@@ -93,7 +93,8 @@ class McpProvider:
     async def list_tools(self) -> Sequence[ToolMeta]:
         """Return what the server offers; what differs from its pin is withheld. Raises ProviderError."""
         self._unlisted = True
-        listing = (await self._listed(to_the_catalog=True)).listing
+        connection = await self._listed(to_the_catalog=True)
+        listing, info = connection.listing, connection.session.server_info
         seq = await self._pins.seq(self._server.name)
         withheld = {**await self._pins.withheld(self._server.name, listing.tools), **listing.refused}
         reviewed = await self._is_reviewed()
@@ -113,6 +114,7 @@ class McpProvider:
                 timeout_ms=timeout_ms,
                 withheld=withheld.get(own, ""),
                 reviewed=reviewed,
+                version=version_of(info.name if info else "", info.version if info else "", listing.hashes[own]),
             )
             for own, raw in listing.tools.items()
         ]

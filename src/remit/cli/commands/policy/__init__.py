@@ -8,8 +8,9 @@ import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.group import Entry, LazyGroup, entries_below, show_help
 from remit.cli.options import catalog_option, json_option, live_option, pass_state
+from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
     from remit.policy.lint import Finding
@@ -23,6 +24,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "explain": Entry("Commands", "Explain what the rules decide for a call."),
     "rules": Entry("Commands", "List the rules and the remembered approvals."),
     "revoke": Entry("Commands", "End a remembered approval."),
+    **entries_below("policy", FIRST_PARTY),
 }
 
 

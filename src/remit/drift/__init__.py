@@ -1,0 +1,1 @@
+"""Versions of everything that was recorded against those of today, and recorded decisions under other rules."""

@@ -1,0 +1,186 @@
+"""A backtest of rules: every recorded decision, taken again under other rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from remit.drift.retaking import Retaker
+from remit.journal import kinds as k
+from remit.policy.decision import EFFECTS, Effect
+from remit.record.decisions import DecisionCollector, FactReader, Missing
+from remit.record.step import shown
+from remit.record.walk import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from remit.journal.journal import Journal
+    from remit.policy.decision import Decision
+    from remit.policy.rules import Policy
+    from remit.record.decisions import Decided
+    from remit.tools.meta import ToolMeta
+
+Direction = Literal["looser", "stricter", "people"]
+"""Fewer obstacles than recorded; more; or a question to other people, or to more or fewer of them."""
+_EXAMPLES: Final = 3
+
+
+class Example(msgspec.Struct, frozen=True, kw_only=True):
+    """A call whose decision would be another one."""
+
+    job: str
+    """The job, session or call from outside."""
+    step: str
+    at: int
+    """Microseconds since the Unix epoch."""
+    args: str
+    """The beginning of its arguments."""
+    reason: str
+    """Why the other rules decide so."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """Decisions that would change in the same way."""
+
+    direction: Direction
+    recorded: Effect
+    now: Effect
+    tool: str
+    recorded_rule: str
+    rule: str
+    """The rule that decides now."""
+    calls: int
+    examples: tuple[Example, ...]
+    """The first few."""
+
+
+class Tallies(msgspec.Struct, frozen=True, kw_only=True):
+    """Decisions by what they were."""
+
+    allow: int = 0
+    ask: int = 0
+    """Questions to people: what the rules cost."""
+    deny: int = 0
+
+
+class BacktestReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What other rules would have decided."""
+
+    policy_hash: str
+    since: int
+    """Microseconds since the Unix epoch; 0: everything that is recorded."""
+    decisions: int
+    """Decisions that were taken again."""
+    same: int
+    recorded: Tallies
+    now: Tallies
+    changes: tuple[Change, ...]
+    """Looser ones first, and of each the most frequent first."""
+    missing: dict[str, int]
+    """Decisions that could not be taken again, by the reason."""
+
+    def has(self, *directions: Direction) -> bool:
+        """Whether a decision changes in one of these directions."""
+        return any(change.direction in directions for change in self.changes)
+
+
+async def backtest(
+    journal: Journal, policy: Policy, tools: Mapping[str, ToolMeta], *, since: int = 0, remembers: bool = True
+) -> BacktestReport:
+    """Take every decision at `since` (µs) or later again under `policy`, from the record alone.
+
+    `tools` are today's, for what an older Remit did not record of a tool. Raises JournalError.
+    """
+    judge = _Judge(journal, policy, tools, remembers=remembers)
+    await walk(journal, [DecisionCollector(judge.judge, seen=_seen(policy), since=since)])
+    return judge.report(policy.hash, since)
+
+
+def _seen(policy: Policy) -> frozenset[str] | None:
+    """The tools whose results rules ask for; None: every one's, since rules of jobs may ask for more."""
+    return None if policy.needs_facts else frozenset()
+
+
+class _Judge:
+    """Compares what was decided with what is decided now."""
+
+    def __init__(self, journal: Journal, policy: Policy, tools: Mapping[str, ToolMeta], *, remembers: bool) -> None:
+        self._retaker = Retaker(
+            journal, FactReader(journal, tools, beside=policy.needs_facts), policy, remembers=remembers
+        )
+        self._questions: set[str] = set()
+        self._recorded: dict[Effect, int] = dict.fromkeys(EFFECTS, 0)
+        self._now: dict[Effect, int] = dict.fromkeys(EFFECTS, 0)
+        self._changes: dict[tuple[Direction, Effect, Effect, str, str, str], tuple[list[Example], list[int]]] = {}
+        self._missing: dict[str, int] = {}
+
+    async def judge(self, decided: Decided) -> None:
+        """Take a decision again; a call that a person approved is the one that the question was about."""
+        decision = await self._retaker.take(decided)
+        if isinstance(decided.payload, k.ConfirmationRequested):
+            self._questions.add(decided.call)
+        elif isinstance(decided.payload, k.ToolInvocationStarted) and (
+            decided.payload.attempt > 1 or decided.call in self._questions
+        ):
+            return
+        if isinstance(decision, Missing):
+            self._missing[decision.why] = self._missing.get(decision.why, 0) + 1
+            return
+        self._recorded[decided.effect] += 1
+        self._now[decision.effect] += 1
+        direction = _direction(decided, decision)
+        if direction is not None:
+            self._note(direction, decided, decision)
+
+    def report(self, policy_hash: str, since: int) -> BacktestReport:
+        """Return what was found."""
+        changes = [
+            Change(
+                direction=direction, recorded=recorded, now=now, tool=tool, recorded_rule=before, rule=rule,
+                calls=count[0], examples=tuple(examples),
+            )
+            for (direction, recorded, now, tool, before, rule), (examples, count) in self._changes.items()
+        ]  # fmt: skip
+        decisions = sum(self._now.values())
+        return BacktestReport(
+            policy_hash=policy_hash,
+            since=since,
+            decisions=decisions,
+            same=decisions - sum(change.calls for change in changes),
+            recorded=Tallies(**self._recorded),
+            now=Tallies(**self._now),
+            changes=tuple(sorted(changes, key=lambda one: (_ORDER.index(one.direction), -one.calls, one.tool))),
+            missing=dict(sorted(self._missing.items(), key=lambda one: -one[1])),
+        )
+
+    def _note(self, direction: Direction, decided: Decided, decision: Decision) -> None:
+        payload = decided.payload
+        key = (direction, decided.effect, decision.effect, payload.tool_name, payload.rule_id, decision.rule_id)
+        examples, count = self._changes.setdefault(key, ([], [0]))
+        count[0] += 1
+        if len(examples) < _EXAMPLES:
+            examples.append(
+                Example(
+                    job=decided.origin.id,
+                    step=payload.step,
+                    at=decided.at,
+                    args=shown(payload.args, payload.args_blob),
+                    reason=decision.reason,
+                )
+            )
+
+
+_ORDER: Final[tuple[Direction, ...]] = ("looser", "stricter", "people")
+
+
+def _direction(decided: Decided, decision: Decision) -> Direction | None:
+    before, now = EFFECTS.index(decided.effect), EFFECTS.index(decision.effect)
+    if before != now:
+        return "looser" if now < before else "stricter"
+    payload = decided.payload
+    if not isinstance(payload, k.ConfirmationRequested):
+        return None
+    same = (payload.approvals, payload.approvers) == (decision.approvals, decision.approvers)
+    return None if same else "people"

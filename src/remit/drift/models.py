@@ -1,0 +1,216 @@
+"""Drift of models: which one answered under a name, and prompts that brought different answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.canonical import sha256
+from remit.errors import PayloadErasedError
+from remit.journal import kinds as k
+from remit.journal.blobs import BlobRef
+from remit.models.names import ModelInfo, info_of
+from remit.record.step import said
+
+if TYPE_CHECKING:
+    from remit.journal.event import Event
+    from remit.journal.journal import Journal
+    from remit.record.walk import Origin, Take
+
+_EXAMPLES: Final = 5
+_PROMPTS: Final = 50
+"""Prompts with several answers that are told."""
+
+
+class AnsweredBy(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that answered questions to a name."""
+
+    model: ModelInfo
+    answers: int
+    first_at: int
+    """Microseconds since the Unix epoch."""
+    last_at: int
+
+
+class ModelDrift(msgspec.Struct, frozen=True, kw_only=True):
+    """A model as it was asked, and those that answered."""
+
+    asked: ModelInfo
+    name: str
+    """As it was asked, `provider:model`."""
+    moved: bool
+    """Whether other versions answered one after the other, or another model did."""
+    answered: tuple[AnsweredBy, ...]
+    """In the order of their first answers."""
+    open: int
+    """Jobs that asked it and have not ended."""
+    ended: int
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer to a prompt."""
+
+    job: str
+    step: str
+    at: int
+    """Microseconds since the Unix epoch."""
+    model: str
+    """The model that answered, `provider/model`."""
+    temperature: float | None
+    digest: str
+    """Digest of the answer without the identifiers of its calls."""
+    preview: str
+
+
+class OutputDrift(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt that brought different answers."""
+
+    prompt_hash: str
+    answers: int
+    different: int
+    models: int
+    """The number of models among them."""
+    examples: tuple[Answer, ...]
+    """The first of each different answer, the first few."""
+
+
+class _Name:
+    """The answers to one name."""
+
+    def __init__(self, provider: str, model: str, url: str) -> None:
+        self.info = info_of(provider, model)
+        self.text = f"{provider}:{f'{url}#{model}' if url else model}"
+        self.answered: dict[tuple[str, str], list[int]] = {}
+        """Answers, the first and the last moment, by provider and model."""
+        self.origins: dict[str, Origin] = {}
+
+
+class _Kept(msgspec.Struct, frozen=True, gc=False):
+    origin: Origin
+    event: Event
+    payload: k.CommandCommitted
+
+
+class ModelCollector:
+    """Collects who answered, and prompts with several answers."""
+
+    def __init__(self, journal: Journal, model: str = "", since: int = 0, job: str = "") -> None:
+        """Look at questions to `model` (as asked or as answered), if it is named, at `since` (µs) or later."""
+        self._journal = journal
+        self._model = model
+        self._since = since
+        self._job = job
+        self._names: dict[tuple[str, str, str], _Name] = {}
+        self._asked: dict[str, _Name] = {}
+        self._first: dict[str, _Kept] = {}
+        self._prompts: dict[str, list[_Kept]] = {}
+
+    @property
+    def takers(self) -> Mapping[type[k.Payload], Take]:
+        """Questions and answers."""
+        return {k.CommandStarted: self._ask, k.CommandCommitted: self._answer}
+
+    async def settle(self) -> None:
+        """Do nothing: what several answers say is read at the end."""
+
+    def _ask(self, origin: Origin, event: Event, payload: k.CommandStarted) -> None:
+        if event.seq <= origin.taken_until or event.at < self._since or (self._job and origin.id != self._job):
+            return
+        key = payload.llm_provider, payload.llm_model, payload.llm_url
+        name = self._names.get(key)
+        if name is None:
+            name = self._names[key] = _Name(*key)
+        name.origins.setdefault(origin.root, origin)
+        self._asked[payload.invocation_id] = name
+
+    def _answer(self, origin: Origin, event: Event, payload: k.CommandCommitted) -> None:
+        name = self._asked.pop(payload.invocation_id, None)
+        if name is None or payload.outcome != "success":
+            return
+        spans = name.answered.setdefault((payload.llm_provider, payload.llm_model), [0, event.at, event.at])
+        spans[0], spans[2] = spans[0] + 1, event.at
+        if not payload.prompt_hash:
+            return
+        kept = _Kept(origin, event, payload)
+        first = self._first.setdefault(payload.prompt_hash, kept)
+        if first is not kept:
+            self._prompts.setdefault(payload.prompt_hash, [first]).append(kept)
+
+    def models(self) -> list[ModelDrift]:
+        """Every name that was asked, those that moved first."""
+        found = [_told(name) for name in self._names.values() if self._is_wanted(name)]
+        return sorted(found, key=lambda one: (not one.moved, one.name))
+
+    async def outputs(self) -> list[OutputDrift]:
+        """Prompts with different answers, those with most of them first. Raises JournalError."""
+        found = []
+        for prompt, kept in self._prompts.items():
+            answers = [answer for one in kept if (answer := await self._read(one)) is not None]
+            if self._model and not any(self._model in answer.model for answer in answers):
+                continue
+            first: dict[str, Answer] = {}
+            for answer in answers:
+                first.setdefault(answer.digest, answer)
+            if len(first) > 1:
+                found.append(
+                    OutputDrift(
+                        prompt_hash=prompt,
+                        answers=len(answers),
+                        different=len(first),
+                        models=len({answer.model for answer in answers}),
+                        examples=tuple(first.values())[:_EXAMPLES],
+                    )
+                )
+        return sorted(found, key=lambda one: (-one.models, -one.different, one.prompt_hash))[:_PROMPTS]
+
+    def _is_wanted(self, name: _Name) -> bool:
+        answered = (f"{provider}/{model}" for provider, model in name.answered)
+        return not self._model or self._model in name.text or any(self._model in one for one in answered)
+
+    async def _read(self, kept: _Kept) -> Answer | None:
+        """An answer with its digest; None if it was erased."""
+        payload = kept.payload
+        try:
+            encoded = await self._journal.value(payload.result, payload.result_blob)
+        except PayloadErasedError:
+            return None
+        hidden = isinstance(payload.result_blob, BlobRef) and bool(payload.result_blob.key)
+        return Answer(
+            job=kept.origin.id,
+            step=payload.step,
+            at=kept.event.at,
+            model=f"{payload.llm_provider}/{payload.llm_model}",
+            temperature=payload.llm_temperature,
+            digest=answer_digest(encoded or b"null"),
+            preview="" if hidden else said(payload.result, payload.result_blob),
+        )
+
+
+def answer_digest(encoded: bytes) -> str:
+    """Digest of a recorded answer without what is made up for each: identifiers of calls, and seals."""
+    return sha256(msgspec.json.encode(_plain(msgspec.json.decode(encoded)), order="deterministic"))
+
+
+_MADE_UP: Final = frozenset({"id", "wire_id", "seal"})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        made_up = _MADE_UP if value.get("type") in {"call", "text"} else frozenset()
+        return {key: _plain(one) for key, one in value.items() if key not in made_up and value.get("type") != "opaque"}
+    return [_plain(one) for one in value] if isinstance(value, list) else value
+
+
+def _told(name: _Name) -> ModelDrift:
+    answered = tuple(
+        AnsweredBy(model=info_of(provider, model), answers=count, first_at=first, last_at=last)
+        for (provider, model), (count, first, last) in name.answered.items()
+    )
+    own = [origin for origin in name.origins.values() if origin.created is not None]
+    still = sum(not origin.ended for origin in own)
+    moved = len(answered) > 1 or any(not name.info.is_same(one.model) for one in answered)
+    return ModelDrift(
+        asked=name.info, name=name.text, moved=moved, answered=answered, open=still, ended=len(own) - still
+    )

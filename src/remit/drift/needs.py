@@ -1,0 +1,196 @@
+"""Versions of code and tools that open jobs need, the processes that have them, and what can be retired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from remit.drift.code import CodeDrift
+from remit.jobs.recipe import declared
+from remit.journal import kinds as k
+from remit.record.states import worker_words
+
+if TYPE_CHECKING:
+    from remit.engines.presence import Present
+    from remit.journal.event import Event
+    from remit.record.uses import Use
+    from remit.record.walk import Origin, Take
+    from remit.tools.catalog import Catalog
+    from remit.tools.migration import Migrations
+
+NeedKind = Literal["recipe", "child", "plan", "tool"]
+_EXAMPLES: Final = 5
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """A version that open jobs need."""
+
+    kind: NeedKind
+    """`child`: a recipe that runs as a part of jobs of others."""
+    name: str
+    version: str
+    schema: str
+    """The digest of a tool's input schema; empty for code."""
+    open: int
+    open_jobs: tuple[str, ...]
+    """The first few of them."""
+    served: Literal["yes", "no", "unknown"]
+    """Whether a process that works now has it; for a tool, whether it is offered here in that version and schema."""
+    served_by: tuple[str, ...]
+    """The processes that have it, for people."""
+
+
+class Retirable(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that no open job needs."""
+
+    kind: Literal["recipe", "migration", "patch"]
+    """`patch`: the old way of a change that `run.patched` names."""
+    name: str
+    version: str
+    """The declared version, the recorded version that a migration is for, or the name of the change."""
+    why: str
+
+
+class VersionsReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The versions that open jobs need, and what can be retired."""
+
+    open: int
+    """Open jobs."""
+    needs: tuple[Need, ...]
+    """Those that no process has first."""
+    retirable: tuple[Retirable, ...]
+    workers: tuple[str, ...]
+    """The processes that work now, for people."""
+
+
+class PatchCollector:
+    """Collects which jobs take the new way of which change, by recipe."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, dict[str, Origin]] = {}
+        self._took: dict[tuple[str, str], set[str]] = {}
+
+    @property
+    def takers(self) -> Mapping[type[k.Payload], Take]:
+        """The beginning of jobs, and the changes that they came by."""
+        return {k.JobCreated: self._create, k.PatchRecorded: self._patch}
+
+    async def settle(self) -> None:
+        """Do nothing: everything stands in the events."""
+
+    def _create(self, origin: Origin, _event: Event, payload: k.JobCreated) -> None:
+        self._jobs.setdefault(payload.name, {})[origin.root] = origin
+
+    def _patch(self, origin: Origin, _event: Event, payload: k.PatchRecorded) -> None:
+        self._took.setdefault((origin.name, payload.name), set()).add(origin.root)
+
+    def settled(self) -> Iterable[tuple[str, str]]:
+        """Recipes and changes whose old way no open job of the recipe may still take."""
+        for (recipe, change), took in sorted(self._took.items()):
+            if all(origin.ended or root in took for root, origin in self._jobs[recipe].items()):
+                yield recipe, change
+
+
+def needs_of(
+    code: Iterable[CodeDrift], uses: Iterable[Use], catalog: Catalog, workers: Sequence[Present]
+) -> tuple[Need, ...]:
+    """Return what open jobs need; what no process has comes first."""
+    found = [_code(one, workers) for one in code if one.open]
+    found += [need for use in uses if (need := _tool(use, catalog)) is not None]
+    order = ("no", "unknown", "yes")
+    return tuple(sorted(found, key=lambda one: (order.index(one.served), one.kind, -one.open, one.name, one.version)))
+
+
+def _code(one: CodeDrift, workers: Sequence[Present]) -> Need:
+    serving = [worker for worker in workers if _carries(worker, one)]
+    return Need(
+        kind=one.kind,
+        name=one.name,
+        version=one.recorded,
+        schema="",
+        open=one.open,
+        open_jobs=one.open_jobs,
+        served="yes" if serving else "no",
+        served_by=tuple(worker_words(worker.started.owner) for worker in serving),
+    )
+
+
+def _carries(worker: Present, one: CodeDrift) -> bool:
+    if one.kind == "plan":
+        return one.recorded in {"", f"remit-{worker.started.remit}"}
+    return one.recorded in worker.started.recipes.get(one.name, ())
+
+
+def _tool(use: Use, catalog: Catalog) -> Need | None:
+    told = use.told()
+    if not told.open_jobs:
+        return None
+    tool = catalog.known(told.tool)
+    served: Literal["yes", "no", "unknown"] = "no"
+    if tool is not None:
+        same = (tool.meta.version, tool.input.hash) == (told.version, told.request_schema_hash)
+        served = "yes" if same else "no"
+    elif not catalog.heard(told.provider_id) and told.provider_id in catalog.provider_ids:
+        served = "unknown"
+    return Need(
+        kind="tool",
+        name=told.tool,
+        version=told.version,
+        schema=told.request_schema_hash,
+        open=len(told.open_jobs),
+        open_jobs=told.open_jobs[:_EXAMPLES],
+        served=served,
+        served_by=(told.provider_id,) if served == "yes" else (),
+    )
+
+
+def retirable_of(
+    code: Iterable[CodeDrift],
+    uses: Iterable[Use],
+    migrations: Migrations,
+    patches: PatchCollector,
+    workers: Sequence[Present],
+) -> tuple[Retirable, ...]:
+    """Return what can be retired: old versions of recipes that processes carry, migrations, and old ways of changes."""
+    needed = {(one.name, declared(one.recorded)) for one in code if one.open and one.kind != "plan"}
+    found = [
+        Retirable(
+            kind="recipe", name=name, version=version, why="no open job was recorded by it, and new jobs run another"
+        )
+        for name, version in _older(workers)
+        if (name, version) not in needed
+    ]
+    open_uses = {
+        (told.tool, one)
+        for use in uses
+        if (told := use.told()).open_jobs
+        for one in _names(told.version, told.request_schema_hash)
+    }
+    found += [
+        Retirable(kind="migration", name=one.tool, version=one.recorded, why="no open job called the tool so")
+        for one in migrations.all()
+        if (one.tool, one.recorded.removeprefix("sha256:")) not in open_uses
+    ]
+    found += [
+        Retirable(kind="patch", name=recipe, version=change, why="every open job of the recipe takes the new way")
+        for recipe, change in patches.settled()
+    ]
+    return tuple(found)
+
+
+def _names(version: str, schema: str) -> tuple[str, str]:
+    """The forms in which a migration may name what a call was recorded under."""
+    return version, schema.removeprefix("sha256:")
+
+
+def _older(workers: Sequence[Present]) -> list[tuple[str, str]]:
+    """Versions of recipes that processes carry and do not run new jobs under."""
+    found: set[tuple[str, str]] = set()
+    newest: set[tuple[str, str]] = set()
+    for worker in workers:
+        for name, versions in worker.started.recipes.items():
+            found.update((name, declared(version)) for version in versions)
+            newest.update((name, declared(version)) for version in versions[:1])
+    return sorted(found - newest)

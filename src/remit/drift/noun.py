@@ -1,0 +1,239 @@
+"""Drift: what today's catalog, models, code and rules would change about what is recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.drift.backtest import BacktestReport, backtest
+from remit.drift.code import CodeCollector, CodeDrift
+from remit.drift.models import ModelCollector, ModelDrift, OutputDrift
+from remit.drift.needs import PatchCollector, VersionsReport, needs_of, retirable_of
+from remit.drift.retaking import Retaker
+from remit.drift.tools import CallChanges, ToolCollector, ToolComparison, ToolDrift, check_arguments, decided_otherwise
+from remit.engines.presence import present
+from remit.operation import Body, Patience, operation
+from remit.policy.groups import parse_groups
+from remit.policy.rules import Policy
+from remit.record.decisions import DecisionCollector, FactReader, Missing
+from remit.record.states import worker_words
+from remit.record.uses import UseCollector
+from remit.record.walk import walk
+from remit.tools.versions import ToolUse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from remit.http.access import Access
+    from remit.policy.decision import Taint
+    from remit.record.decisions import Decided
+    from remit.service.parts import Parts
+    from remit.service.service import Service
+
+
+class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What is different today from what was recorded."""
+
+    since: int
+    """Microseconds since the Unix epoch; 0: everything that is recorded."""
+    decisions: int
+    """Recorded decisions that today's rules were asked about."""
+    tools: tuple[ToolDrift, ...]
+    """Tools that differ, or some of whose calls would end otherwise, the worst first."""
+    models: tuple[ModelDrift, ...]
+    """Models that were asked, those first under whose name another version or model has answered since."""
+    outputs: tuple[OutputDrift, ...]
+    """Prompts that brought different answers."""
+    code: tuple[CodeDrift, ...]
+    """Versions of code that are not this process's, the worst first."""
+    missing: dict[str, int]
+    """Decisions that today's rules could not be asked about, by the reason."""
+    unlisted: dict[str, str]
+    """Providers that could not be listed, and why: nothing is said of their tools."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether something harmful was found: calls that would end otherwise, and tools or code that broke or went."""
+        tools = any(one.refused or one.asks or one.drift in _HARMFUL for one in self.tools)
+        return tools or any(one.change in {"gone", "changed"} for one in self.code)
+
+
+_HARMFUL: Final = frozenset({"gone", "breaking", "unknown"})
+
+
+async def for_all_tools(_drift: Drift, access: Access, _path: Mapping[str, Any]) -> None:
+    """Raise Problem for a token that is for some tools only: a report tells of all."""
+    access.require_all_tools("the calls that it tells of")
+
+
+class Drift:
+    """Everything recorded against today, over one journal."""
+
+    def __init__(self, parts: Parts, service: Service) -> None:
+        """Compare with the catalog, the recipes and the rules of `parts`."""
+        self._parts = parts
+        self._service = service
+
+    # --- queries
+
+    @operation(
+        "drift.report",
+        "GET /v1/drift",
+        "read",
+        "Say what is different today from what was recorded.",
+        codes=(Code.JOB_NOT_FOUND, Code.SCOPE_REQUIRED),
+        check=for_all_tools,
+        held_s=60.0,
+    )
+    async def report(
+        self, job: str = "", *, tool: str = "", model: str = "", since: int = 0, patience_s: Patience = None
+    ) -> DriftReport:
+        """Compare what is recorded with today's tools, models, code and rules.
+
+        Of one job, one tool or one model, or of everything that was recorded at `since` or later (microseconds since
+        the Unix epoch). Calls nothing. Raises NotFoundError or JournalError.
+        """
+        job = await self._service.jobs.find(job) if job else ""
+        services, journal, catalog = self._parts.services, self._parts.journal, self._parts.services.catalog
+        metas = {one.meta.name: one.meta for one in await catalog.tools(patience_s) if one.quarantined is None}
+        tools = ToolCollector(catalog, tool, since, job)
+        models = ModelCollector(journal, model, since, job)
+        code = CodeCollector(since, job)
+        judge = _Today(self._parts, metas, tool, job)
+        decisions = DecisionCollector(
+            judge.judge, seen=None if services.policy.needs_facts else frozenset(), since=since
+        )
+        chosen: list[Any] = (
+            [models] if model and not tool else [tools, decisions] if tool else [tools, models, code, decisions]
+        )
+        await walk(journal, chosen)
+        await check_arguments(journal, tools, judge.changes)
+        comparison = ToolComparison(journal, catalog)
+        return DriftReport(
+            since=since,
+            decisions=judge.decisions,
+            tools=tuple(await comparison.drifts(tools.found, judge.changes)),
+            models=tuple(models.models()),
+            outputs=tuple(await models.outputs()),
+            code=tuple(one for one in code.drifts(self._parts.programs.recipes) if one.change != "same"),
+            missing=judge.missing,
+            unlisted=dict(catalog.failures),
+        )
+
+    @operation(
+        "drift.versions",
+        "GET /v1/versions",
+        "read",
+        "Say which versions open jobs need.",
+        codes=(Code.SCOPE_REQUIRED,),
+        check=for_all_tools,
+        held_s=60.0,
+    )
+    async def versions(self, patience_s: Patience = None) -> VersionsReport:
+        """Say which versions open jobs need, whether a process that works now has them, and what can be retired.
+
+        Raises JournalError.
+        """
+        journal, catalog = self._parts.journal, self._parts.services.catalog
+        await catalog.tools(patience_s)
+        uses, code, patches = UseCollector(), CodeCollector(), PatchCollector()
+        await walk(journal, [uses, code, patches])
+        workers = await present(journal)
+        drifts = code.drifts(self._parts.programs.recipes)
+        return VersionsReport(
+            open=sum(one.open for one in drifts if one.kind != "child"),
+            needs=needs_of(drifts, uses.found.values(), catalog, workers),
+            retirable=retirable_of(drifts, uses.found.values(), self._parts.services.migrations, patches, workers),
+            workers=tuple(worker_words(one.started.owner) for one in workers),
+        )
+
+    @operation(
+        "drift.uses",
+        "GET /v1/tools/{tool}/uses",
+        "read",
+        "List the versions of a tool that calls were made under.",
+        codes=(Code.SCOPE_REQUIRED,),
+        check=for_all_tools,
+    )
+    async def uses(self, tool: str) -> list[ToolUse]:
+        """List the versions of a tool that calls were made under, the newest first, and who made them."""
+        return list(await self._parts.versions.uses(tool))
+
+    @operation(
+        "drift.schema",
+        "GET /v1/schemas/{digest}",
+        "read",
+        "Show the schema behind a recorded hash.",
+        codes=(Code.SCOPE_REQUIRED,),
+        check=for_all_tools,
+    )
+    async def schema(self, digest: str) -> Any:
+        """Return the schema behind a recorded hash; null if an older Remit recorded the hash alone."""
+        return await self._parts.versions.schema(digest)
+
+    @operation(
+        "drift.backtest",
+        "POST /v1/policy/backtest",
+        "read",
+        "Take every recorded decision again under other rules.",
+        body=Body("BacktestBody", "Rules to try on what is recorded."),
+        codes=(Code.POLICY_INVALID, Code.SCOPE_REQUIRED),
+        check=for_all_tools,
+        held_s=60.0,
+        repeatable=True,
+        example={"rules": [{"id": "no-mail", "effect": "deny", "tools": ["mail.*"]}]},
+    )
+    async def backtest(
+        self,
+        rules: list[dict[str, Any]],
+        *,
+        taint: Taint = "ask",
+        groups: dict[str, list[str]] | None = None,
+        since: int = 0,
+    ) -> BacktestReport:
+        """Take every recorded decision again under other rules, from the record alone.
+
+        `rules`, `taint` and `groups` are as in a settings file; decisions at `since` or later count (microseconds since
+        the Unix epoch). Calls nothing and asks no one. Raises PolicyError or JournalError.
+        """
+        services = self._parts.services
+        policy = Policy.parse(rules, taint=taint, groups=parse_groups(groups or {}))
+        metas = {one.meta.name: one.meta for one in await services.catalog.tools(_PATIENCE_S)}
+        return await backtest(self._parts.journal, policy, metas, since=since, remembers=services.remembered.count)
+
+
+_PATIENCE_S: Final = 5.0
+"""Seconds that servers still connecting are waited for: their tools are needed for old records alone."""
+
+
+class _Today:
+    """Asks today's rules about recorded decisions."""
+
+    def __init__(self, parts: Parts, metas: Mapping[str, Any], tool: str, job: str) -> None:
+        services = parts.services
+        self._catalog, self._metas = services.catalog, metas
+        self._tool, self._job = tool, job
+        reader = FactReader(parts.journal, metas, beside=services.policy.needs_facts)
+        self._retaker = Retaker(parts.journal, reader, services.policy, remembers=services.remembered.count)
+        self.changes = CallChanges()
+        self.decisions = 0
+        self.missing: dict[str, int] = {}
+
+    async def judge(self, decided: Decided) -> None:
+        """Ask about one, if its tool is offered today."""
+        name = decided.payload.tool_name
+        if (self._tool and name != self._tool) or (self._job and decided.origin.id != self._job):
+            return
+        today = self._metas.get(name)
+        if today is None:
+            return  # gone, withheld or not listed, which is told of the tool
+        decision = await self._retaker.take(decided, today=today)
+        if isinstance(decision, Missing):
+            self.missing[decision.why] = self.missing.get(decision.why, 0) + 1
+            return
+        self.decisions += 1
+        change = decided_otherwise(decided, decision)
+        if change is not None:
+            self.changes.add(name, change)

@@ -1,0 +1,43 @@
+"""From the facts of a call, as they were recorded, to the verdict on it: one pure function.
+
+It decides as the gate does: rules first, then a remembered approval in the place of a question, then what untrusted
+arguments change. Today's rules, those of the time, and rules that are only tried are all asked in this way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remit.policy.decision import Query
+from remit.policy.remembered import Remembered
+
+if TYPE_CHECKING:
+    from remit.policy.decision import Decision
+    from remit.policy.rules import Policy
+
+
+class RecordedFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a decision was made from."""
+
+    query: Query
+    remembered: tuple[Remembered, ...] = ()
+    """The remembered approvals of the tool that held then, newest first."""
+    untrusted: tuple[str, ...] = ()
+    """The places of arguments that no trusted text held."""
+
+
+def verdict_on(policy: Policy, facts: RecordedFacts) -> Decision:
+    """Return the decision of a policy on recorded facts; never raises."""
+    query = facts.query
+    decision = policy.decide(query)
+    if decision.effect == "ask" and facts.remembered:
+        decision = policy.decide(query, remembered=facts.remembered)
+    if not facts.untrusted or query.tool is None or decision.effect == "deny":
+        return decision
+    decision = policy.tainted(query, decision, facts.untrusted)
+    if decision.effect != "ask":
+        return decision
+    exact = (one for one in facts.remembered if one.args_digest is not None and one.answers(query, decision))
+    return next((one.decision for one in exact), decision)

@@ -1,0 +1,340 @@
+"""Every decision of the gate that is recorded, with the facts that it was made from (rule 18).
+
+A call that ran was allowed, or asked about and approved; a question was asked; a refusal by policy was denied. What an
+event of the call holds is taken as it is. What an older Remit did not record is taken from elsewhere in the record, and
+is missing where it stands nowhere: then the decision cannot be taken again, and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import ChainBrokenError, PayloadErasedError, PolicyError
+from remit.gateway.confirmation import KIND as CONFIRMATION
+from remit.journal import kinds as k
+from remit.journal.kinds.calls import DecisionFacts
+from remit.journal.lineage import inherited
+from remit.policy.decision import UNKNOWN, Caller, Effect, Facts, Query
+from remit.policy.levels import UNKNOWN_TOOL
+from remit.policy.remembered import Remembered, parse_remembered
+from remit.policy.verdict import RecordedFacts
+from remit.record.walk import Origin, Take
+from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.naming import key_of
+
+if TYPE_CHECKING:
+    from remit.journal.event import Event
+    from remit.journal.journal import Journal
+
+Asked = k.ToolInvocationStarted | k.ConfirmationRequested | k.GateRefused
+"""Events that a decision stands in."""
+_DENIED: Final = frozenset({Code.POLICY_DENIED.name, Code.UNTRUSTED_ARGUMENT.name, Code.UNKNOWN_TOOL.name})
+"""Refusals that policy made."""
+_DONE: Final = frozenset({"pure", "success", "side_effect_committed"})
+_RISKS: Final = {"read": Risk.READ_ONLY, "write": Risk.WRITE, "unknown": Risk.UNKNOWN}
+_CONFIRM_RULE: Final = "default:confirm"
+_decode: Final = msgspec.json.Decoder().decode
+_decode_untrusted: Final = msgspec.json.Decoder(list[dict[str, Any]]).decode
+
+
+class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A recorded decision."""
+
+    origin: Origin
+    event: Event
+    payload: Asked
+    effect: Effect
+    stream: str
+    """The stream of the caller, which a question lies below."""
+    seen: Mapping[str, k.ToolInvocationFinished]
+    """The last result of each tool whose results are asked for, by then."""
+    remembered: tuple[Remembered, ...]
+    """The remembered approvals of the tool that held."""
+
+    @property
+    def call(self) -> str:
+        """Return what is the same for a question and the call that it was about."""
+        return f"{self.stream}\0{self.payload.step}"
+
+    @property
+    def at(self) -> int:
+        """When it was decided, in microseconds since the Unix epoch."""
+        return self.payload.decided_at or self.event.at
+
+
+class Missing(NamedTuple):
+    """Why a decision cannot be taken again."""
+
+    why: str
+
+
+Judge = Callable[[Decided], Awaitable[None]]
+
+
+class DecisionCollector:
+    """Collects decisions, and hands each to a judge, in the order in which they were recorded."""
+
+    def __init__(self, judge: Judge, *, seen: frozenset[str] | None = frozenset(), since: int = 0) -> None:
+        """Give `judge` what was decided at `since` (µs) or later.
+
+        `seen` are the tools whose last results count; None: every tool's.
+        """
+        self._judge = judge
+        self._wanted = seen
+        self._since = since
+        self._waiting: list[Decided] = []
+        self._running: dict[str, tuple[str, str]] = {}
+        self._results: dict[str, dict[str, k.ToolInvocationFinished]] = {}
+        self._remembered: dict[str, tuple[Remembered, ...]] = {}
+        self._tools: dict[str, str] = {}
+        """The tool of each remembered approval, by its identifier."""
+
+    @property
+    def takers(self) -> Mapping[type[k.Payload], Take]:
+        """Calls, questions, refusals and remembered approvals."""
+        return {
+            k.ToolInvocationStarted: self._start,
+            k.ToolInvocationFinished: self._finish,
+            k.ConfirmationRequested: self._ask,
+            k.GateRefused: self._refuse,
+            k.ApprovalRemembered: self._remember,
+            k.ApprovalRevoked: self._revoke,
+        }
+
+    async def settle(self) -> None:
+        """Judge what was collected."""
+        waiting, self._waiting = self._waiting, []
+        for decided in waiting:
+            await self._judge(decided)
+
+    def _start(self, origin: Origin, event: Event, payload: k.ToolInvocationStarted) -> None:
+        if self._wanted is None or payload.tool_name in self._wanted:
+            self._running[payload.invocation_id] = event.stream, payload.tool_name
+        if event.seq > origin.taken_until:
+            self._add(origin, event, payload, "ask" if payload.confirmation else "allow", event.stream)
+
+    def _finish(self, _origin: Origin, event: Event, payload: k.ToolInvocationFinished) -> None:
+        stream, tool = self._running.pop(payload.invocation_id, ("", ""))
+        if stream and _is_done(payload):
+            self._results[event.stream] = {**self._results.get(event.stream, {}), tool: payload}
+
+    def _ask(self, origin: Origin, event: Event, payload: k.ConfirmationRequested) -> None:
+        if (
+            payload.provider_id and payload.policy_hash
+        ):  # the question itself; the caller's own stream says that it waits
+            self._add(origin, event, payload, "ask", event.stream.rpartition(f"/{CONFIRMATION}/")[0])
+
+    def _refuse(self, origin: Origin, event: Event, payload: k.GateRefused) -> None:
+        if payload.code in _DENIED and event.seq > origin.taken_until:
+            self._add(origin, event, payload, "deny", event.stream)
+
+    def _add(self, origin: Origin, event: Event, payload: Asked, effect: Effect, stream: str) -> None:
+        if event.at < self._since:
+            return
+        self._waiting.append(
+            Decided(
+                origin=origin,
+                event=event,
+                payload=payload,
+                effect=effect,
+                stream=stream,
+                seen=self._results.get(stream, {}),
+                remembered=self._remembered.get(payload.tool_name, ()),
+            )
+        )
+
+    def _remember(self, _origin: Origin, event: Event, payload: k.ApprovalRemembered) -> None:
+        try:
+            found = parse_remembered(payload.rule)
+        except PolicyError:
+            return  # which the gate leaves out as well
+        self._tools[event.stream] = found.tool
+        self._remembered[found.tool] = (found, *self._remembered.get(found.tool, ()))
+
+    def _revoke(self, _origin: Origin, event: Event, _payload: k.ApprovalRevoked) -> None:
+        tool = self._tools.get(event.stream, "")
+        name = event.stream.rpartition("/")[2]
+        self._remembered[tool] = tuple(one for one in self._remembered.get(tool, ()) if one.id != name)
+
+
+class FactReader:
+    """Reads the facts of decisions back: tools are made again once for each form in which they were recorded."""
+
+    def __init__(self, journal: Journal, tools: Mapping[str, ToolMeta] | None = None, *, beside: bool = True) -> None:
+        """Look up values in `journal`; `tools` are today's, for facts that were never recorded.
+
+        `beside` also reads the facts beside the call: results of earlier ones, and the job's input.
+        """
+        self._with = beside
+        self._journal = journal
+        self._today = tools or {}
+        self._made: dict[tuple[Any, ...], ToolMeta] = {}
+        self._named: dict[str, ToolMeta] = {}
+        """A form of each tool that was recorded whole, by its name."""
+        self._inputs: dict[str, Any] = {}
+        self._inherited: dict[str, Mapping[str, k.ToolInvocationFinished]] = {}
+
+    async def facts_of(self, decided: Decided, *, today: ToolMeta | None = None) -> RecordedFacts | Missing:
+        """The facts of a decision; with `today` instead of the tool as it was. Raises JournalError."""
+        payload, origin = decided.payload, decided.origin
+        try:
+            args = await self._args(payload)
+            if isinstance(args, Missing):
+                return args
+            tool = today or await self._tool(payload)
+            if isinstance(tool, Missing):
+                return tool
+            untrusted = await self._untrusted(payload)
+            facts = await self._beside(decided) if self._with else None
+        except PayloadErasedError:
+            return Missing("its values were erased")
+        principal = payload.principal or (origin.created.principal if origin.created is not None else "")
+        caller = Caller(principal=principal, kind=origin.kind, recipe=origin.name, stream=_stream_of(decided))
+        query = Query(
+            tool=tool,
+            key=key_of(tool.name) if tool is not None else payload.tool_name,
+            args=args,
+            caller=caller,
+            contract_hash=payload.contract_hash,
+            prompt_hash=payload.prompt_hash,
+            now=decided.at,
+            facts=facts,
+        )
+        return RecordedFacts(query=query, remembered=_held(decided), untrusted=untrusted)
+
+    async def _args(self, payload: Asked) -> dict[str, Any] | Missing:
+        if isinstance(payload.args, msgspec.Raw):
+            found = _decode(payload.args)
+        else:
+            encoded = await self._journal.value(payload.args, payload.args_blob)
+            if encoded is None:
+                return Missing("its arguments are not recorded")
+            found = _decode(encoded)
+        return found if isinstance(found, dict) else Missing("its arguments cannot be read")
+
+    async def _untrusted(self, payload: Asked) -> tuple[str, ...]:
+        encoded = await self._journal.value(payload.untrusted, payload.untrusted_blob)
+        return tuple(dict.fromkeys(str(one.get("path", "")) for one in _decode_untrusted(encoded))) if encoded else ()
+
+    async def _tool(self, payload: Asked) -> ToolMeta | Missing | None:
+        """The tool as the gate knew it; None: there was none of this name."""
+        if not payload.provider_id:
+            if isinstance(payload, k.GateRefused) and UNKNOWN_TOOL.rule_id in {payload.rule_id, _rule_of(payload)}:
+                return None
+            return self._elsewhere(payload)
+        schema = payload.request_schema_hash
+        whole = bool(payload.risk_level or isinstance(payload, k.ToolInvocationStarted))
+        if not whole:
+            return self._elsewhere(payload)
+        confirms = payload.confirms or payload.rule_id == _CONFIRM_RULE
+        form = (
+            payload.tool_name, payload.provider_id, payload.capability_level, payload.risk_level, payload.side_effect,
+            confirms, schema, payload.tool_version,
+        )  # fmt: skip
+        tool = self._made.get(form)
+        if tool is None:
+            tool = self._made[form] = self._named[payload.tool_name] = ToolMeta(
+                name=payload.tool_name,
+                provider_id=payload.provider_id,
+                input_schema=await self._schema(schema),
+                capability_level=Level(payload.capability_level),
+                risk_level=Risk(payload.risk_level) if payload.risk_level else _RISKS[payload.side_effect],
+                side_effects=payload.side_effect != "read",
+                requires_confirm=confirms,
+                version=payload.tool_version,
+            )
+        return tool
+
+    def _elsewhere(self, payload: Asked) -> ToolMeta | Missing:
+        """The tool as another event says it is, or as it is today."""
+        known = self._named.get(payload.tool_name) or self._today.get(payload.tool_name)
+        return known if known is not None else Missing("what its tool was is not recorded")
+
+    async def _schema(self, digest: str) -> dict[str, Any] | None:
+        try:
+            found = await self._journal.schema(digest) if digest else None
+        except ChainBrokenError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    async def _beside(self, decided: Decided) -> Facts:
+        """Return what rules may ask for beside the call; what was taken of limits only as far as it was recorded."""
+        recorded = decided.payload.facts
+        last = decided.seen
+        if decided.origin.shares:
+            last = {**await self._shared(decided.stream), **last}
+        seen = {tool: await self._result(one) for tool, one in last.items()}
+        if isinstance(recorded, DecisionFacts):
+            for tool, seq in recorded.seen.items():
+                seen[tool] = await self._result_at(decided.stream, seq)
+        return Facts(input=await self._input(decided.origin), seen=seen)
+
+    async def _shared(self, stream: str) -> Mapping[str, k.ToolInvocationFinished]:
+        """The last result of each tool among the events that a fork shares with other jobs."""
+        found = self._inherited.get(stream)
+        if found is None:
+            running, found = dict[str, str](), {}
+            for event in await inherited(self._journal, stream):
+                payload = k.decode(event.kind, event.data)
+                if isinstance(payload, k.ToolInvocationStarted):
+                    running[payload.invocation_id] = payload.tool_name
+                elif isinstance(payload, k.ToolInvocationFinished) and _is_done(payload):
+                    found[running.get(payload.invocation_id, "")] = payload
+            self._inherited[stream] = found
+        return found
+
+    async def _input(self, origin: Origin) -> Any:
+        created = origin.created
+        if created is None:
+            return UNKNOWN
+        if origin.root not in self._inputs:
+            encoded = await self._journal.value(created.input, created.input_blob)
+            if len(self._inputs) >= _KEPT:
+                self._inputs.clear()
+            self._inputs[origin.root] = _decode(encoded or b"null")
+        return self._inputs[origin.root]
+
+    async def _result(self, finished: k.ToolInvocationFinished) -> Any:
+        encoded = await self._journal.value(finished.result, finished.result_blob)
+        return None if encoded is None else _decode(encoded)
+
+    async def _result_at(self, stream: str, seq: int) -> Any:
+        for event in await self._journal.page(stream, seq - 1):
+            payload = k.decode(event.kind, event.data)
+            if event.seq == seq and isinstance(payload, k.ToolInvocationFinished):
+                return await self._result(payload)
+            break
+        return UNKNOWN
+
+
+_KEPT: Final = 10_000
+"""Inputs of jobs that are kept."""
+
+
+def _is_done(payload: k.ToolInvocationFinished) -> bool:
+    """Whether rules may look at a result."""
+    return payload.outcome == "success" and payload.step_outcome in _DONE
+
+
+def _held(decided: Decided) -> tuple[Remembered, ...]:
+    """The remembered approvals that the gate had, where it says so; else those that the record knows of."""
+    facts = decided.payload.facts
+    if isinstance(facts, DecisionFacts) and facts.remembered:
+        by_id = {one.id: one for one in decided.remembered}
+        return tuple(by_id[one] for one in facts.remembered if one in by_id)
+    return decided.remembered
+
+
+def _stream_of(decided: Decided) -> str:
+    """The stream that rules know the caller by."""
+    origin = decided.origin
+    return decided.stream if origin.created is not None else origin.scope
+
+
+def _rule_of(payload: k.GateRefused) -> str:
+    """The rule of a refusal for an unknown tool, which an older Remit recorded by its code alone."""
+    return UNKNOWN_TOOL.rule_id if payload.code == Code.UNKNOWN_TOOL.name else ""

@@ -1,0 +1,115 @@
+"""The versions of tools that calls were made under, and who made them: read from the journal (rule 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from remit.journal import kinds as k
+from remit.record.walk import Origin, Take, walk
+from remit.tools.versions import ToolUse, ToolVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remit.journal.event import Event
+    from remit.journal.journal import Journal
+
+Key = tuple[str, str, str, str]
+"""Tool, provider, version and the digest of the input schema."""
+
+
+class Use:
+    """The calls of a tool under one version, while the journal is read."""
+
+    __slots__ = ("calls", "first_at", "key", "last_at", "origins", "responses")
+
+    def __init__(self, key: Key, at: int) -> None:
+        self.key = key
+        self.calls = 0
+        self.first_at = self.last_at = at
+        self.origins: dict[str, Origin] = {}
+        """The jobs, sessions and calls from outside that made them, by stream."""
+        self.responses: dict[str, int] = {}
+        """Calls by the digest of the output schema that their results had."""
+
+    def told(self) -> ToolUse:
+        """The same, for people and programs."""
+        tool, provider, version, request = self.key
+        open_jobs = tuple(one.id for one in self.origins.values() if one.created is not None and not one.ended)
+        return ToolUse(
+            tool=tool,
+            provider_id=provider,
+            version=version,
+            request_schema_hash=request,
+            response_schema_hash=max(self.responses, key=lambda one: self.responses[one], default=""),
+            calls=self.calls,
+            first_at=self.first_at,
+            last_at=self.last_at,
+            open_jobs=open_jobs,
+            users=tuple(one.id for one in self.origins.values()),
+        )
+
+
+class UseCollector:
+    """Collects the uses of tools: of one, or of all."""
+
+    def __init__(self, tool: str = "", since: int = 0) -> None:
+        """Look at calls of `tool`, if one is named, announced at `since` (µs) or later."""
+        self._tool = tool
+        self._since = since
+        self.found: dict[Key, Use] = {}
+        self._running: dict[str, Use] = {}
+
+    @property
+    def takers(self) -> Mapping[type[k.Payload], Take]:
+        """Announcements, and their ends."""
+        return {k.ToolInvocationStarted: self._start, k.ToolInvocationFinished: self._finish}
+
+    async def settle(self) -> None:
+        """Do nothing: everything stands in the events."""
+
+    def _start(self, origin: Origin, event: Event, payload: k.ToolInvocationStarted) -> None:
+        if (self._tool and payload.tool_name != self._tool) or event.at < self._since:
+            return
+        key = payload.tool_name, payload.provider_id, payload.tool_version, payload.request_schema_hash
+        use = self.found.get(key)
+        if use is None:
+            use = self.found[key] = Use(key, event.at)
+        use.last_at = event.at
+        use.origins.setdefault(origin.root, origin)
+        use.calls += event.seq > origin.taken_until
+        self._running[payload.invocation_id] = use
+
+    def _finish(self, _origin: Origin, _event: Event, payload: k.ToolInvocationFinished) -> None:
+        use = self._running.pop(payload.invocation_id, None)
+        if use is not None and payload.response_schema_hash:
+            use.responses[payload.response_schema_hash] = use.responses.get(payload.response_schema_hash, 0) + 1
+
+
+class JournalVersions:
+    """The registry of versions that the journal is (`remit.tools.versions.ToolVersionRegistry`)."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Look at `journal`, whole, each time."""
+        self._journal = journal
+
+    async def get_tool_version(self, tool: str) -> ToolVersion | None:
+        """Return the version that the newest call of a tool was made under."""
+        found = await self.uses(tool)
+        if not found:
+            return None
+        newest = found[0]
+        return ToolVersion(
+            version=newest.version,
+            request_schema_hash=newest.request_schema_hash,
+            response_schema_hash=newest.response_schema_hash,
+        )
+
+    async def uses(self, tool: str) -> Sequence[ToolUse]:
+        collector = UseCollector(tool)
+        await walk(self._journal, [collector])
+        return sorted((use.told() for use in collector.found.values()), key=lambda use: -use.last_at)
+
+    async def schema(self, digest: str) -> Any:
+        return await self._journal.schema(digest)

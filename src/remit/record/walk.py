@@ -1,0 +1,126 @@
+"""One walk over the whole journal, in the order of its commits, for reports on all of it.
+
+A collector says which payloads it wants, and is given each with what is known of its stream by then. The walk reads
+each event once, however many collectors there are, and keeps nothing of a stream but what the first events say of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from remit.journal import kinds as k
+
+if TYPE_CHECKING:
+    from remit.journal.event import Event
+    from remit.journal.journal import Journal
+    from remit.policy.decision import CallerKind
+
+Take = Callable[["Origin", "Event", Any], object]
+"""Takes a payload, with the stream and the event that it stands in."""
+_PAGE: Final = 5_000
+"""Events that are read at once."""
+_FACES: Final[Mapping[str, CallerKind]] = {"mcp": "mcp", "http": "http"}
+_ENDS: Final = (k.JobCompleted, k.JobFailed, k.JobCancelled)
+_OF_STREAMS: Final = (k.JobCreated, k.JobForked, k.SessionOpened, k.CallOpened, *_ENDS)
+
+
+class Origin:
+    """A job, a session, or a call from outside, as far as it is known: the root of the streams that events stand in."""
+
+    __slots__ = ("created", "ended", "kind", "name", "root", "scope", "shares", "taken_until")
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        """The stream, such as `job/J`."""
+        self.created: k.JobCreated | None = None
+        """None: it is no job."""
+        self.kind: CallerKind = "session"
+        self.name = ""
+        """The recipe or plan of a job; empty: it is none."""
+        self.scope = root
+        """The stream that rules know the caller by: a call from outside belongs to its session."""
+        self.taken_until = 0
+        """Events up to this one were taken over from another job, or given by a person."""
+        self.shares = False
+        """Whether it is a fork, which shares events of another job."""
+        self.ended = False
+
+    @property
+    def id(self) -> str:
+        """The identifier of the job, session or call."""
+        return self.root.partition("/")[2]
+
+
+class Collector(Protocol):
+    """Makes a report of what it is given."""
+
+    @property
+    def takers(self) -> Mapping[type[k.Payload], Take]:
+        """The payloads that it wants, and what takes each."""
+        ...
+
+    async def settle(self) -> None:
+        """Do what waits for something: called after each page."""
+        ...
+
+
+async def walk(journal: Journal, collectors: Sequence[Collector]) -> None:
+    """Give every event of the journal to the collectors that want it. Raises JournalError."""
+    takers: dict[str, list[Take]] = {kind.KIND: [] for kind in _OF_STREAMS}
+    for collector in collectors:
+        for kind, take in collector.takers.items():
+            takers.setdefault(kind.KIND, []).append(take)
+    origins, position, more = _Origins(), 0, True
+    while more:
+        page = await journal.scan(position, takers, _PAGE)
+        for placed in page.events:
+            event = placed.event
+            payload = k.decode(event.kind, event.data)
+            origin = origins.of(event, payload)
+            for take in takers[event.kind]:
+                take(origin, event, payload)
+        for collector in collectors:
+            await collector.settle()
+        more, position = page.more and page.position > position, page.position
+
+
+class _Origins:
+    """Every root, as far as it is known."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Origin] = {}
+
+    def of(self, event: Event, payload: k.Payload | None) -> Origin:
+        """The origin of an event, which may itself tell of it."""
+        root = root_of(event.stream)
+        origin = self._known.get(root)
+        if origin is None:
+            origin = self._known[root] = Origin(root)
+        if isinstance(payload, _OF_STREAMS):
+            self._tell(origin, event, payload)
+        return origin
+
+    def _tell(self, origin: Origin, event: Event, payload: k.Payload) -> None:
+        match payload:
+            case k.JobCreated():
+                origin.created, origin.name = payload, payload.name
+                origin.kind = "plan" if payload.kind == "plan" else "job"
+            case k.JobForked():
+                origin.taken_until = event.seq + payload.taken + payload.changes
+                origin.shares = payload.shared
+            case k.SessionOpened():
+                origin.kind = _FACES.get(payload.face, "session")
+            case k.CallOpened():
+                session = self._known.get(f"session/{payload.session}")
+                origin.scope = f"session/{payload.session}"
+                origin.kind = session.kind if session is not None else "session"
+            case _:
+                origin.ended = True
+
+
+def root_of(stream: str) -> str:
+    """The stream that a stream lies below, such as `job/J` of `job/J/confirmation/C`."""
+    first = stream.find("/")
+    second = stream.find("/", first + 1)
+    return stream if second < 0 else stream[:second]

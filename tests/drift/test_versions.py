@@ -1,0 +1,143 @@
+"""Which versions open jobs need, who has them, and what can be retired; and the registry of versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from remit import Run, migration, recipe, tool
+from remit.tools.versions import ToolUse, ToolVersion
+from tests.opened import OpenRemit, until_waiting
+
+ALLOW = {"policy.rules": [{"id": "all", "effect": "allow", "tools": ["*"]}], "jobs.drain_seconds": 0}
+
+
+@tool("mail.send", level="L1", version="1")
+async def send(text: str) -> str:
+    return text
+
+
+@tool("mail.send", level="L1", version="2")
+async def send_later(text: str, at: str = "") -> str:
+    return text + at
+
+
+@migration("mail.send", recorded="1")
+def to_later(args: dict[str, Any]) -> dict[str, Any]:
+    return args
+
+
+@migration("mail.send", recorded="0")
+def from_zero(args: dict[str, Any]) -> dict[str, Any]:
+    return args
+
+
+def waits(version: str, *, patched: bool = False) -> Any:
+    @recipe("waits", version=version)
+    async def waits(run: Run) -> str:
+        if patched:
+            await run.patched("louder")
+        await run.call("mail.send", {"text": "hello"})
+        return str(await run.wait_signal("go"))
+
+    return waits
+
+
+OLD, NEW = waits("1"), waits("2", patched=True)
+
+
+async def parked(remit_in: OpenRemit) -> str:
+    async with remit_in(tools=[send], recipes=[OLD], flags=ALLOW) as remit:
+        job = await remit.start(OLD())
+        await until_waiting(remit, job.id)
+    return job.id
+
+
+async def test_an_open_job_needs_its_code_and_its_tools_and_says_whether_they_are_served(remit_in: OpenRemit) -> None:
+    job = await parked(remit_in)
+    async with remit_in(tools=[send_later], recipes=[NEW], flags=ALLOW, migrations=[to_later, from_zero]) as remit:
+        await remit.runtime.journal.heads_changed(0)
+        report = await remit.service.drift.versions()
+        assert report.open == 1
+        needs = {(one.kind, one.name): one for one in report.needs}
+        assert needs["recipe", "waits"].served == "no"
+        assert needs["recipe", "waits"].open_jobs == (job,)
+        assert (needs["tool", "mail.send"].version, needs["tool", "mail.send"].served) == ("1", "no")
+        assert [(one.kind, one.version) for one in report.retirable] == [("migration", "0")]
+
+
+async def test_a_process_that_has_the_code_serves_the_job_and_what_no_job_needs_can_go(remit_in: OpenRemit) -> None:
+    job = await parked(remit_in)
+    async with remit_in(tools=[send], recipes=[OLD, NEW], flags=ALLOW) as remit:
+        await remit.run(until_present())
+        report = await remit.service.drift.versions()
+        (need,) = [one for one in report.needs if one.kind == "recipe"]
+        assert (need.served, len(need.served_by)) == ("yes", 1)
+        assert [one for one in report.retirable if one.kind == "recipe"] == []
+        await remit.job(job).signal("go")
+        await remit.job(job)
+        fresh = await remit.start(NEW())
+        await until_waiting(remit, fresh.id)
+        report = await remit.service.drift.versions()
+        found = {(one.kind, one.name, one.version) for one in report.retirable}
+        assert found == {("recipe", "waits", "1"), ("patch", "waits", "louder")}
+
+
+@recipe("until_present", version="1")
+async def until_present(run: Run) -> str:
+    """Ended by a worker, which has said by then which code it runs."""
+    return str(await run.uuid())
+
+
+async def test_the_journal_is_a_registry_of_versions(remit_in: OpenRemit) -> None:
+    job = await parked(remit_in)
+    async with remit_in(tools=[send_later], recipes=[NEW], flags=ALLOW) as remit:
+        fresh = await remit.start(NEW())
+        await until_waiting(remit, fresh.id)
+        newest, first = await remit.service.drift.uses("mail.send")
+        assert (newest.version, newest.calls, newest.users) == ("2", 1, (fresh.id,))
+        assert (first.version, first.open_jobs) == ("1", (job,))
+        assert (await remit.service.drift.schema(first.request_schema_hash))["required"] == ["text"]
+        known = await remit.runtime.versions.get_tool_version("mail.send")
+        assert known == ToolVersion(
+            version="2",
+            request_schema_hash=newest.request_schema_hash,
+            response_schema_hash=newest.response_schema_hash,
+        )
+        assert await remit.runtime.versions.get_tool_version("mail.burn") is None
+
+
+class Register:
+    """A registry of the user's own."""
+
+    async def get_tool_version(self, tool: str) -> ToolVersion | None:
+        if tool == "mail.burn":
+            raise OSError("the registry is away")
+        return ToolVersion(version="2026.11") if tool == "mail.plain" else None
+
+    async def uses(self, tool: str) -> Sequence[ToolUse]:
+        return []
+
+    async def schema(self, digest: str) -> Any:
+        return {"title": digest}
+
+
+async def test_a_registry_that_is_handed_in_gives_tools_their_versions(
+    remit_in: OpenRemit, caplog: pytest.LogCaptureFixture
+) -> None:
+    @tool("mail.plain", level="L0")
+    async def plain() -> int:
+        return 1
+
+    @tool("mail.burn", level="L0")
+    async def burn() -> int:
+        return 2
+
+    async with remit_in(tools=[plain, burn, send], versions=Register(), flags=ALLOW) as remit:
+        versions = {one.name: one.version for one in await remit.service.tools.views()}
+        assert (versions["mail.plain"], versions["mail.burn"], versions["mail.send"]) == ("2026.11", "", "1")
+        assert await remit.service.drift.schema("sha256:0") == {"title": "sha256:0"}
+        assert await remit.service.drift.uses("mail.plain") == []
+    assert "the registry of versions failed" in caplog.text
