@@ -31,7 +31,7 @@ class Values:
         """Read from `journal`; if `redacted`, every value is left out on purpose."""
         self._journal = journal
         self._redacted = redacted
-        self._whose: dict[str, Literal["shared", "timed", "own", "value"]] = {}
+        self._whose: dict[str, Literal["shared", "policy", "timed", "own", "value"]] = {}
 
     async def note(self, event: Event) -> None:
         """Take in what an event names. Raise ChainBrokenError if a value is not what was recorded."""
@@ -72,6 +72,6 @@ class Values:
             return "erased"
         if whose == "timed":
             return "expired"
-        if whose == "shared":
+        if whose in {"shared", "policy"}:
             return "missing"  # an older Remit did not keep it
         raise ChainBrokenError(f"the bytes of {digest} are gone", code=Code.BLOB_MISSING, remedy="Restore a backup.")
