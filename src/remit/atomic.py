@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
 
@@ -26,6 +24,8 @@ def replace_file(place: Path, data: bytes, *, mode: int = 0o600) -> None:
 def clear_place(place: Path) -> None:
     """Take away whatever stands at a path, a folder with all in it too; links are not followed. Raises OSError."""
     if place.is_dir() and not place.is_symlink():
+        import shutil  # noqa: PLC0415 - few processes need it, and every start would pay for it
+
         shutil.rmtree(place)
     else:
         place.unlink(missing_ok=True)
@@ -33,7 +33,8 @@ def clear_place(place: Path) -> None:
 
 def written_beside(place: Path, data: bytes, *, mode: int = 0o600) -> Path:
     """A new file with these bytes in the folder of another, on the disk. Raises OSError, and leaves no file then."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
+    name = place.parent / f".{place.name}.{os.urandom(4).hex()}"
+    descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, mode)
@@ -41,6 +42,6 @@ def written_beside(place: Path, data: bytes, *, mode: int = 0o600) -> Path:
             file.flush()
             os.fsync(descriptor)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        name.unlink(missing_ok=True)
         raise
-    return Path(name)
+    return name

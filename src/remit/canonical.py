@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import msgspec
-import rfc8785
 
 from remit.errors import NotCanonicalError
 
@@ -116,6 +115,8 @@ def _is_plain(container: Any, levels: int) -> bool:  # noqa: C901 - one flat loo
 
 def _written(value: Any) -> bytes:
     """The canonical bytes of a value without a fault."""
+    import rfc8785  # noqa: PLC0415 - few values need it, and every start would pay for it
+
     if isinstance(value, dict):
         members = sorted(value.items(), key=lambda member: member[0].encode("utf-16-be"))
         return b"{" + b",".join([rfc8785.dumps(key) + b":" + _written(item) for key, item in members]) + b"}"

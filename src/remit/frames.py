@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import opcode
-import sysconfig
 import traceback
 from collections.abc import Callable
+from functools import cache
 from inspect import unwrap
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,6 @@ MOST: Final = 10
 """Frames of one exception that are kept: the first one, and those nearest to the error."""
 _LONGEST: Final = 300
 _OURS: Final = str(Path(__file__).parent)
-_LIBRARIES: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 def frames_of(error: BaseException) -> tuple[str, ...]:
@@ -56,7 +55,14 @@ def place_of(function: Callable[..., object]) -> str:
 
 def _is_own(file: str) -> bool:
     """Whether a file is neither Remit's, nor Python's, nor a library's."""
-    return not file.startswith((_OURS, *_LIBRARIES, "<frozen"))
+    return not file.startswith((_OURS, *_libraries(), "<frozen"))
+
+
+@cache
+def _libraries() -> tuple[str, ...]:
+    import sysconfig  # noqa: PLC0415 - only an error needs it, and every start would pay for it
+
+    return tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 def _near(file: str) -> str:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Self
 
-from remit.cli.text import clean, cut, one_line, pad
+from remit.cli.text import clean, cut, one_line, pad, short
 from remit.clock import SECOND, SystemClock, duration
 from remit.process.live import OutputLine
 
@@ -266,8 +266,3 @@ class LiveView(Silent):
 
     def _sign(self, sign: str) -> str:
         return sign if self._unicode else _ASCII.get(sign, sign)
-
-
-def short(name: str) -> str:
-    """A step's name for people: a tool's own, without `tool.` before it."""
-    return name.removeprefix("tool.")

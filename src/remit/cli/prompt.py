@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -13,7 +13,7 @@ from remit.cli.pager import Page, pager, show_paged
 from remit.cli.question import show_head, show_question
 from remit.cli.tables import moment
 from remit.cli.terminal import forget_typed, read_line
-from remit.cli.text import clean, one_line
+from remit.cli.text import clean, one_line, pretty
 from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import RemitError
@@ -232,11 +232,6 @@ def _about(question: ConfirmationView) -> str:
         return "approve, deny or later? "
     level = f" ({question.capability_level})" if question.capability_level else ""
     return f"{one_line(question.tool)}{level}: approve, deny, edit or later? "
-
-
-def pretty(value: Any) -> str:
-    """A JSON value on several lines."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def has_editor() -> bool:

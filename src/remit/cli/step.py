@@ -8,11 +8,10 @@ import msgspec
 
 from remit.cli import exit_codes
 from remit.cli.exact import value_rows
-from remit.cli.live import short
 from remit.cli.question import show_rows
 from remit.cli.story import asked_lines, untrusted_lines, waited_lines
 from remit.cli.tables import fields, moment
-from remit.cli.text import clean, one_line
+from remit.cli.text import clean, one_line, short
 from remit.clock import duration
 from remit.redact import MASK, mask
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import Final
+from typing import Any, Final
 
 from remit.redact.visible import visible
 
@@ -18,6 +18,18 @@ def clean(text: str) -> str:
 def one_line(text: str) -> str:
     """The text on one line."""
     return clean(" ".join(text.split()))
+
+
+def short(name: str) -> str:
+    """A step's name for people: a tool's own, without `tool.` before it."""
+    return name.removeprefix("tool.")
+
+
+def pretty(value: Any) -> str:
+    """A JSON value on several lines."""
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def cells(text: str) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from remit.origins.roles import KEYWORD
 
 Schema = dict[str, Any]
 
@@ -110,6 +109,8 @@ def without_nulls(value: Any, schema: Any) -> Any:
 
 
 def _strict(schema: Any, levels: int, counts: _Counts) -> Schema:
+    from remit.origins.roles import KEYWORD  # noqa: PLC0415 - its patterns cost every program's start a millisecond
+
     if not isinstance(schema, dict) or levels == 0:
         raise _InexpressibleError
     strict = {name: value for name, value in schema.items() if name != KEYWORD}

@@ -9,15 +9,16 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from remit.errors import SettingsError
 from remit.settings import Settings
-from remit.settings.mcp import McpServer
-from remit.settings.mcp_servers import configured_servers
 from remit.settings.table import table
+
+if TYPE_CHECKING:
+    from remit.settings.mcp import McpServer
 
 HARMLESS: Final = frozenset({
     "evidence.inline_limit_bytes", "evidence.max_items_per_report", "evidence.raw_limit_bytes", "fs.max_read_bytes",
@@ -74,6 +75,8 @@ def _capabilities(settings: Settings, _env: Mapping[str, str]) -> Iterator[str]:
 
 
 def _servers(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+    from remit.settings.mcp_servers import configured_servers  # noqa: PLC0415 - every look at a folder would pay for it
+
     try:
         found = configured_servers(settings, env)
     except SettingsError:

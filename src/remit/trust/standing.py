@@ -15,7 +15,6 @@ from remit.codes import Code
 from remit.errors import SettingsError
 from remit.settings import Settings
 from remit.settings.loader import TRUST
-from remit.settings.mcp_servers import configured_servers
 from remit.trust.claims import Claim, claims
 from remit.trust.register import Register, TrustedFile, TrustedJournal
 
@@ -175,6 +174,8 @@ def _modules(settings: Settings) -> Iterator[Path]:
 
 
 def _programs(settings: Settings, env: Mapping[str, str]) -> Iterator[Path]:
+    from remit.settings.mcp_servers import configured_servers  # noqa: PLC0415 - every look at a folder would pay for it
+
     try:
         found = configured_servers(settings, env)
     except SettingsError:

@@ -93,8 +93,8 @@ def _print(state: State, view: JobView) -> None:
 
 
 def _steps(state: State, steps: tuple[StepRow, ...]) -> None:
-    from remit.cli.live import short
     from remit.cli.tables import Column, table
+    from remit.cli.text import short
     from remit.clock import duration
 
     columns = (
@@ -130,8 +130,7 @@ def _about(step: StepRow) -> str:
 
 
 def _value(state: State, name: str, value: object) -> None:
-    from remit.cli.prompt import pretty
-    from remit.cli.text import clean
+    from remit.cli.text import clean, pretty
     from remit.redact import mask
 
     out = state.output.out

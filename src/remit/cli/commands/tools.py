@@ -132,9 +132,8 @@ def _calls(tool: ToolView) -> str:
 
 
 def _one(state: State, tool: ToolView) -> None:
-    from remit.cli.prompt import pretty
     from remit.cli.tables import fields
-    from remit.cli.text import clean, one_line
+    from remit.cli.text import clean, one_line, pretty
     from remit.clock import duration
 
     out = state.output.out
