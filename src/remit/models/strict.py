@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-
 Schema = dict[str, Any]
 
 _ANY: Final = frozenset({"type", "description", "title", "enum", "const"})
