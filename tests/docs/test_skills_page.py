@@ -8,10 +8,12 @@ import shlex
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from remit.skills.folder import SkillPlace
 from remit.skills.settings import Word
+from remit.work.workflow import Workflow
 from tests.cli.conftest import Project, project
 
 __all__ = ["project"]
@@ -34,7 +36,7 @@ def test_the_example_is_what_a_person_does(project: Project) -> None:
     new, *others = [
         shlex.split(line)[1:] for text in blocks("console") for line in re.findall(r"^\$ (.*)$", text, re.MULTILINE)
     ]
-    toml, word = blocks("toml")
+    toml, word, workflow = blocks("toml")
     made = project.here(*new)
     assert made.out.strip() in blocks("console")[0]
     (folder / made.out.strip()).write_text(markdown, encoding="utf-8")
@@ -55,4 +57,5 @@ def test_the_example_is_what_a_person_does(project: Project) -> None:
     steps_of = [step["name"] for step in project.here("show", "last", "--json").json["steps"]]
     assert {"tool.skill.read", "tool.fs.read"} <= {*steps_of}
     assert SkillPlace(folder / "skills", "triage.yaml", is_folder=False).manifest().risk == "ask"
+    assert msgspec.convert(tomllib.loads(workflow), Workflow).executors["claude"].skills == ("release-notes",)
     assert set(tomllib.loads(word)["skills"]["release-notes"]) <= set(Word.__struct_fields__)

@@ -19,6 +19,7 @@ from remit.settings.table import table
 SOURCES = ("file", "environment", "flags")
 
 # For every setting without paths: what the file, the environment and the flags give it.
+SWITCHES = "tickets.derive_replies tickets.tool_only tickets.expose_warn_count skills.required serve.without_tls"
 VALUES: dict[str, tuple[Any, Any, Any]] = {
     "app.principal": ("ann", "bob", "cyd"),
     "tools.preferred_provider_order": (["a"], ["b", "c_*"], ["d", "e"]),
@@ -90,13 +91,10 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "mcp.clients": ([{"principal": "a"}], [{"principal": "b"}], []),
     "readiness.required": (["a"], ["b", "c"], ["d"]),
     "app.capabilities": (["a"], ["b", "c"], ["d"]),
-    "tickets.derive_replies": (True, False, True),
-    "tickets.tool_only": (True, False, True),
-    "skills.required": (True, False, True),
+    **dict.fromkeys(SWITCHES.split(), (True, False, True)),
     "skills.switched_off": ("park", "finish", "park"),
     "skills.named": ({"a": {"enabled": False}}, {"b": {"enabled": True}}, {}),
     "tickets.cutover_until_ms": (1, 2, 3),
-    "tickets.expose_warn_count": (True, False, True),
     "browser.hosts": (["a"], ["b", "*.c"], ["d"]),
     "browser.private": (["a:1"], ["b:1", "c:1"], ["d:1"]),
     "browser.secrets": (["A=B@a"], ["C=D@c"], ["E=F@e"]),
@@ -108,7 +106,6 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     **{f"web.{name}": (1, 2, 3) for name in ("cooldown_seconds", "max_bytes", "pause_ms", "pages", "pages_bytes")},
     **{f"documents.{name}": (1, 2, 3) for name in ("max_bytes", "max_pages", "max_chars", "seconds", "undo")},
     "browser.memory_bytes": (2**28, 2**29, 2**30),
-    "serve.without_tls": (True, False, True),
     "notify.targets": ([{"name": "a"}], [{"name": "b"}], []),
     "serve.public_url": ("https://a.example", "https://b.example", "https://c.example"),
     "clients.entries": ([{"principal": "a"}], [{"principal": "b"}], []),

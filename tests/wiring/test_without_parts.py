@@ -13,6 +13,7 @@ GONE = {
     "sandbox": "remit.sandbox",
     "tickets": "remit.tickets",
     "notify": "remit.notify",
+    "skills": "remit.skills",
     "web": "remit.providers.web",
 }
 PROGRAM = '''
@@ -87,7 +88,7 @@ for text in ("[tickets]\\ntool_only = true\\n", "[[notify]]\\nname = 'a'\\n", "[
         assert "there is no setting" in str(error), error
     else:
         raise AssertionError(text)
-assert {{"tickets", "notify", "chat", "sandbox"}}.isdisjoint(COMMANDS)
+assert {{"tickets", "notify", "chat", "sandbox", "skills"}}.isdisjoint(COMMANDS)
 assert not [route for route in ROUTES if "ticket" in route.path]
 assert openapi(ROUTES)["paths"]["/v1/tools/execute"]
 assert not [page for page in PAGES if page.path.startswith("/tickets")]
@@ -97,7 +98,7 @@ assert run(["--journal", "journal.db", "parts"]) == run(["--help"]) == run(["con
 
 
 @pytest.mark.slow
-def test_without_five_parts_a_job_runs_and_every_face_stands(tmp_path: Path) -> None:
+def test_without_six_parts_a_job_runs_and_every_face_stands(tmp_path: Path) -> None:
     program = PROGRAM.format(gone=GONE)
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120

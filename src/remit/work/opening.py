@@ -78,6 +78,7 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
             opening.enclosures,
             partial(_open_tools, opening.settings, opening.journal),
             opening.door,
+            lambda names: opening.skills().files(names),
         ),
     )
 

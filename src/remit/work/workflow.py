@@ -102,6 +102,8 @@ class ExecutorTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """`none`: it runs with the rights of the user as whom Remit runs."""
     reads: tuple[str, ...] = ()
     """Folders that it may read in the sandbox, beside its own installation, the worktree and the pack."""
+    skills: tuple[str, ...] = ()
+    """Skills that it is given: they lie in its pack and its home, outside its worktree."""
     network: tuple[str, ...] = ()
     """Hosts that it may reach from the sandbox, as `host`, `host:port` or `*.domain`."""
 

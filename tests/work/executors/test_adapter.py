@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from remit.clock import SystemClock
 from remit.codes import Code
-from remit.errors import ProviderError, UsageError
+from remit.errors import ProviderError, StateError, UsageError
 from remit.work.executors import program
-from remit.work.executors.adapter import Adapter, Places
+from remit.work.executors.adapter import Adapter, GiveSkills, Places
 from remit.work.executors.program import ProgramExecutor
 from remit.work.executors.worktree import Worktree
 from remit.work.order import Command, Constraints, WorkOrder
@@ -47,12 +48,14 @@ class Bench:
         """Return the pack."""
         return ContextPack.of(self.root, self.order().issue, RUN)
 
-    async def run(self, table: ExecutorTable, constraints: Constraints | None = None) -> WorkResult:
+    async def run(
+        self, table: ExecutorTable, constraints: Constraints | None = None, skills: GiveSkills | None = None
+    ) -> WorkResult:
         """Run an executor on the repository."""
         order = self.order(constraints)
         tree = Worktree.of(self.repository, self.tree, order.issue, RUN)
         executor = ProgramExecutor((table.program, *table.args))
-        adapter = Adapter(order, executor, table, tree, self.pack, Places(SystemClock()))
+        adapter = Adapter(order, executor, table, tree, self.pack, Places(SystemClock(), skills=skills))
         return await adapter.run("main", Contents(), lambda _: None)
 
 
@@ -102,6 +105,29 @@ async def test_what_is_proved_is_what_counts(
     assert (result.status, result.result_code) == (status, code)
     assert bench.pack.result() == result
     bench.pack.verify()
+
+
+async def test_skills_lie_in_the_pack_and_the_home_and_are_no_part_of_the_change(bench: Bench) -> None:
+    async def give(names: Sequence[str]) -> dict[str, bytes]:
+        return {f"{name}/{path}": name.encode() for name in names for path in ("SKILL.md", "references/more.md")}
+
+    seen = "cat ~/.agents/skills/a/SKILL.md ~/.claude/skills/b/references/more.md"
+    seen += ' "$REMIT_CONTEXT_PACK/.agents/skills/a/references/more.md" > clock.txt'
+    result = await bench.run(replace(script(seen), skills=("a", "b")), skills=give)
+    assert result.status == "ok"
+    assert git(bench.tree, "diff", "--name-only", "main", "HEAD") == "clock.txt"
+    assert git(bench.tree, "show", "HEAD:clock.txt") == "aba"
+    bench.pack.verify()
+
+
+@pytest.mark.parametrize("code", [Code.SKILL_DISABLED, Code.SKILL_NOT_FOUND])
+async def test_a_skill_that_cannot_be_used_is_not_handed_out(bench: Bench, code: Code) -> None:
+    async def give(_names: Sequence[str]) -> dict[str, bytes]:
+        raise StateError("it is switched off", code=code)
+
+    with pytest.raises(ProviderError) as caught:
+        await bench.run(replace(script("true"), skills=("a",)), skills=give if code is Code.SKILL_DISABLED else None)
+    assert caught.value.code is code
 
 
 async def test_the_adapter_commits_what_was_left_and_no_droppings(bench: Bench) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from remit.codes import Code
-from remit.errors import ProviderError
+from remit.errors import ProviderError, RemitError
 from remit.process.enclosure import (
     CommandMissingError,
     Enclosures,
@@ -47,6 +47,12 @@ _SETUP_S: Final = 1_800.0
 Progress = Callable[[str], None]
 
 
+_SKILLS: Final = (".agents/skills", ".claude/skills")
+"""The folders of a home in which coding agents look for skills; in a pack they are in the first."""
+GiveSkills = Callable[[Sequence[str]], Awaitable[dict[str, bytes]]]
+"""Gives the files of skills by path, `NAME/…`. Raises RemitError for one that cannot be used."""
+
+
 class Places(NamedTuple):
     """Where programs of a run are started, and who is told."""
 
@@ -62,6 +68,8 @@ class Places(NamedTuple):
     show: Output = lambda _stream, _data: None
     door: Door | None = None
     """The gate, for what an agent asks."""
+    skills: GiveSkills | None = None
+    """Gives the files of skills, by path."""
 
 
 class Adapter:
@@ -89,9 +97,12 @@ class Adapter:
         progress("checking out")
         start = await self._tree.create(base)
         look_at = await asyncio.to_thread(named_files, self._order.spec_snapshot, self._tree.folder)
-        self._pack.write(self._order, replace(contents, look_at=(*contents.look_at, *look_at)))
+        skills = {f"{_SKILLS[0]}/{path}": data for path, data in (await self._skills()).items()}
+        files = {**contents.files, **skills}
+        self._pack.write(self._order, replace(contents, look_at=(*contents.look_at, *look_at), files=files))
         self._pack.verify()
         self._home.mkdir(mode=0o700, exist_ok=True)
+        await asyncio.to_thread(_put, self._home, skills)
         if self._places.enclosures is not None:
             self._home.chmod(0o755)  # the user of the sandbox has to reach it; no secret is written there
             for folder in (self._tree.folder, self._pack.folder, self._home):
@@ -107,6 +118,17 @@ class Adapter:
         ending = replace(await self._executor.work(self._site), base=start)
         self._pack.put_audit(ending)
         return await self.take(ending, progress)
+
+    async def _skills(self) -> dict[str, bytes]:
+        """Return the files of the skills that the executor is given. Raise ProviderError if one cannot be used."""
+        if not self._table.skills:
+            return {}
+        if self._places.skills is None:
+            raise ProviderError("no skills are known here", cause=None, code=Code.SKILL_NOT_FOUND)
+        try:
+            return await self._places.skills(self._table.skills)
+        except RemitError as error:
+            raise ProviderError(f"{error.message}. {error.remedy}", cause=None, code=error.code) from error
 
     async def take(self, ending: Ending, progress: Progress) -> WorkResult:
         """Take what a program left that has ended: commit, prove, judge. Raise ProviderError or UsageError."""
@@ -230,6 +252,15 @@ class Adapter:
     def _finish(self, result: WorkResult) -> WorkResult:
         self._pack.put_result(result)
         return result
+
+
+def _put(home: Path, skills: Mapping[str, bytes]) -> None:
+    """Write skills where coding agents look for them: in the home, outside the checkout."""
+    for path, data in skills.items():
+        for folder in _SKILLS:
+            place = home / folder / path.removeprefix(f"{_SKILLS[0]}/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
 
 
 def begun(command: tuple[str, ...], base: str, clock: Clock) -> Ending:

@@ -21,7 +21,7 @@ from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
 from remit.tools.shapes import arguments, struct_schema
 from remit.work.executors.acp import PERMIT, AcpExecutor
-from remit.work.executors.adapter import Adapter, Places, Progress
+from remit.work.executors.adapter import Adapter, GiveSkills, Places, Progress
 from remit.work.executors.port import Ending, OpenTools, Turn
 from remit.work.executors.registry import Hand, hand_of, hands_of, name_of, tool_of
 from remit.work.executors.worktree import Worktree
@@ -92,12 +92,15 @@ class ExecutorProvider:
         enclosures: Enclosures,
         tools: OpenTools,
         door: Door | None = None,
+        skills: GiveSkills | None = None,
     ) -> None:
         """Hand out the work of the project in `folder`; packs and worktrees lie below `root`.
 
-        `tools` offers Remit's tools to governed runs; `door` is the gate, for what agents ask.
+        `tools` offers Remit's tools to governed runs; `door` is the gate, for what agents ask; `skills` gives the
+        files of skills.
         """
         self._door = door
+        self._skills = skills
         self._folder = folder
         self._root = root
         self._enclosures = enclosures
@@ -208,6 +211,7 @@ class ExecutorProvider:
         places = places._replace(
             enclosures=self._enclosures if hand.table.isolation == "sandbox" else None,
             tools=self._tools,
+            skills=self._skills,
             title=(await self._store.unit(order.issue)).title,
         )
         return order, Adapter(order, hand.executor, hand.table, self._tree(order), self._pack(order), places)
