@@ -29,9 +29,11 @@ from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.jsonrpc.lines import Lines, LineTooLongError
 from remit.version import __version__
+from remit.work.executors.cli import prompt_of, require_key, require_trust, settle
 from remit.work.executors.port import Ending, Site, Turn, Usage
 from remit.work.executors.program import run_program
 from remit.work.pack import STDERR, STDOUT
+from remit.work.workflow import ExecutorTable
 
 if TYPE_CHECKING:
     from remit.jsonrpc.dispatcher import Dispatcher
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from remit.jsonrpc.message import Message
     from remit.process.child import Child
     from remit.tools.door import Door
+    from remit.work.executors.rows import Cli
 
 PERMIT: Final = "acp.permit"
 PREFIX: Final = "acp:"
@@ -58,8 +61,6 @@ _PROBE_S: Final = 300.0
 _PROBED: Final = "refused.txt"
 _PROBE: Final = f"This is a test of permissions. Create the file {_PROBED} in this folder, with any text. Then stop."
 _END: Final = "end_turn"
-_STARTED: Final = "The order of this work is in {pack}/work_order.json, the specification in {pack}/spec_snapshot.md, \
-and what you must keep to in {pack}/constraints.md. Do the work in this folder. Remit commits what you leave here."
 _AGAIN: Final = (
     "What you left as the result cannot be used: {why}. Write {{pack}}/work_result.json again, or remove it."
 )
@@ -68,9 +69,14 @@ _AGAIN: Final = (
 class AcpExecutor:
     """An agent that speaks the protocol."""
 
-    def __init__(self, name: str, command: tuple[str, ...]) -> None:
+    def __init__(
+        self, name: str, command: tuple[str, ...], table: ExecutorTable | None = None, cli: Cli | None = None
+    ) -> None:
+        """Start `command`; `cli` says what one that is known finds in its home, on the terms of `table`."""
         self._name = name
         self._command = command
+        self._table = table or ExecutorTable(program=command[0])
+        self._cli = cli
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -83,13 +89,20 @@ class AcpExecutor:
         if shutil.which(self._command[0], path=env.get("PATH")) is None:
             remedy = "Install it, or name its path in workflow.toml."
             raise UsageError(f"{self._command[0]} is not installed", code=Code.env_unavailable, remedy=remedy)
+        if self._cli is not None:
+            require_key(self._cli, self._table, env)
 
     async def work(self, site: Site) -> Ending:
-        if site.door is None:
+        door = site.door
+        if door is None:
             raise ProviderError("There is no gate here that could answer its questions.", cause=Code.env_unavailable)
-        session = await site.door.open(site.principal, self._name)
-        questions = _Questions(site.door, session, site, self._name)
-        talk = _Talk(site, questions, site.filled((_STARTED,))[0])
+        if self._cli is not None:
+            require_trust(self._cli, self._table, site)
+            env = await settle(self._cli, self._table, site, asks=True)
+            site = site._replace(env={**site.env, **env})
+        session = await door.open(site.principal, self._name)
+        questions = _Questions(door, session, site, self._name)
+        talk = _Talk(site, questions, prompt_of(site))
         ending = await talk.through(site.filled(self._command), site.folder, STDOUT, STDERR, site.timeout_s)
         asks = await self._asks(site, talk.version) if talk.turn.terminal else False
         return replace(ending, turn=replace(talk.turn, mode="ask" if asks else "free", trace=session))

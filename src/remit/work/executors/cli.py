@@ -49,42 +49,53 @@ class CliExecutor:
         return (self._table.program or self._cli.name, *self._cli.args[self.mode], *self._table.args)
 
     def require(self, env: Mapping[str, str]) -> None:
-        cli, program, key = self._cli, self.command[0], self._table.key or self._cli.key
+        cli, program = self._cli, self.command[0]
         if shutil.which(program, path=env.get("PATH")) is None and not self._table.setup:
             raise _unavailable(f"{program} is not installed", f"Install it: {cli.install}")
-        if not env.get(key):
-            remedy = f"export {key}=…, or name another in [executors.{cli.name}] key. A run has a home of its own."
-            raise _unavailable(f"{key}, the key of {program}'s model, is not set", remedy)
+        require_key(cli, self._table, env)
         if self.mode == "governed" and find_spec("mcp") is None:
             raise _unavailable("governed mode needs an extra", "pip install 'remit[mcp]'")
 
     async def work(self, site: Site) -> Ending:
-        self._require_trust(site)
+        require_trust(self._cli, self._table, site)
         async with AsyncExitStack() as stack:
             tools = await stack.enter_async_context(site.tools(site)) if self.mode == "governed" else None
-            model = Model(
-                self._table.model, self._table.base_url, site.secrets.get(self._table.key or self._cli.key, "")
-            )
-            home = Home(model, tools.command if tools is not None else ())
-            await asyncio.to_thread(_put, site.home, self._cli.files(home))
-            if site.enclosures is not None:
-                site.enclosures.own(site.home)
+            env = await settle(self._cli, self._table, site, tools.command if tools is not None else ())
             events = _Events(self._cli, site.show)
             command = site.filled(self.command, prompt=prompt_of(site))
-            env = _environment(self._cli.env, site, model)
             ending = await run_at(site, command, events if self._cli.read is not None else site.show, env)
         turn = events.turn(self.mode)
         if tools is not None:
             turn = replace(turn, trace=tools.session, calls=tools.calls, denied=turn.denied + tools.denied)
         return replace(ending, turn=turn)
 
-    def _require_trust(self, site: Site) -> None:
-        """Raise ProviderError (permission_denied) for files that would start programs, unless they are trusted."""
-        found = [] if self._cli.closed else sorted({*_starts(site.folder, self._cli.starts)} - {*self._table.starts})
-        if found:
-            trusted = ", ".join(f'"{each}"' for each in found[:20])
-            why = f"{self._cli.name} would start programs by files of the repository. If you trust them, write "
-            raise ProviderError(f"{why}[executors.{self._cli.name}] starts = [{trusted}]", cause=Code.permission_denied)
+
+def require_key(cli: Cli, table: ExecutorTable, env: Mapping[str, str]) -> None:
+    """Raise UsageError (env_unavailable) unless the key of an agent's model is set."""
+    key = table.key or cli.key
+    if not env.get(key):
+        remedy = f"export {key}=…, or name another in [executors.{cli.name}] key. A run has a home of its own."
+        raise _unavailable(f"{key}, the key of {cli.name}'s model, is not set", remedy)
+
+
+def require_trust(cli: Cli, table: ExecutorTable, site: Site) -> None:
+    """Raise ProviderError (permission_denied) for files that would start programs, unless they are trusted."""
+    found = [] if cli.closed else sorted({*_starts(site.folder, cli.starts)} - {*table.starts})
+    if found:
+        trusted = ", ".join(f'"{each}"' for each in found[:20])
+        why = f"{cli.name} would start programs by files of the repository. If you trust them, write "
+        raise ProviderError(f"{why}[executors.{cli.name}] starts = [{trusted}]", cause=Code.permission_denied)
+
+
+async def settle(
+    cli: Cli, table: ExecutorTable, site: Site, tools: tuple[str, ...] = (), *, asks: bool = False
+) -> dict[str, str]:
+    """Write the files of an agent's home; return its variables. `asks` has it ask before it runs or writes."""
+    model = Model(table.model, table.base_url, site.secrets.get(table.key or cli.key, ""))
+    await asyncio.to_thread(_put, site.home, cli.files(Home(model, tools, asks)))
+    if site.enclosures is not None:
+        site.enclosures.own(site.home)
+    return _environment(cli.env, site, model)
 
 
 def prompt_of(site: Site) -> str:

@@ -39,11 +39,10 @@ def hand_of(workflow: Workflow, name: str) -> Hand:
     """
     speaks, _, plain = name.rpartition(":")
     table = workflow.executors.get(plain)
-    agent = KNOWN.get(plain) if f"{speaks}:" == PREFIX else None
-    if table is not None and table.protocol == "acp" and speaks in {"", "acp"}:
-        return Hand(name, table, AcpExecutor(name, (table.program, *table.args)))
-    if agent is not None:
-        return Hand(name, table or ExecutorTable(program=agent[0]), AcpExecutor(name, agent))
+    if f"{speaks}:" == PREFIX and (plain in KNOWN or (table is not None and table.protocol == "acp")):
+        return _asking(name, plain, table or ExecutorTable(agent=plain))
+    if table is not None and table.protocol == "acp" and not speaks:
+        return _asking(name, plain, table)
     table = table or (ExecutorTable(agent=name) if name in CLIS else None)
     if table is None or speaks:
         known = ", ".join(sorted({*workflow.executors, *CLIS, MANUAL, *(f"{PREFIX}{each}" for each in KNOWN)}))
@@ -56,6 +55,21 @@ def hand_of(workflow: Workflow, name: str) -> Hand:
         why = f"[executors.{name}] names no agent that is known: {line(table.agent, 60)}"
         raise UsageError(why, code=Code.WORK_INVALID, remedy=f"Known: {', '.join(CLIS)}.")
     return Hand(name, replace(table, network=table.network or _hosts(table, cli)), CliExecutor(cli, table))
+
+
+def _asking(name: str, plain: str, table: ExecutorTable) -> Hand:
+    """Return an agent that speaks the protocol, with the command of a known one where the table gives none."""
+    known = KNOWN.get(table.agent or plain, ())
+    own = table.protocol == "acp" or known[:1] == (plain,)
+    program = (table.program if own else "") or "".join(known[:1])
+    if not program:
+        remedy = f"Give its program, or one of these agents: {', '.join(KNOWN)}."
+        raise UsageError(f"[executors.{plain}] names no agent that is known", code=Code.WORK_INVALID, remedy=remedy)
+    args = table.args if table.protocol == "acp" and table.args else known[1:]
+    cli = CLIS.get(table.agent or plain)
+    if cli is not None:
+        table = replace(table, network=table.network or _hosts(table, cli))
+    return Hand(name, table, AcpExecutor(name, (program, *args), table, cli))
 
 
 def hands_of(workflow: Workflow) -> list[Hand]:

@@ -33,6 +33,8 @@ class Home(NamedTuple):
     model: Model
     tools: tuple[str, ...]
     """The command of Remit's MCP server; empty: the agent has its own tools."""
+    asks: bool = False
+    """Whether it asks before it uses them."""
 
 
 class Tally:
@@ -311,7 +313,8 @@ def _opencode_files(home: Home) -> dict[str, str]:
         server = {"type": "local", "command": list(home.tools), "enabled": True, "timeout": 3_600_000}
         settings |= {"mcp": {SERVER: server}, "permission": {"*": "deny", f"{SERVER}_*": "allow"}}
     else:
-        settings["permission"] = {"edit": "allow", "bash": "allow", "webfetch": "deny"}
+        use = "ask" if home.asks else "allow"
+        settings["permission"] = {"edit": use, "bash": use, "webfetch": "deny"}
     return {"opencode.json": json.dumps(settings)}
 
 
