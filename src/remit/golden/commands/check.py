@@ -88,7 +88,7 @@ def command(
 
 
 def _print(state: State, found: CheckReport) -> None:
-    from remit.cli.text import one_line
+    from remit.cli.text import counted, one_line
     from remit.golden.report import details
 
     out = state.output.out
@@ -98,4 +98,4 @@ def _print(state: State, found: CheckReport) -> None:
             for line in details(job):
                 out.line(f"    {one_line(line)}")
     counts = ", ".join(f"{count} {name}" for name, count in found.counts.items() if count)
-    out.line(f"{len(found.jobs)} golden jobs: {counts or 'none'}")
+    out.line(f"{counted(len(found.jobs), 'golden job')}: {counts or 'none'}")
