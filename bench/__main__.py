@@ -107,6 +107,7 @@ ALL = (
     web.extracted,
     web.bombed,
     web.reported,
+    work.board,
     work.empty_run,
     startup.imported,
     startup.helped,

@@ -1,4 +1,4 @@
-"""A run of an executor that does nothing: all that Remit does for it, beside the checkout that any run needs."""
+"""The board of a thousand issues; and all that Remit does for a run, beside the checkout that any run needs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,49 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+import apsw
+
 from bench.lab import Lab
-from bench.measure import Mark, Reading, Result, against
+from bench.measure import Mark, Reading, Result, Watch, against
 from remit import Remit
 from remit.settings import load
+from remit.work.references import IssueRef
+from remit.work.store import WorkStore
 
 RUNS: Final = 5
+UNITS: Final = 1_000
+LOOKS: Final = 5
 _WORKFLOW: Final = '[executors.empty]\nprogram = "true"\nisolation = "none"\n'
 _FILES: Final = 200
+
+
+async def board(lab: Lab) -> list[Result]:
+    """A thousand issues, as `remit work board` asks for them."""
+    flags = {"journal.url": str(lab.folder / "board.db")}
+    rows = apsw.Connection(":memory:")
+    rows.execute("CREATE TABLE heads (stream TEXT PRIMARY KEY, state TEXT, title TEXT, labels TEXT, at INTEGER)")
+    async with Remit(settings=load(env={}, cwd=lab.folder, flags=flags), work=False) as remit:
+        store = WorkStore(remit.runtime.journal)
+        for number in range(UNITS):
+            await store.open(IssueRef("local", number + 1), f"Issue {number}", "bench")
+            rows.execute(
+                "INSERT INTO heads VALUES (?, 'todo', ?, '{}', ?)", (f"work/{number}", f"Issue {number}", number)
+            )
+
+        async def sample() -> Reading:
+            watch = Watch()
+            for _ in range(LOOKS):
+                assert len(await remit.service.work.board(limit=UNITS)) == UNITS
+            return Reading(watch.micros(LOOKS).value / 1_000)
+
+        async def floor() -> Reading:
+            watch = Watch()
+            for _ in range(LOOKS):
+                found = rows.execute("SELECT * FROM heads ORDER BY at DESC LIMIT ?", (UNITS,)).fetchall()
+                assert len(found) == UNITS
+            return Reading(watch.micros(LOOKS).value / 1_000)
+
+        return await against("work: board of 1,000 issues", "ms", sample, floor, "bare rows from SQLite", mark=Mark(50))
 
 
 async def empty_run(lab: Lab) -> list[Result]:

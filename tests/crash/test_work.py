@@ -30,6 +30,7 @@ __all__ = ["postgres", "schema", "storage"]
 
 UNITS = int(os.environ.get("REMIT_TEST_WORK", "8"))
 KILLS = int(os.environ.get("REMIT_TEST_KILLS", "2"))
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240 + 15 * UNITS)]
 _STANDING = {"review", "blocked", "needs-human", "done"}
 _AT_ONCE = 3
 
@@ -174,12 +175,10 @@ def _commands() -> list[str]:
     return found
 
 
-@pytest.mark.slow
 async def test_killed_control_planes_lose_nothing_and_write_nothing_twice(tmp_path: Path) -> None:
     await survive(str(tmp_path / "journal.db"), tmp_path, 1)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif("REMIT_TEST_WORK" not in os.environ, reason="REMIT_TEST_WORK is not set: the number of issues")
 async def test_the_same_with_three_control_planes_on_postgresql(tmp_path: Path, storage: PostgresStorage) -> None:
     await survive(storage.url, tmp_path, 3)
