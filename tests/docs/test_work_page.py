@@ -60,7 +60,9 @@ class Walk:
             "REMIT_SANDBOX_FOLDER": str(self.folder.with_name("places")),
             "REMIT_TRUST": "1",
         }
-        done = subprocess.run(["sh", "-c", line], cwd=self.folder, env=env, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["/bin/sh", "-c", line], cwd=self.folder, env=env, capture_output=True, text=True, check=False
+        )
         assert done.returncode == status, (line, done.stdout, done.stderr)
         return done.stdout
 
@@ -93,7 +95,7 @@ def test_the_first_run_can_be_walked(tmp_path: Path) -> None:
     shown = walk.type("remit work show 'local#2'")
     assert "The vendor is away." in shown
     assert "local#2  blocked" in shown
-    branches = git(walk.folder, "branch", "--list", "--format=%(refname:short)", "run/*").splitlines()
+    branches = git(walk.folder, "branch", "--list", "--format=%(refname:short)", "run/local%231/*").splitlines()
     assert "mended\nIt is slow on Mondays." in {git(walk.folder, "show", f"{name}:clock.txt") for name in branches}
 
 
