@@ -171,7 +171,8 @@ def _enter(fd: int, part: str, path: str, *, create: bool) -> int:
             _make_folder(fd, part)
         return os.open(part, _FOLDER, dir_fd=fd)
     except FileNotFoundError:
-        raise ProviderError(f"{path!r}: the folder {part!r} does not exist.", code=Code.FOLDER_NOT_FOUND) from None
+        why = f"{path!r}: the folder" if path else "The folder"
+        raise ProviderError(f"{why} {part!r} does not exist.", code=Code.FOLDER_NOT_FOUND) from None
     except OSError:
         # Systems answer ELOOP or ENOTDIR for a link here: look, so that the refusal says what it is.
         if kind_of(os.lstat(part, dir_fd=fd).st_mode) == "link":

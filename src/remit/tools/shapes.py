@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from remit.errors import ProviderError
 from remit.tools.meta import JsonSchema
 
 T = TypeVar("T", bound=msgspec.Struct)
+Url = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=2_048,
+        description="The page's address; http or https.",
+        extra_json_schema={"x-remit-role": "url"},
+    ),
+]
+"""An argument that is a page's address; rules about hosts and the origin of addresses apply to it."""
 
 
 @cache

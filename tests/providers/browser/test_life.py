@@ -139,7 +139,7 @@ async def test_browsers_are_capped_told_apart_and_closed_when_idle(opened: Open,
     assert browsers is not None
     first = browsers._conversations["job/one"]
     await other.open("/form")
-    assert not first.lives
+    assert not first.browser.lives
     assert list(browsers._conversations) == ["job/other"]
     async with browsers._conversations["job/other"].turn:
         with pytest.raises(ProviderError, match="1 browsers are in use"):

@@ -110,7 +110,7 @@ class Browsers:
             async with asyncio.timeout(_ACT_S):
                 return await self._acts.by_word[word](conversation, asked)
         except (Error, TimeoutError) as error:
-            if not conversation.lives:
+            if not conversation.browser.lives:
                 raise BrowserError(GONE, Code.ConnectionError) from error
             raise browser_error(f"browser.{word}", error) from error
         except asyncio.CancelledError:
@@ -123,7 +123,7 @@ class Browsers:
     async def _of(self, name: str, *, opens: bool) -> Conversation:
         async with self._changing:
             found = self._conversations.get(name)
-            if found is not None and not found.lives:
+            if found is not None and not found.browser.lives:
                 await self._drop(name)
                 found = None
             if found is None:
@@ -201,7 +201,7 @@ class Browsers:
             async with self._changing:
                 oldest = self._clock.monotonic() - self._settings.idle_seconds
                 for name, one in list(self._conversations.items()):
-                    if not one.turn.locked() and (one.used <= oldest or not one.lives):
+                    if not one.turn.locked() and (one.used <= oldest or not one.browser.lives):
                         await self._drop(name)
 
 

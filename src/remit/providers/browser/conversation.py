@@ -98,11 +98,6 @@ class Conversation:
         self._context.on("page", self._opened)
 
     @property
-    def lives(self) -> bool:
-        """Whether its browser runs."""
-        return self.browser.lives
-
-    @property
     def pages(self) -> list[str]:
         """The names of its pages."""
         return list(self._tabs)

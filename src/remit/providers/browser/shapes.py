@@ -7,16 +7,9 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from remit.tools.shapes import Url
+
 _CONTENT: dict[str, Any] = {"x-remit-role": "content"}
-Url = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=2_048,
-        description="The page's address; http or https.",
-        extra_json_schema={"x-remit-role": "url"},
-    ),
-]
 Ref = Annotated[
     str,
     Meta(

@@ -7,17 +7,10 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from remit.tools.shapes import Url
+
 SECONDS: Final = 40
 """Seconds that a page may take."""
-Url = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=2_048,
-        description="The page's address; http or https.",
-        extra_json_schema={"x-remit-role": "url"},
-    ),
-]
 
 
 class SearchArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
