@@ -19,17 +19,7 @@ class RemoteConversations(Twin, Conversations):
         """Say something to an agent; the job that answers: this one if it is at work, else a new one."""
         options = options or Options()
         only_oneself(options.principal)
-        body = SayBody(
-            text=text,
-            title=options.title,
-            labels=options.labels,
-            priority=options.priority,
-            policy=tuple(dict(rule) for rule in options.policy),
-            tools=options.tools,
-            budget=dict(options.budget),
-            untrusted=options.untrusted,
-            job=options.job,
-        )
+        body = SayBody.of(options, text=text)
         # The key lets a request whose answer was lost be sent again.
         row: JobRow = await self._connection.ask(
             "conversations.say", job, query=WaitQuery(), body=body, key=key or new_id("say")

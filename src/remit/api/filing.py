@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -32,6 +32,13 @@ class Filing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether its input is untrusted text, such as a message that anyone may have written."""
     job: str = ""
     """Its identifier: `job_` and 26 digits; empty: a new one."""
+
+    @classmethod
+    def of(cls, options: Options, **more: Any) -> Self:
+        """Return the body of a request that files its job so; `more` are the body's other fields."""
+        filed = {name: getattr(options, name) for name in Filing.__struct_fields__}
+        plain = {"policy": tuple(dict(rule) for rule in options.policy), "budget": dict(options.budget)}
+        return cls(**filed | plain | more)
 
     def options(self, asked: ApiRequest, **more: Any) -> Options:
         """The options of the job that a request starts. Raises Problem if it asks for tools that its token is not for.

@@ -116,31 +116,17 @@ class RemoteJobs(Twin, Jobs):
 
     async def start_named(self, name: str, given: Mapping[str, Any], options: Options | None = None) -> str:
         """Create a job by the recipe's name; it is durable when this returns."""
-        return await self._start(StartBody(recipe=name, input=dict(given)), options)
+        return await self._start(options, recipe=name, input=dict(given))
 
     async def start_plan(self, plan: Plan, given: Mapping[str, Any], options: Options | None = None) -> str:
         """Create a job that carries out a task graph."""
         bind_inputs(plan, given)  # every misfit is named here, in lines of its own
-        return await self._start(StartBody(plan=task_graph(plan), input=dict(given)), options)
+        return await self._start(options, plan=task_graph(plan), input=dict(given))
 
-    async def _start(self, what: StartBody, options: Options | None) -> str:
+    async def _start(self, options: Options | None, **what: Any) -> str:
         options = options or Options()
         only_oneself(options.principal)
-        body = StartBody(
-            recipe=what.recipe,
-            plan=what.plan,
-            input=what.input,
-            title=options.title,
-            labels=options.labels,
-            priority=options.priority,
-            delay_s=options.delay_s,
-            policy=tuple(dict(rule) for rule in options.policy),
-            tools=options.tools,
-            budget=dict(options.budget),
-            subject=options.subject,
-            untrusted=options.untrusted,
-            job=options.job,
-        )
+        body = StartBody.of(options, delay_s=options.delay_s, subject=options.subject, **what)
         try:
             # The key lets a request whose answer was lost be sent again.
             row: JobRow = await self._connection.ask("jobs.start", query=WaitQuery(), body=body, key=new_id("start"))
