@@ -20,13 +20,14 @@ READY := .venv/.ready
 PEERS_READY := .venv-bench/.ready .venv-gateway/.ready
 FRAMEWORKS_READY := $(patsubst %,build/frameworks/%/.ready,adk claude crewai)
 SEARXNG_READY := build/frameworks/searxng/.ready
+AGENTS_READY := build/agents/.ready
 MCP_PEERS_READY := $(patsubst %,build/peers-mcp/%/.ready,npm git sqlite time)
 PACKAGES_READY := build/peers-packages/.ready
 CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup demo format check static quick test bench peers frameworks searxng conformance screenshots recording docs clean lock
+.PHONY: help setup demo format check static quick test bench peers frameworks searxng agents conformance screenshots recording docs clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +93,17 @@ peers: $(MCP_PEERS_READY) $(PACKAGES_READY) build/adapters/.ready ## Install ser
 frameworks: $(FRAMEWORKS_READY) ## Install the frameworks that tests run with REMIT_TEST_FRAMEWORKS=1 (1.7 GB)
 
 searxng: $(SEARXNG_READY) ## Install SearXNG, which tests search with if REMIT_TEST_SEARXNG=1 (140 MB)
+
+agents: $(AGENTS_READY) ## Install the coding agents that tests run with REMIT_TEST_AGENTS=1 (1.1 GB)
+
+# Not `npm ci`: it wants the programs of every platform in the lock, and not every mirror has them.
+build/agents/.ready: tests/peers/npm-agents/package.json tests/peers/npm-agents/package-lock.json
+	@mkdir -p $(@D)
+	cp $^ $(@D)/
+	npm install --prefix $(@D) --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
+	cd $(@D)/node_modules/@anthropic-ai/claude-code && node install.cjs
+	cd $(@D)/node_modules/opencode-ai && node postinstall.mjs
+	@touch $@
 
 build/frameworks/%/.ready: tests/peers/python/%.txt
 	$(PYTHON) -m venv --clear $(@D)

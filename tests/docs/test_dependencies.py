@@ -42,9 +42,13 @@ def test_pins_are_hashed_and_name_no_index(path: Path) -> None:
 def test_every_peer_of_the_tests_is_documented_and_nothing_else_is() -> None:
     part = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8").partition("## To test against")[2]
     cells = re.findall(r"^\| (`.*`) \|", part.partition("\n## ")[0], re.MULTILINE)
-    npm = json.loads((ROOT / "tests/peers/npm/package.json").read_text(encoding="utf-8"))
+    npm, agents = (
+        json.loads((ROOT / "tests/peers" / name / "package.json").read_text(encoding="utf-8"))
+        for name in ("npm", "npm-agents")
+    )
     servers = [path.read_text(encoding="utf-8").splitlines() for path in (ROOT / "tests/peers/python").glob("*.in")]
-    peers = {*npm["dependencies"], *npm["optionalDependencies"], *(line for lines in servers for line in lines)}
+    named = {*npm["dependencies"], *npm["optionalDependencies"], *agents["dependencies"]}
+    peers = named | {line for lines in servers for line in lines}
     assert {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)} == {
         name for name in peers if name != "mcp<2" and not name.startswith("#")
     }

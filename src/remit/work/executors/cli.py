@@ -61,7 +61,7 @@ class CliExecutor:
         async with AsyncExitStack() as stack:
             tools = await stack.enter_async_context(site.tools(site)) if self.mode == "governed" else None
             env = await settle(self._cli, self._table, site, tools.command if tools is not None else ())
-            events = _Events(self._cli, site.show)
+            events = Events(self._cli, site.show)
             command = site.filled(self.command, prompt=prompt_of(site))
             ending = await run_at(site, command, events if self._cli.read is not None else site.show, env)
         turn = events.turn(self.mode)
@@ -113,7 +113,7 @@ def prompt_of(site: Site) -> str:
     return f"{head}{spec}{cut}".replace("\0", "")
 
 
-class _Events:
+class Events:
     """Reads events, a JSON object a line, and shows them as text."""
 
     def __init__(self, cli: Cli, show: Output) -> None:

@@ -340,7 +340,7 @@ def _opencode_read(tally: Tally, event: dict[str, Any]) -> str:
 def _opencode_call(tally: Tally, part: dict[str, Any]) -> str:
     state = part.get("state")
     state = state if isinstance(state, dict) else {}
-    if state.get("status") == "error" and "rule" in str(state.get("error")):
+    if state.get("status") == "error" and "prevents you from using" in str(state.get("error")):
         tally.denied += 1
     return f"→ {part.get('tool')} {json.dumps(state.get('input'))}"
 
