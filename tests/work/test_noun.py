@@ -34,7 +34,13 @@ async def test_an_issue_is_worked_on_proved_and_written_back_once(project: Proje
     assert view.written == {f"workrun:{started.run_id}": "local#1/e2"}
     await project.work.write(issue)
     assert len(await project.comments(issue)) == 1
+    branch = f"run/local%231/{started.run_id}"
     assert (await project.work.decide(issue, "done", reason="merged")).state == "done"
+    assert len(git(project.folder, "worktree", "list").splitlines()) == 1, "its checkout is gone"
+    assert git(project.folder, "branch", "--list", branch), "its branch alone holds the work"
+    git(project.folder, "merge", "--quiet", branch)
+    await project.work.decide(issue, "done")
+    assert not git(project.folder, "branch", "--list", branch), "main holds the work by now"
     (row,) = await project.work.board()
     assert (row.issue_ref, row.state, row.title) == ("local#1", "done", "Mend the clock")
 

@@ -192,7 +192,7 @@ class ControlPlane:
             "decision:accept" in issue.labels or not workflow.flow.close_issue_requires_decision
         ):
             why = "decision:accept" if "decision:accept" in issue.labels else "no decision is required"
-            await steps.take(row, "accept", why, lambda: move("done", reason=why))
+            await steps.take(row, "accept", why, lambda: self._accept(workflow, reference, why))
             state = "done"
         elif (
             row.blocked_by
@@ -202,6 +202,10 @@ class ControlPlane:
             await steps.take(row, "unblock", " ".join(row.blocked_by), lambda: move("todo"))
             state = "todo"
         await self._label(row, issue, state, steps)
+
+    async def _accept(self, workflow: Workflow, issue: IssueRef, why: str) -> None:
+        await self._store.move(issue, "done", reason=why, by=self._principal)
+        await self._runs.clean(issue, workflow, self._folder)
 
     async def _label(self, row: UnitRow, issue: Issue, state: str, steps: _Steps) -> None:
         """Have the labels of an issue say its state, and close it if it is done."""

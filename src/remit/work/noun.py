@@ -20,7 +20,7 @@ from remit.work.runs import ROLE, STOP_S, Runs, Wanted
 from remit.work.store import UnitRow, Verdict
 from remit.work.unit import State
 from remit.work.views import Started, Turn, UnitView
-from remit.work.workflow import require_workflow
+from remit.work.workflow import read_workflow, require_workflow
 
 if TYPE_CHECKING:
     from remit.service.jobs import Jobs
@@ -245,16 +245,21 @@ class Work:
         "POST /v1/work/decide",
         "decide",
         "Put an issue into a state.",
-        codes=(Code.WORK_CONFLICT, Code.WORK_NOT_FOUND),
+        codes=(Code.WORK_CONFLICT, Code.WORK_INVALID, Code.WORK_NOT_FOUND),
         body=Body("WorkDecideBody", "The state, and why."),
         example={"issue_ref": "local#1", "state": "done", "reason": "merged"},
     )
     async def decide(self, issue_ref: Reference, state: State, *, reason: Reason = "", by: By = "") -> UnitView:
         """Put an issue into a state: done after a review, todo again, blocked, or unblocked.
 
+        When it is done, the checkouts of its runs are taken away, and branches whose commits another one holds.
+
         Raise StateError (WORK_CONFLICT) while a run is active.
         """
-        await self._store.move(IssueRef.parse(issue_ref), state, reason=reason, by=by or self._principal)
+        issue, workflow = IssueRef.parse(issue_ref), read_workflow(self._folder)
+        await self._store.move(issue, state, reason=reason, by=by or self._principal)
+        if state == "done":
+            await self._runs.clean(issue, workflow, self._folder)
         return await self.view(issue_ref)
 
     @operation(

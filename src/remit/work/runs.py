@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from contextlib import suppress
 from itertools import takewhile
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.errors import AppendConflictError, NotFoundError, StateError
+from remit.errors import AppendConflictError, NotFoundError, ProviderError, StateError
 from remit.ids import new_id
 from remit.jobs.state import ENDED
 from remit.journal.leases import heads_changed_within
@@ -18,19 +19,21 @@ from remit.redact import line
 from remit.service.options import Options
 from remit.work.executors.provider import tree_folder
 from remit.work.executors.registry import MANUAL, hand_of
+from remit.work.executors.worktree import Worktree
 from remit.work.flow import dependencies_in, field_in, parent_in
 from remit.work.order import NO_CONTRACTS, WorkOrder
 from remit.work.references import IssueRef, RunId
 from remit.work.store import WorkStore
 from remit.work.unit import Run, WorkUnit
 from remit.work.views import Started
-from remit.work.workflow import Workflow
+from remit.work.workflow import Workflow, repository_of
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.service.jobs import Jobs
     from remit.service.sessions import Sessions
 
+_log: Final = logging.getLogger("remit.work")
 RECIPE: Final = "work_run"
 ROLE: Final = "work"
 STOP_S: Final = 120.0
@@ -148,6 +151,21 @@ class Runs:
         for run in unit.runs.values():
             if run.job:
                 await self._end(run, reason)
+
+    async def clean(self, issue: IssueRef, workflow: Workflow, folder: Path) -> None:
+        """Take away the checkouts of an issue's runs, and branches whose commits another branch or tag holds.
+
+        What cannot be taken away stays, and is named in the log.
+        """
+        for run in reversed((await self.store.unit(issue)).runs.values()):
+            place = tree_folder(self._root, issue, run.run_id)
+            tree = Worktree.of(repository_of(workflow, folder, run.role), place, issue, run.run_id)
+            try:
+                if run.executor != MANUAL:
+                    await tree.remove()
+                    await tree.forget()
+            except ProviderError as error:
+                _log.warning("the checkout of %s %s stays: %s", issue, run.run_id, error)
 
     async def _without_ended(self, issue: IssueRef, unit: WorkUnit, by: str) -> WorkUnit:
         """Fence an active run whose job has ended without a result, such as one that was denied or cancelled."""

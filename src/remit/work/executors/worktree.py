@@ -132,6 +132,17 @@ class Worktree:
             await git(self.repository, "worktree", "remove", "--force", "--", str(self.folder))
         await git(self.repository, "worktree", "prune")
 
+    async def forget(self) -> bool:
+        """Delete the run's branch if another branch or tag holds its commits; return whether it is gone."""
+        if not await self.has(self.branch):
+            return True
+        own = f"refs/heads/{self.branch}"
+        holders = await git(self.repository, "for-each-ref", "--contains", own, "--format=%(refname)")
+        if {*holders.splitlines()} <= {own}:
+            return False
+        await git(self.repository, "branch", "--delete", "--force", "--", self.branch)
+        return True
+
 
 def _administered(worktrees: Path, mark: str) -> Path | None:
     """Return the folder in which a repository keeps what it knows of a worktree, whose `.git` is `mark`."""
