@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -12,7 +13,7 @@ from remit.drift.code import CodeCollector, CodeDrift
 from remit.drift.models import ModelCollector, ModelDrift, OutputDrift
 from remit.drift.needs import PatchCollector, VersionsReport, needs_of, retirable_of
 from remit.drift.retaking import Retaker
-from remit.drift.tools import CallChanges, ToolCollector, ToolComparison, ToolDrift, check_arguments, decided_otherwise
+from remit.drift.tools import CallChanges, ToolCollector, ToolComparison, ToolDrift, change_of, check_arguments, told_of
 from remit.engines.presence import present
 from remit.operation import Body, Patience, operation
 from remit.policy.groups import parse_groups
@@ -234,6 +235,6 @@ class _Today:
             self.missing[decision.why] = self.missing.get(decision.why, 0) + 1
             return
         self.decisions += 1
-        change = decided_otherwise(decided, decision)
+        change = change_of(decided, decision)
         if change is not None:
-            self.changes.add(name, change)
+            self.changes.add(name, change, partial(told_of, decided, decision, change))

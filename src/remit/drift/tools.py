@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from remit.tools.tool import Tool
 
 Class = Literal["gone", "breaking", "unknown", "compatible", "version", "annotation_only", "identical"]
+Changed = Literal["refused", "asks", "runs"]
+"""A call that ran would be refused, or would have to be approved; or one that was held or refused would run."""
 CLASSES: Final[tuple[Class, ...]] = (
     "gone", "breaking", "unknown", "compatible", "version", "annotation_only", "identical"
 )  # fmt: skip
@@ -59,7 +62,7 @@ class ChangedCall(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     """The job, session or call from outside."""
     step: str
-    change: Literal["refused", "asks", "runs"]
+    change: Changed
     code: str
     reason: str
 
@@ -92,6 +95,10 @@ class ToolDrift(msgspec.Struct, frozen=True, kw_only=True):
     """The first few of those that have not ended."""
 
 
+Given = tuple[k.ToolInvocationStarted, "Origin", list[int]]
+"""The first call with some arguments, who made it, and how many there were."""
+
+
 class ToolCollector(UseCollector):
     """Collects the uses of tools, with the arguments that today's schemas may refuse."""
 
@@ -100,13 +107,20 @@ class ToolCollector(UseCollector):
         super().__init__(tool, since)
         self._catalog = catalog
         self._job = job
-        self.given: dict[str, dict[str, tuple[k.ToolInvocationStarted, Origin, list[int]]]] = {}
-        """By tool and digest: arguments under another input schema than today's, the first call with them, how many."""
+        self.given: dict[str, dict[str, Given]] = {}
+        """By tool and digest, arguments under another input schema than today's."""
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
         """Announcements, and their ends."""
         return {**super().takers, k.ToolInvocationStarted: self._announce}
+
+    def other_arguments(self) -> Iterator[tuple[Tool, Iterable[Given]]]:
+        """Every tool with the arguments that were recorded under another input schema than today's."""
+        for name, calls in self.given.items():
+            tool = self._catalog.known(name)
+            if tool is not None:
+                yield tool, calls.values()
 
     def _announce(self, origin: Origin, event: Event, payload: k.ToolInvocationStarted) -> None:
         if (self._job and origin.id != self._job) or event.at < self._since:
@@ -125,59 +139,58 @@ class CallChanges:
 
     def __init__(self) -> None:
         self.counts: dict[str, dict[str, int]] = {}
-        self._examples: dict[str, list[ChangedCall]] = {}
+        self._examples: dict[str, dict[Changed, list[ChangedCall]]] = {}
 
-    def add(self, tool: str, call: ChangedCall, times: int = 1) -> None:
-        """Count a call; the first few are kept."""
-        counts = self.counts.setdefault(tool, {"refused": 0, "asks": 0, "runs": 0})
-        counts[call.change] += times
-        kept = self._examples.setdefault(tool, [])
-        if sum(one.change == call.change for one in kept) < EXAMPLES:
-            kept.append(call)
+    def add(self, tool: str, change: Changed, told: Callable[[], ChangedCall], times: int = 1) -> None:
+        """Count a call; the first few are told and kept."""
+        self.counts.setdefault(tool, {"refused": 0, "asks": 0, "runs": 0})[change] += times
+        kept = self._examples.setdefault(tool, {"refused": [], "asks": [], "runs": []})[change]
+        if len(kept) < EXAMPLES:
+            kept.append(told())
 
     def examples(self, tool: str) -> tuple[ChangedCall, ...]:
         """The first few, refused ones first."""
-        order = ("refused", "asks", "runs")
-        return tuple(sorted(self._examples.get(tool, ()), key=lambda one: order.index(one.change))[:EXAMPLES])
+        kept = self._examples.get(tool, {})
+        return tuple(call for calls in kept.values() for call in calls)[:EXAMPLES]
 
 
-def decided_otherwise(decided: Decided, decision: Decision) -> ChangedCall | None:
+def change_of(decided: Decided, decision: Decision) -> Changed | None:
     """The change if today's rules decide otherwise than it was decided; None: they decide the same."""
     before, now = decided.effect, decision.effect
     if before == now or (before == "ask" and decision.rule_id.startswith("remembered:")):
         return None
-    change: Literal["refused", "asks", "runs"] = "refused" if now == "deny" else "asks" if now == "ask" else "runs"
+    return "refused" if now == "deny" else "asks" if now == "ask" else "runs"
+
+
+def told_of(decided: Decided, decision: Decision, change: Changed) -> ChangedCall:
+    """Tell of a call that today's rules decide otherwise."""
     code = {"refused": Code.POLICY_DENIED.name, "asks": Code.CONFIRMATION_REQUIRED.name, "runs": ""}[change]
     reason = f"rule {decision.rule_id}: {decision.reason}"
     return ChangedCall(job=decided.origin.id, step=decided.payload.step, change=change, code=code, reason=reason)
 
 
 async def check_arguments(journal: Journal, collector: ToolCollector, found: CallChanges) -> None:
-    """Check each recorded arguments against today's schema, once. Raises JournalError."""
-    for name, calls in collector.given.items():
-        tool = collector._catalog.known(name)  # noqa: SLF001 - the catalog that it collected for
-        if tool is None:
-            continue
-        for payload, origin, times in calls.values():
-            why = await _refused(journal, tool, payload)
-            if why:
-                call = ChangedCall(
-                    job=origin.id, step=payload.step, change="refused", code=Code.INVALID_TOOL_ARGS.name, reason=why
-                )
-                found.add(name, call, times[0])
+    """Check all recorded arguments against today's schemas, those that are alike once. Raises JournalError."""
+    for tool, calls in collector.other_arguments():
+        for payload, origin, times in calls:
+            try:
+                encoded = await journal.value(payload.args, payload.args_blob)
+            except PayloadErasedError:
+                continue
+            args = msgspec.json.decode(encoded or b"{}")
+            if not tool.input.admits(args):
+                found.add(tool.meta.name, "refused", partial(_refused, tool, args, payload, origin), times[0])
 
 
-async def _refused(journal: Journal, tool: Tool, payload: k.ToolInvocationStarted) -> str:
-    """Why today's schema refuses recorded arguments; empty: it does not, or they were erased."""
+def _refused(tool: Tool, args: Any, payload: k.ToolInvocationStarted, origin: Origin) -> ChangedCall:
+    """Tell of a call whose arguments today's schema refuses."""
     try:
-        encoded = await journal.value(payload.args, payload.args_blob)
-    except PayloadErasedError:
-        return ""
-    try:
-        problems = tool.input.problems(msgspec.json.decode(encoded or b"{}"))
+        problems = tool.input.problems(args)
+        why = "; ".join(f"{one.path or '/'} {one.message}" for one in problems[:_PROBLEMS])
     except NotCanonicalError as error:
-        return str(error)
-    return "; ".join(f"{one.path or '/'} {one.message}" for one in problems[:_PROBLEMS])
+        why = str(error)
+    code = Code.INVALID_TOOL_ARGS.name
+    return ChangedCall(job=origin.id, step=payload.step, change="refused", code=code, reason=why)
 
 
 class ToolComparison:
@@ -200,7 +213,7 @@ class ToolComparison:
         tool = self._catalog.known(name)
         compared = [(use, await self._variant(tool, use)) for use in uses if self._is_known(tool, use)]
         other = [(use, variant) for use, variant in compared if variant.drift != "identical"]
-        counts = calls.counts.get(name, {"refused": 0, "asks": 0, "runs": 0})
+        counts: Mapping[str, int] = calls.counts.get(name, {"refused": 0, "asks": 0, "runs": 0})
         if not other and not any(counts.values()):
             return None
         differing = [use for use, _ in other] or uses

@@ -23,6 +23,7 @@ _PAGE: Final = 5_000
 _FACES: Final[Mapping[str, CallerKind]] = {"mcp": "mcp", "http": "http"}
 _ENDS: Final = (k.JobCompleted, k.JobFailed, k.JobCancelled)
 _OF_STREAMS: Final = (k.JobCreated, k.JobForked, k.SessionOpened, k.CallOpened, *_ENDS)
+_TELLING: Final = frozenset(kind.KIND for kind in _OF_STREAMS)
 
 
 class Origin:
@@ -90,14 +91,15 @@ class _Origins:
 
     def __init__(self) -> None:
         self._known: dict[str, Origin] = {}
+        self._by_stream: dict[str, Origin] = {}
 
     def of(self, event: Event, payload: k.Payload | None) -> Origin:
         """The origin of an event, which may itself tell of it."""
-        root = root_of(event.stream)
-        origin = self._known.get(root)
+        origin = self._by_stream.get(event.stream)
         if origin is None:
-            origin = self._known[root] = Origin(root)
-        if isinstance(payload, _OF_STREAMS):
+            root = root_of(event.stream)
+            origin = self._by_stream[event.stream] = self._known.setdefault(root, Origin(root))
+        if event.kind in _TELLING and payload is not None:
             self._tell(origin, event, payload)
         return origin
 

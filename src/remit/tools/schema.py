@@ -51,6 +51,13 @@ class CompiledSchema:
         self._recursive = recursive
         self._explainer: Explainer | None = None
 
+    def admits(self, value: Any) -> bool:
+        """Whether a value satisfies the schema, without the words that `problems` finds. Never raises."""
+        try:
+            return not (self._recursive and not _shallow(value)) and self._is_valid(value)
+        except (SchemaError, ValueError, TypeError, OverflowError):
+            return False
+
     def problems(self, value: Any) -> list[SchemaProblem]:
         """Return what is wrong with a value, the first twenty; empty if it satisfies the schema. Never raises."""
         try:
