@@ -80,3 +80,32 @@ async def test_an_issue_is_stopped_and_decided_by_who_may(served: Served) -> Non
             assert (await browser.send("/work/local%231/decide", fields)).status == 303
         view = await opened.service.work.view("local#1")
         assert (view.state, view.reason) == ("todo", "it is there")
+
+
+async def test_a_person_hands_in_the_result_of_a_run_and_an_issue_shows_its_parts(served: Served) -> None:
+    async with Remit(":memory:", work=False) as opened, served(opened) as browser:
+        await prepare(opened)
+        store = opened.service.work._store
+        await store.open(IssueRef.parse("local#2"), "A part", "alice", parent=ISSUE)
+        page = await browser.get("/work/org%2Frepo%237")
+        run = (await opened.service.work.view(ISSUE)).active
+        assert f"Hand in the result of {run}" in page.text
+        assert "0 of 1 parts done" in page.text
+        assert "Part of" in (await browser.get("/work/local%232")).text
+        fields = [
+            ("csrf", page.csrf),
+            ("run", run),
+            ("status", "ok"),
+            ("commit", "4f2c1d9"),
+            ("tests", "make test => pass\r\n\r\nmake lint => fail"),
+            ("summary", "Mended\nStatus: fail"),
+        ]
+        assert (await browser.send("/work/org%2Frepo%237/result", fields)).status == 303
+        view = await opened.service.work.view(ISSUE)
+        result = view.results[run]
+        assert (view.state, result.status, result.changes.commit) == ("review", "ok", "4f2c1d9")
+        assert result.summary == "Mended Status: fail"
+        assert [(test.command, test.result) for test in result.tests] == [("make test", "pass"), ("make lint", "fail")]
+        assert f"workrun:{run}" in view.unwritten, "nothing here could write it"
+        bad = [("csrf", page.csrf), ("run", "x"), ("status", "ok")]
+        assert (await browser.send("/work/org%2Frepo%237/result", bad)).status == 400

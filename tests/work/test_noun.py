@@ -143,6 +143,8 @@ async def test_a_result_that_names_no_run_needs_a_person_and_is_not_written_back
     assert (view.state, view.results, await project.comments(issue)) == ("needs-human", {}, [])
     (run,) = view.runs
     assert (run.standing, run.code) == ("refused", "output_unparseable")
+    outcome = await project.remit.call("outbox.get", {"issue_ref": issue})
+    assert outcome.value["labels"] == ["state:needs-human"]
 
 
 async def test_a_disk_that_fails_the_adapter_is_a_result_with_a_code(project: Project) -> None:

@@ -12,7 +12,7 @@ I updated the handler to use the new contracts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -42,6 +42,7 @@ ANCHORS: Final = ("IssueRef", "RunId", "Status")
 _ARROW: Final = "=>"
 _NOT_RUN: Final = "n/a"
 _LINE: Final = 4_000
+_BY_HAND: Final = "Handed in by hand."
 
 
 class Envelope(msgspec.Struct, frozen=True):
@@ -117,6 +118,25 @@ def write_envelope(result: WorkResult, body: str = "") -> bytes:
     ]
     header = "\n".join(f"{key}: {value}" for key, value in rows)
     return f"{header}\n\n{body}".encode("utf-8", "replace")
+
+
+def said_by_hand(
+    issue: str,
+    run: str,
+    status: str,
+    pr: str,
+    commit: str,
+    tests: Collection[str],
+    summary: str,
+    blocked_by: Iterable[str] = (),
+) -> bytes:
+    """Return the text form of what a person says of a run, each of `tests` such as `make test => pass`."""
+    rows = [
+        *(("IssueRef", issue), ("RunId", run), ("Status", status), ("PR", pr or ABSENT), ("Commit", commit or ABSENT)),
+        *(("Tests", test) for test in tests or (_NOT_RUN,)),
+        *(("Summary", summary or _BY_HAND), ("BlockedBy", ", ".join(blocked_by) or ABSENT)),
+    ]
+    return "\n".join(f"{key}: {' '.join(value.split())}" for key, value in rows).encode(errors="replace")
 
 
 def belongs_to_a_run(data: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -209,7 +210,8 @@ class Work:
             raise StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
         verdict = await self._store.accept(order, result, adopter=(by or self._principal) if adopt else "")
         if verdict.trigger:
-            await self.write(result.issue_ref, by=by)
+            with suppress(StateError):  # a comment that a person has to approve stays queued
+                await self.write(result.issue_ref, by=by)
         return verdict
 
     @operation(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 import msgspec
 
 from remit.pages.page import Nothing, Page, PageRequest, See, View
 from remit.pages.text import link
+from remit.work.envelope import said_by_hand
 from remit.work.noun import Work
 from remit.work.result import WorkResult
 from remit.work.store import UnitRow
@@ -87,6 +88,18 @@ class Decision(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+class Handed(msgspec.Struct, frozen=True):
+    """What a person says of a run."""
+
+    run: str
+    status: Literal["ok", "fail", "blocked"]
+    pr: str = ""
+    commit: str = ""
+    tests: str = ""
+    """One a line, such as `make test => pass`."""
+    summary: str = ""
+
+
 async def board(asked: PageRequest) -> Board:
     """Return the newest issues of each state; or those of one state, page by page."""
     query: Query = asked.query
@@ -135,6 +148,16 @@ async def decide(asked: PageRequest) -> See:
     return See(link("/work/{}", asked.path["issue"]))
 
 
+async def hand_in(asked: PageRequest) -> See:
+    """Hand in the result of the active run, which a person does."""
+    form: Handed = asked.form
+    reference = asked.path["issue"]
+    tests = [line for line in form.tests.splitlines() if line.strip()]
+    said = said_by_hand(reference, form.run, form.status, form.pr, form.commit, tests, form.summary)
+    await _work(asked).submit(reference, form.run, said, "txt", by=asked.principal)
+    return See(link("/work/{}", reference))
+
+
 async def stop(asked: PageRequest) -> See:
     """Stop the active run."""
     await _work(asked).stop(asked.path["issue"], "stopped in the console", by=asked.principal)
@@ -150,5 +173,6 @@ PAGES: Final = (
     Page(path="/work", scope="read", handler=board, name="Work", key="w", after="Policy", query=Query, live="heads"),
     Page(path="/work/{issue}", scope="read", handler=issue, live="events", mark=moved),
     Page(path="/work/{issue}/decide", scope="decide", handler=decide, form=Decision),
+    Page(path="/work/{issue}/result", scope="call", handler=hand_in, form=Handed),
     Page(path="/work/{issue}/stop", scope="decide", handler=stop, form=Nothing),
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from remit.codes import Code
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
 from remit.work.executors.registry import tool_of
 
 
-@recipe("work_run", version="2")
+@recipe("work_run", version="3")
 async def work_run(
     run: Run, issue_ref: str, run_id: str, executor: str, command: list[str], claim: bool = False
 ) -> dict[str, Any]:
@@ -29,6 +30,7 @@ async def work_run(
         run.progress("writing to the issue")
         written = {"issue_ref": issue_ref, "trigger": done["verdict"]["trigger"], "body": done["comment"]}
         await run.call("outbox.comment", written)
+    if done["comment"] or done["verdict"]["code"] == Code.output_unparseable.name:
         await _label(run, issue_ref, done["verdict"]["state"])
     return done
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,13 +13,9 @@ from remit.cli.options import json_option, pass_state
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from remit.cli.opened import Opened
     from remit.work.result import WorkResult
     from remit.work.store import Verdict
-
-_BY_HAND: Final = "Handed in by hand."
 
 
 @click.command("result")
@@ -55,13 +51,13 @@ def command(
     RUN is the active one unless you name another, whose result is archived. An issue without a pull request or a commit
     is blocked, and not put up for review.
     """
+    from remit.work.envelope import said_by_hand
     from remit.work.forms import form_of
 
     status = status or ("ok" if pr or commit else None)
     if (status is not None and file is not None) or not (status or file or adopt):
         remedy = "Give --pr or --commit, --status, --file, or --adopt for a result that was archived."
         raise UsageError("it is not clear which result is meant", remedy=remedy)
-    words = _text(issue, status or "", pr, commit, tests, summary, blocked_by)
 
     async def hand_in(remit: Opened) -> Verdict:
         work = remit.service.work
@@ -70,7 +66,11 @@ def command(
             adopted: Verdict = await work.result(await _newest_late(remit, issue, chosen), adopt=True)
             return adopted
         form = form_of(file.name) if file is not None else "txt"
-        document = _document(file) if file is not None else f"RunId: {chosen}\n{words}".encode(errors="replace")
+        document = (
+            _document(file)
+            if file is not None
+            else said_by_hand(issue, chosen, str(status), pr, commit, tests, summary, blocked_by)
+        )
         verdict: Verdict = await work.submit(issue, chosen, document, form, adopt=adopt)
         return verdict
 
@@ -81,17 +81,6 @@ def command(
         became = "accepted" if verdict.accepted else f"archived ({verdict.code})"
         state.output.out.line(f"{became}; {issue} is {verdict.state}")
     return exit_codes.OK if verdict.accepted else exit_codes.FAILED
-
-
-def _text(
-    issue: str, status: str, pr: str, commit: str, tests: Sequence[str], summary: str, blocked_by: Sequence[str]
-) -> str:
-    rows = [
-        *(("IssueRef", issue), ("Status", status), ("PR", pr or "none"), ("Commit", commit or "none")),
-        *(("Tests", test) for test in tests or ("n/a",)),
-        *(("Summary", summary or _BY_HAND), ("BlockedBy", ", ".join(blocked_by) or "none")),
-    ]
-    return "\n".join(f"{key}: {' '.join(value.split())}" for key, value in rows)
 
 
 def _document(file: Path) -> bytes:
