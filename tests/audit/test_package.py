@@ -21,6 +21,7 @@ from tests.audit.packages import GIVEN, bought, export
 from tests.client.conftest import serving
 from tests.opened import OpenRemit
 from tests.record.old.golden import NAMES, unpack
+from tests.service import ticket_desk
 
 
 def read(place: Path, name: str) -> Any:
@@ -117,3 +118,13 @@ async def test_a_server_gives_the_package_that_its_journal_gives(remit_in: OpenR
         file = BytesIO()
         await far.service.audit.package(job, file)
     assert file.getvalue() == (tmp_path / "here.zip").read_bytes()
+
+
+async def test_a_ticket_is_exported_with_the_jobs_that_ran_it(remit_in: OpenRemit, tmp_path: Path) -> None:
+    async with remit_in(tools=ticket_desk.TOOLS) as remit:
+        ticket = await ticket_desk.tool_ticket(remit, ticket_desk.step("desk_look", what="milk"))
+        assert (await ticket_desk.worked(remit)).counters["ok"] == 1
+    verdict = await export(remit_in, f"ticket/{ticket.id}", tmp_path / "one.zip")
+    assert verdict.state == "whole"
+    assert {one["kind"] for one in read(tmp_path / "one.zip", "proof.json")["streams"]} >= {"ticket", "job"}
+    assert [row["tool_name"] for row in read(tmp_path / "one.zip", "ledger.ndjson")] == ["desk.look"]

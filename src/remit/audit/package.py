@@ -22,6 +22,7 @@ from remit.evidence.container import FORMAT, manifest_hash
 from remit.evidence.ledger import Event as RecordedEvent
 from remit.evidence.ledger import Ledger
 from remit.evidence.program import program
+from remit.jobs.state import KIND as JOB
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import JobForked, decode
 from remit.journal.salting import erasure_of
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 _PAGE: Final = 500
+_RUNS: Final = 10_000
 _REMEMBERED: Final = "remembered:"
 _CHECKS: Final = (
     ("chain", "events.ndjson"),
@@ -61,6 +63,9 @@ async def write_package(journal: Journal, identifier: str, file: IO[bytes], *, r
         await record.add(scope)
         for stream in await beside(journal, identifier):
             await record.add(stream)
+        kind, _, name = scope.partition("/")
+        for head in await journal.heads(HeadQuery(kind=JOB, labels={kind: name}, limit=_RUNS)):
+            await record.add(head.stream)  # such as the runs of a ticket
         await record.add_referenced()
         return await record.write(file, scope)
 

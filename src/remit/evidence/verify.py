@@ -38,6 +38,7 @@ from remit.evidence.strict_json import read_json
 from remit.evidence.values import References, check_values
 
 _ENDS = {"job_completed", "job_failed", "job_cancelled", "ticket_completed", "ticket_failed", "ticket_blocked"}
+_BEGINS_AGAIN = {"ticket_retried"}
 _MAX_LINE = 64 << 20
 
 
@@ -87,7 +88,8 @@ def _check(package: zipfile.ZipFile, size: int) -> Verdict:
         place = (event.stream, event.seq)
         if calls.forks.get(place) == last[event.stream][1].hex():
             del calls.forks[place]
-        ended = event.kind in _ENDS if event.stream == manifest["scope"] else ended
+        if event.stream == manifest["scope"] and event.kind in _ENDS | _BEGINS_AGAIN:
+            ended = event.kind in _ENDS
         erased |= {event.stream} if event.kind == "subject_erased" else set()
     _check_streams(proof["streams"], last, manifest["scope"])
     if calls.forks:
