@@ -56,6 +56,7 @@ def test_the_example_is_what_a_person_does(project: Project) -> None:
     assert "There is a new colour." in done[-1].out
     steps_of = [step["name"] for step in project.here("show", "last", "--json").json["steps"]]
     assert {"tool.skill.read", "tool.fs.read"} <= {*steps_of}
+    assert "release-notes" in project.here("show", "last", "--json").json["skills"]
     assert SkillPlace(folder / "skills", "triage.yaml", is_folder=False).manifest().risk == "ask"
     assert msgspec.convert(tomllib.loads(workflow), Workflow).executors["claude"].skills == ("release-notes",)
     assert set(tomllib.loads(word)["skills"]["release-notes"]) <= set(Word.__struct_fields__)

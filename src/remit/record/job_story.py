@@ -11,6 +11,7 @@ from remit.errors import ChainBrokenError, PayloadErasedError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.ids import trace_id
 from remit.jobs.inbox import Inbox
+from remit.jobs.skills import pins_of
 from remit.jobs.state import ENDED, stream_of
 from remit.journal.event import UNSET, HeadQuery
 from remit.journal.kinds import JobCompleted
@@ -215,6 +216,7 @@ async def job_view(journal: Journal, job: str) -> JobView:
         execution_version=created.execution_version if created else "",
         ran_version=history.under,
         module=known.module,
+        skills={pin.name: pin.digest for pin in pins_of(created)} or msgspec.UNSET,
         input=known.input,
         result=known.result,
         error=known.error,

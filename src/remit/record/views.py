@@ -204,6 +204,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """The version of the code that ran it last."""
     module: str = ""
     """The Python file that its recipe came from, if a person named that."""
+    skills: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    """The digest of each skill that it is under; absent: it is under none."""
 
 
 class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):

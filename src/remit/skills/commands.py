@@ -222,5 +222,5 @@ def new_command(state: State, name: str, folder: str) -> int:
         state.output.json({"file": str(file)})
     else:
         state.output.out.line(str(file))
-        state.note("Fill it in, and look at it with `remit skills check`.")
+        state.note("Fill it in, check it (remit skills check), and name its folder in [skills] folders of remit.toml.")
     return exit_codes.OK

@@ -34,6 +34,8 @@ class SkillRow(msgspec.Struct, frozen=True, kw_only=True):
     run_types: tuple[str, ...]
     tools: tuple[str, ...]
     findings: tuple[Finding, ...]
+    fixed: bool = False
+    """Whether remit.toml switches it off: no one else can switch it on."""
 
 
 class SkillView(SkillRow, frozen=True, kw_only=True):
@@ -160,6 +162,7 @@ class SkillList:
             run_types=skill.run_types,
             tools=skill.tools,
             findings=skill.findings,
+            fixed=not skill.word.enabled,
         )
 
     async def _state(self, skill: Skill) -> tuple[Literal["enabled", "disabled", "unavailable"], str]:

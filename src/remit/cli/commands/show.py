@@ -73,6 +73,7 @@ def _print(state: State, view: JobView) -> None:
             ("code", view.execution_version),
             ("ran as", view.ran_version if view.ran_version != view.execution_version else ""),
             ("file", one_line(view.module)),
+            ("skills", one_line(", ".join(view.skills or ()))),
             ("labels", one_line(labels)),
             ("events", str(view.events)),
             ("trace id", view.trace_id),
