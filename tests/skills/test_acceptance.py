@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from remit import Remit, Run, recipe
+from remit.client import RemoteRemit
 from remit.codes import Code
-from remit.errors import NotFoundError, PolicyError, SettingsError, StateError
+from remit.errors import NotFoundError, PolicyError, RemitError, SettingsError, StateError
 from remit.jobs.plans.check import read_plan
 from remit.service.options import Options
 from remit.settings import load
@@ -253,3 +254,13 @@ async def test_over_http(tmp_path: Path) -> None:
         async with browser.session.post(f"{browser.url}/v1/jobs?wait=50", json=body) as answer:
             assert answer.status == 201
             assert (await answer.json())["state"] == "completed"
+        async with RemoteRemit(browser.url) as remote:
+            far = remote.service
+            await far.skills.disable("notes")
+            assert (await far.skills.view("notes")).why.startswith("switched off by")
+            with pytest.raises(RemitError) as caught:
+                await far.jobs.start_named("agent", {"task": "x"}, Options(skills=("notes",)))
+            assert caught.value.code is Code.SKILL_DISABLED
+            await far.skills.enable("notes")
+            job = await far.jobs.start_named("agent", {"task": "x"}, Options(skills=("notes",)))
+            assert list((await far.jobs.view(job)).skills or ()) == ["notes"]
