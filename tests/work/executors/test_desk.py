@@ -122,21 +122,30 @@ async def test_a_tool_that_runs_when_its_run_is_stopped_ends_with_it(shop: Shop)
 
 
 async def test_the_key_of_the_model_reaches_the_agent_and_no_record(shop: Shop) -> None:
+    (shop.folder / ".mcp.json").write_text("{}")
+    git(shop.folder, "add", ".mcp.json")
+    git(shop.folder, "commit", "--quiet", "--message", "Configure")
     shop.hand_to("claude", "edit", mode="free")
     result, turn, _ = await shop.run("claude")
     assert (result.status, turn.mode) == ("ok", "free")
+    assert [start.partition(" ")[2] for start in turn.starts] == [".mcp.json"], "listed; its flags keep it from them"
     found = [path for path in shop.place.rglob("*") if path.is_file() and b"k3y" in path.read_bytes()]
     assert found == []
 
 
-async def test_files_that_start_programs_need_trust_where_no_flag_keeps_the_agent_from_them(shop: Shop) -> None:
-    (shop.folder / "opencode.json").write_text("{}")
+@pytest.mark.parametrize("path", ["opencode.json", ".opencode/plugin/x.js"])
+async def test_files_that_start_programs_need_trust_where_no_flag_keeps_the_agent_from_them(
+    shop: Shop, path: str
+) -> None:
+    place = shop.folder / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("{}")
     git(shop.folder, "add", ".")
     git(shop.folder, "commit", "--quiet", "--message", "Configure")
     shop.hand_to("opencode", "edit")
     refused, _, _ = await shop.run("opencode")
     assert (refused.status, refused.result_code) == ("fail", "permission_denied")
-    trusted = f"sha256:{hashlib.sha256(b'{}').hexdigest()} opencode.json"
+    trusted = f"sha256:{hashlib.sha256(b'{}').hexdigest()} {path}"
     assert trusted in refused.summary
     shop.hand_to("opencode", "edit", more=f"starts = {json.dumps([trusted])}\n")
     assert (await shop.run("opencode"))[0].status == "ok"

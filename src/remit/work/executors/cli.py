@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
@@ -29,7 +30,6 @@ _MAX_LINE: Final = 4_000_000
 """Bytes of an event; a longer one is shown to no one and counts for nothing."""
 _MAX_PROMPT: Final = 100_000
 """Bytes of an argument; Linux takes 131,072."""
-_MAX_START: Final = 1_000_000
 
 
 class CliExecutor:
@@ -57,14 +57,14 @@ class CliExecutor:
             raise _unavailable("governed mode needs an extra", "pip install 'remit[mcp]'")
 
     async def work(self, site: Site) -> Ending:
-        require_trust(self._cli, self._table, site)
+        starts = require_trust(self._cli, self._table, site)
         async with AsyncExitStack() as stack:
             tools = await stack.enter_async_context(site.tools(site)) if self.mode == "governed" else None
             env = await settle(self._cli, self._table, site, tools.command if tools is not None else ())
             events = Events(self._cli, site.show)
             command = site.filled(self.command, prompt=prompt_of(site))
             ending = await run_at(site, command, events if self._cli.read is not None else site.show, env)
-        turn = events.turn(self.mode)
+        turn = replace(events.turn(self.mode), starts=starts)
         if tools is not None:
             turn = replace(turn, trace=tools.session, calls=tools.calls, denied=turn.denied + tools.denied)
         return replace(ending, turn=turn)
@@ -78,13 +78,17 @@ def require_key(cli: Cli, table: ExecutorTable, env: Mapping[str, str]) -> None:
         raise _unavailable(f"{key}, the key of {cli.name}'s model, is not set", remedy)
 
 
-def require_trust(cli: Cli, table: ExecutorTable, site: Site) -> None:
-    """Raise ProviderError (permission_denied) for files that would start programs, unless they are trusted."""
-    found = [] if cli.closed else sorted({*_starts(site.folder, cli.starts)} - {*table.starts})
-    if found:
+def require_trust(cli: Cli, table: ExecutorTable, site: Site) -> tuple[str, ...]:
+    """Return the files by which a repository would have an agent start programs, each with its digest.
+
+    Raise ProviderError (permission_denied) unless they are trusted, or the agent's flags keep it from them.
+    """
+    starts = tuple(sorted({*_starts(site.folder, cli.starts)}))
+    if not cli.closed and (found := [each for each in starts if each not in table.starts]):
         trusted = ", ".join(f'"{each}"' for each in found[:20])
         why = f"{cli.name} would start programs by files of the repository. If you trust them, write "
         raise ProviderError(f"{why}[executors.{cli.name}] starts = [{trusted}]", cause=Code.permission_denied)
+    return starts
 
 
 async def settle(
@@ -108,7 +112,7 @@ def prompt_of(site: Site) -> str:
         "- Work in the current folder alone. Ask nothing: no one answers. What you leave there is committed for you.",
     ]
     head = "\n".join([f"Work on the issue {order.issue_ref}: {site.title}", "", *rules, "", ""])
-    spec = order.spec_snapshot.encode()[: _MAX_PROMPT - len(head.encode())].decode(errors="ignore")
+    spec = order.spec_snapshot.encode()[: max(0, _MAX_PROMPT - len(head.encode()))].decode(errors="ignore")
     cut = "" if spec == order.spec_snapshot else f"\n\n[cut: the whole text is in {site.pack.folder}/spec_snapshot.md]"
     return f"{head}{spec}{cut}".replace("\0", "")
 
@@ -186,9 +190,13 @@ def _put(home: Path, files: Mapping[str, str]) -> None:
 
 
 def _starts(folder: Path, patterns: tuple[str, ...]) -> Iterator[str]:
-    """Return the files below a folder that patterns name, each with its digest; no link is followed."""
-    for pattern in patterns:
-        for path in folder.glob(pattern):
-            if path.is_symlink() or path.is_file():
-                data = b"" if path.is_symlink() else path.read_bytes()[:_MAX_START]
-                yield f"sha256:{hashlib.sha256(data).hexdigest()} {path.relative_to(folder).as_posix()}"
+    """Return the files below a folder that patterns name, each with its digest; that of a link is of where it leads."""
+    for path in (path for pattern in patterns for path in folder.glob(pattern)):
+        if path.is_symlink():
+            digest = hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
+        elif path.is_file():
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        else:
+            continue
+        yield f"sha256:{digest} {path.relative_to(folder).as_posix()}"

@@ -54,6 +54,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage: Usage = Usage()
     version: str = ""
     """The version that its program says it is."""
+    starts: tuple[str, ...] = ()
+    """Files of the repository by which it would start programs, with their digests; its flags, or trust, cover them."""
     trace: str = ""
     """The session in which its calls of Remit's tools are recorded."""
     calls: int = 0

@@ -153,7 +153,7 @@ CLAUDE: Final = Cli(
     },
     files=_claude_files,
     read=_claude_read,
-    starts=(".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".claude/hooks/**"),
+    starts=(".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".claude/hooks/**/*"),
     closed=True,
 )
 
@@ -292,7 +292,7 @@ GEMINI: Final = Cli(
     env={"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "{key}", "GEMINI_MODEL": "{model}"},
     files=_gemini_files,
     read=_gemini_read,
-    starts=(".gemini/settings.json", ".gemini/extensions/**"),
+    starts=(".gemini/settings.json", ".gemini/extensions/**/*"),
     closed=True,
 )
 
@@ -365,7 +365,7 @@ OPENCODE: Final = Cli(
     },
     files=_opencode_files,
     read=_opencode_read,
-    starts=("opencode.json", "opencode.jsonc", ".opencode/**"),
+    starts=("opencode.json", "opencode.jsonc", ".opencode", ".opencode/**/*"),
     closed=False,  # a plugin of the repository is started all the same
 )
 
