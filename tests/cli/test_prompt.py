@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from remit.cli.output import Output
-from remit.cli.prompt import Prompt, pretty, scopes_of
+from remit.cli.prompt import Prompt, scopes_of
 from remit.cli.question import show_question
+from remit.cli.text import pretty
 from remit.codes import Code
 from remit.errors import StateError
 from remit.journal.kinds import UntrustedArgument
