@@ -152,6 +152,34 @@ async def test_a_decision_of_the_issue_is_taken_over(groups: Project, label: str
         assert (len(view.runs), view.runs[0].reason) == (2, "changes requested")
 
 
+@pytest.mark.parametrize(("approve", "state"), [(True, "done"), (False, "blocked")])
+async def test_a_result_in_review_is_a_question_in_the_inbox(groups: Project, approve: bool, state: str) -> None:
+    text = (groups.folder / "workflow.toml").read_text()
+    (groups.folder / "workflow.toml").write_text(f"{text}\n[flow]\nask_for_decision = true\n")
+    issue = await groups.work.issue("One", labels=TASK)
+    steps = await settle(groups)
+    run = (await groups.work.view(issue)).runs[0].run_id
+    assert [step for step in steps if step.startswith("ask")] == [f"ask {issue} {run}"]
+    confirmations = groups.remit.service.confirmations
+    (question,) = await confirmations.pending()
+    preview = await confirmations.preview(question.confirmation)
+    assert preview is not None
+    assert "+pass grep" in preview.diff
+    reason = "" if approve else "Too slow."
+    await confirmations.decide(
+        question.confirmation, "approve" if approve else "deny", digest=question.digest, by="ann", reason=reason
+    )
+    (job,) = await groups.remit.service.jobs.rows(labels={"decides": run})
+    async with asyncio.timeout(PATIENCE_S):
+        await groups.remit.ended(job.job)
+    await settle(groups)
+    view: UnitView = await groups.work.view(issue)
+    assert view.state == state
+    if not approve:
+        assert (len(view.runs), view.runs[0].reason) == (2, "changes requested")
+        assert "Changes requested: " in "".join(await groups.comments(issue))
+
+
 async def test_without_a_decision_that_is_required_a_result_closes_its_issue(groups: Project) -> None:
     text = (groups.folder / "workflow.toml").read_text()
     (groups.folder / "workflow.toml").write_text(f"{text}\n[flow]\nclose_issue_requires_decision = false\n")

@@ -244,8 +244,8 @@ FIRST_PARTY: Final = (
         name="work",
         about="Hand issues to executors, and take back what is proved.",
         providers="remit.work.opening:open_providers",
-        provider_ids=("outbox", "work"),
-        recipes=("remit.work.recipe:work_run",),
+        provider_ids=("outbox", "decision", "work"),
+        recipes=("remit.work.recipe:work_run", "remit.work.decisions:work_decision"),
         nouns=(Noun(name="work", kind="remit.work.noun:Work", open="remit.work.opening:open_work"),),
         kinds={
             "work_opened": "remit.work.kinds:WorkOpened",

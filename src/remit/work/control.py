@@ -73,6 +73,8 @@ class ControlPlane:
         self._principal = principal
         self._resting: dict[str, float] = {}
         """Until when issues are left alone."""
+        self._asked: set[tuple[str, str]] = set()
+        """Results that a person was asked about; the journal knows, and this saves a look."""
         self._seen: tuple[float, dict[str, _Listed]] | None = None
         """The last list of a forge, and its time."""
 
@@ -201,7 +203,16 @@ class ControlPlane:
         ):
             await steps.take(row, "unblock", " ".join(row.blocked_by), lambda: move("todo"))
             state = "todo"
+        elif state == "review" and workflow.flow.ask_for_decision:
+            await self._ask(row, reference, steps)
         await self._label(row, issue, state, steps)
+
+    async def _ask(self, row: UnitRow, issue: IssueRef, steps: _Steps) -> None:
+        """Have a person asked about a result, once for each."""
+        last = next(reversed((await self._store.unit(issue)).results), "")
+        if last and (row.issue_ref, last) not in self._asked and not await self._runs.is_asked(issue, last):
+            await steps.take(row, "ask", last, lambda: self._runs.ask(issue, last))
+        self._asked.add((row.issue_ref, last))
 
     async def _accept(self, workflow: Workflow, issue: IssueRef, why: str) -> None:
         await self._store.move(issue, "done", reason=why, by=self._principal)

@@ -12,6 +12,7 @@ from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.settings.principal import principal
 from remit.work.control import ControlPlane
+from remit.work.decisions import DecisionProvider
 from remit.work.executors.provider import ExecutorProvider
 from remit.work.noun import Work
 from remit.work.outbox.local import LocalForge
@@ -70,6 +71,7 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
     project = ProjectForge(opening.journal, opening.settings)
     return (
         OutboxProvider(project, OutboxRows(opening.journal), store.confirm_written, store.comment),
+        DecisionProvider(store),
         ExecutorProvider(
             opening.settings.folder,
             root_of(opening.settings),

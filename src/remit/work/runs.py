@@ -17,6 +17,7 @@ from remit.jobs.state import ENDED
 from remit.journal.leases import heads_changed_within
 from remit.redact import line
 from remit.service.options import Options
+from remit.work.decisions import RECIPE as DECISION
 from remit.work.executors.provider import tree_folder
 from remit.work.executors.registry import MANUAL, hand_of
 from remit.work.executors.worktree import Worktree
@@ -151,6 +152,16 @@ class Runs:
         for run in unit.runs.values():
             if run.job:
                 await self._end(run, reason)
+
+    async def ask(self, issue: IssueRef, run_id: str) -> None:
+        """Start the job that asks a person whether the result of a run is good."""
+        labels = {"issue": str(issue), "decides": run_id}
+        options = Options(title=f"{issue} {run_id}: is it good?", labels=labels, principal=self._principal)
+        await self._jobs.start_named(DECISION, {"issue_ref": str(issue), "run_id": run_id}, options)
+
+    async def is_asked(self, issue: IssueRef, run_id: str) -> bool:
+        """Return whether a person is, or was, asked about the result of a run."""
+        return bool(await self._jobs.rows(labels={"issue": str(issue), "decides": run_id}, limit=1))
 
     async def clean(self, issue: IssueRef, workflow: Workflow, folder: Path) -> None:
         """Take away the checkouts of an issue's runs, and branches whose commits another branch or tag holds.

@@ -48,7 +48,7 @@ class TurnStep(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Something that the control plane did about an issue, or would do."""
 
     issue_ref: str
-    action: Literal["start", "resume", "stop", "block", "unblock", "label", "accept", "reject", "hold", "write"]
+    action: Literal["start", "resume", "stop", "block", "unblock", "label", "ask", "accept", "reject", "write"]
     detail: str = ""
     error: str = ""
     """Why it was not done; it is tried again."""

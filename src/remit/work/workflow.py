@@ -63,6 +63,8 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     require_claim_before_work: bool = True
     close_issue_requires_decision: bool = True
+    ask_for_decision: bool = False
+    """Whether each result in review is asked about in the inbox, as a call that needs a confirmation is."""
     auto_block_when_dependency_open: bool = True
     auto_unblock_when_dependency_closed: bool = True
 
