@@ -33,6 +33,11 @@ class _Item(NamedTuple):
     marks: tuple[Mark, ...]
 
     @property
+    def name(self) -> str:
+        """Its name within its branch."""
+        return self.place.rpartition(".")[2]
+
+    @property
     def own(self) -> bool:
         """Whether it is a step itself."""
         return self.marks[0].step == self.place
@@ -82,10 +87,15 @@ def _laid(left: Sequence[_Item], right: Sequence[_Item]) -> Iterator[tuple[str, 
 
 
 def _changed(left: Sequence[_Item], right: Sequence[_Item]) -> Iterator[tuple[str, str]]:
-    """Items that are not equal: those of the same kind in order, the others alone."""
+    """Items that are not equal: those of the same kind in order, at the same place if there is one; others alone."""
     at = 0
+    places = {(item.key[0], item.name): index for index, item in enumerate(right)}
+    kept = {places.get((item.key[0], item.name)) for item in left}
     for item in left:
-        found = next((index for index in range(at, len(right)) if right[index].key[0] == item.key[0]), None)
+        found = places.get((item.key[0], item.name))
+        if found is None or found < at:
+            later = (index for index in range(at, len(right)) if index not in kept)
+            found = next((index for index in later if right[index].key[0] == item.key[0]), None)
         if found is None:
             yield from ((mark.step, "") for mark in item.marks)
             continue

@@ -137,7 +137,8 @@ def _row(a: Side, left: StepNarrative | None, b: Side, right: StepNarrative | No
     if left is None or right is None:
         raise AssertionError((a.job, b.job))
     found = tuple(_between(_facts(a.story, left), _facts(b.story, right)))
-    shared = (left.taken_from or a.job) == (right.taken_from or b.job) and left.started_at == right.started_at
+    taken = a.job == b.job or bool(left.taken_from or right.taken_from)
+    shared = taken and (left.started_at, left.ended_at) == (right.started_at, right.ended_at)
     return StepDiff(
         change="changed" if found else "same",
         name=right.name,

@@ -129,12 +129,10 @@ async def _repeated(segments: list[Segment], seq: int) -> tuple[str, ...]:
     for segment in segments:
         after = seq if segment is segments[-1] else segment.places.first
         async for event in segment.places.events(after):
-            if event.kind in _TELLING and (b'"side_effect' in event.data or event.kind != _STARTED):
+            # Of a call that only reads neither event has the word, and its end says something only of what was noted.
+            if event.kind in _TELLING and (done or b'"side_effect' in event.data):
                 _note(k.decode(event.kind, event.data), done)
     return tuple(dict.fromkeys(done.values()))
-
-
-_STARTED: Final = k.ToolInvocationStarted.KIND
 
 
 def _note(payload: k.Payload | None, done: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ first numbers of places grow with the events, and a search by halves finds one. 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final
 
 from remit.journal import kinds as k
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from remit.journal.event import Event
     from remit.journal.journal import Journal
 
-_WINDOW: Final = 24
+_WINDOW: Final = 32
 _BEGIN: Final = (
     k.ToolInvocationStarted,
     k.ToolInvocationFinished,
@@ -48,7 +48,7 @@ class Places:
     async def before(self, step: str) -> int | None:
         """Return the event before the first one of a step, or of what it gathers; None: it has none."""
         number = _number(step)
-        begin = await self._first(lambda event: _at_least(event, number)) if number is not None else self.first
+        begin = await self._first(number) if number is not None else self.first
         found: Event | None = None
         async for event in self.events(begin):
             if found is None and number is not None and (_number(_step(event)) or 0) > number:
@@ -64,7 +64,7 @@ class Places:
         """Return the last event of a step, or of what it gathers."""
         number = _number(step) if step.isdigit() else None
         if number is not None:
-            later = await self._first(lambda event: _at_least(event, number + 1))
+            later = await self._first(number + 1)
             following = [event async for event in self.events(later)][:1] if later < self.last else []
             return await self._stepped_back(later + 1, _step(following[0])) if following else later
         last = 0
@@ -101,29 +101,40 @@ class Places:
                     yield event
             after, size = page[-1].seq, PAGE
 
-    async def _first(self, reached: Callable[[Event], bool | None]) -> int:
-        """Return the event after which the first one stands that has `reached` a place; None says nothing of it."""
-        low, high = self.first, self.last
+    async def _first(self, number: int) -> int:
+        """Return the event before the first one whose place begins with `number` or more; the last one, if none does.
+
+        Where the next look falls is guessed by how far the numbers have come, and every other time by halves.
+        """
+        low, high, before, beyond = self.first, self.last, 0, 0
+        if (newest := await self._number_from(max(self.first, self.last - _WINDOW), self.last)) is not None:
+            low, high, before, beyond = (
+                (self.first, newest[0], 0, newest[1]) if newest[1] >= number else (newest[0], self.last, newest[1], 0)
+            )
+        guess = True
         while high - low > _WINDOW:
             middle = (low + high) // 2
-            said = await self._said(middle, high, reached)
-            if said is None:
-                high = middle
-            elif said[1]:
-                high = said[0]
+            if guess and beyond > before:
+                middle = low + (high - low) * (number - before) // (beyond - before + 1) - _WINDOW // 2
+            found = await self._number_from(min(max(middle, low), high - 1), high)
+            guess = not guess
+            if found is None:
+                high = min(max(middle, low), high - 1)
+            elif found[1] >= number:
+                high, beyond = found
             else:
-                low = said[0]
+                low, before = found
         async for event in self.events(low):
-            if reached(event):
+            if (_number(_step(event)) or 0) >= number:
                 return event.seq - 1
         return self.last
 
-    async def _said(self, after: int, high: int, reached: Callable[[Event], bool | None]) -> tuple[int, bool] | None:
-        """Return the first event from there on that says something, and what; None: up to `high` none does."""
-        while after < high and (page := await self.journal.page(self.stream, after, _WINDOW)):
+    async def _number_from(self, after: int, until: int) -> tuple[int, int] | None:
+        """Return the first event from there on, before `until`, that has a number, and it; None: none has."""
+        while after < until and (page := await self.journal.page(self.stream, after, _WINDOW)):
             for event in page:
-                if event.seq < high and (said := reached(event)) is not None:
-                    return event.seq, said
+                if event.seq < until and (number := _number(_step(event))) is not None:
+                    return event.seq, number
             after = page[-1].seq
         return None
 
@@ -148,11 +159,6 @@ def _step(event: Event) -> str:
 def _number(step: str) -> int | None:
     first = step.partition(".")[0]
     return int(first) if first.isdigit() else None
-
-
-def _at_least(event: Event, number: int) -> bool | None:
-    found = _number(_step(event))
-    return None if found is None else found >= number
 
 
 def _is_of(event: Event, step: str) -> bool:
