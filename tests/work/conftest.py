@@ -44,6 +44,9 @@ program = "sh"
 args = ["-c", "echo hello > {pack}/work_result.txt"]
 isolation = "none"
 
+[constraints]
+forbidden_paths = ["migrations/**"]
+
 [[constraints.commands]]
 args = ["grep", "-q", "mended", "clock.txt"]
 """

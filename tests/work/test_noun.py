@@ -124,6 +124,30 @@ async def test_an_order_names_the_specification_and_contracts_of_its_issue(
     assert bool(started.warnings) == warns
 
 
+@pytest.mark.parametrize(
+    ("path", "state", "code"), [("clock.txt", "review", ""), ("migrations/2.sql", "doing", "permission_denied")]
+)
+async def test_what_a_person_commits_is_looked_at_too(project: Project, path: str, state: str, code: str) -> None:
+    git(project.folder, "checkout", "--quiet", "-b", "theirs")
+    (project.folder / path).write_text("mended\n")
+    git(project.folder, "add", path)
+    git(project.folder, "commit", "--quiet", "--message", "Mend")
+    commit = git(project.folder, "rev-parse", "HEAD")
+    git(project.folder, "checkout", "--quiet", "main")
+    issue = await project.work.issue("Mend the clock")
+    run = (await project.work.start(issue, "manual")).run_id
+    said = WorkResult(
+        issue_ref=issue,
+        run_id=run,
+        status="ok",
+        changes=Changes(commit=commit),
+        tests=(Test(result="n/a"),),
+        summary="Done.",
+    )
+    assert (await project.work.result(said)).state == state
+    assert (await project.work.view(issue)).results[run].result_code == code
+
+
 async def test_a_result_by_hand_waits_for_the_end_of_the_program(project: Project) -> None:
     issue = await project.work.issue("Mend the clock")
     started = await project.work.start(issue, "hang")

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from remit.codes import Code
-from remit.errors import StateError, UsageError
+from remit.errors import ProviderError, StateError, UsageError
 from remit.jobs.state import ENDED
 from remit.operation import Body, By, operation
 from remit.work.executors.registry import MANUAL, hand_of
+from remit.work.executors.worktree import changed_by, paths_of
 from remit.work.forms import Form, read_result_in
 from remit.work.references import IssueRef
 from remit.work.result import WorkResult
@@ -21,11 +23,12 @@ from remit.work.runs import ROLE, STOP_S, Runs, Wanted
 from remit.work.store import UnitRow, Verdict
 from remit.work.unit import State
 from remit.work.views import Started, Turn, UnitView
-from remit.work.workflow import read_workflow, require_workflow
+from remit.work.workflow import read_workflow, repository_of, require_workflow
 
 if TYPE_CHECKING:
     from remit.service.jobs import Jobs
     from remit.work.control import ControlPlane
+    from remit.work.order import WorkOrder
 
 Reference = Annotated[str, msgspec.Meta(min_length=3, max_length=512)]
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
@@ -208,11 +211,30 @@ class Work:
             why = f"{issue}: {job} still works on {result.run_id}"
             remedy = "Stop it first: `remit work stop`; then hand the result in, and adopt it."
             raise StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
+        if not job and result.status == "ok":
+            result = await self._kept_to(order, result)
         verdict = await self._store.accept(order, result, adopter=(by or self._principal) if adopt else "")
         if verdict.trigger:
             with suppress(StateError):  # a comment that a person has to approve stays queued
                 await self.write(result.issue_ref, by=by)
         return verdict
+
+    async def _kept_to(self, order: WorkOrder, result: WorkResult) -> WorkResult:
+        """Return the result of a person, as failed if their commit is here and changes what it may not."""
+        repository = repository_of(read_workflow(self._folder), self._folder, order.role)
+        rules = order.constraints
+        if not (rules.forbidden_paths and result.changes.commit):
+            return result
+        try:
+            changed = await changed_by(repository, result.changes.commit, rules.target_branch or "HEAD")
+        except ProviderError as error:
+            why = f"the commit cannot be looked at: {error}"
+            raise StateError(why, code=Code.env_unavailable, remedy="Install git.") from error
+        broken = paths_of(changed, rules.forbidden_paths)
+        if not broken:
+            return result
+        why = f"it changed what it may not: {', '.join(broken[:5])}: {result.summary}"
+        return replace(result, status="fail", result_code=Code.permission_denied.name, summary=why)
 
     @operation(
         "work.submit",

@@ -161,6 +161,15 @@ def _nested(folder: Path) -> list[str]:
     return found
 
 
+async def changed_by(repository: Path, commit: str, beside: str) -> list[str]:
+    """Return the paths that a commit of a repository changes beside another one; none if it is not there."""
+    found = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+    known = await git(repository, *found, refusal="")
+    base = await git(repository, "merge-base", beside, known, refusal="") if known else ""
+    names = await git(repository, "diff", "--name-only", "--no-renames", "-z", base, known, "--") if base else ""
+    return [name for name in names.split("\0") if name]
+
+
 def paths_of(paths: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """Return the paths that one of the patterns names; `*` stands for any text, `/` too."""
     return [path for path in paths if any(_names(pattern, path) for pattern in patterns)]
