@@ -59,16 +59,19 @@ def _library(folder: Path) -> _Library:
 
 def _rate(watch: Watch, count: int) -> Reading:
     """Things for each second of a processor."""
-    taken = watch.rate(count)
-    assert taken.cpu_us
-    return Reading(1e6 / taken.cpu_us, taken.cpu_us)
+    used = _used(watch, count)
+    return Reading(1e6 / used, used)
 
 
 def _millis(watch: Watch, count: int) -> Reading:
     """Milliseconds of a processor for each thing."""
-    taken = watch.millis(count)
-    assert taken.cpu_us
-    return Reading(taken.cpu_us / 1e3, taken.cpu_us)
+    used = _used(watch, count)
+    return Reading(used / 1e3, used)
+
+
+def _used(watch: Watch, count: int) -> float:
+    """Microseconds of a processor for each thing; not 0, which a system with a coarse clock says of a moment."""
+    return max(watch.millis(count).cpu_us or 0.0, 0.001)
 
 
 def _ask(index: FolderIndex) -> Answer:

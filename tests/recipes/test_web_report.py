@@ -12,8 +12,10 @@ import pytest
 from examples.web.town import Town
 from remit import Code, JobEndedError, Remit
 from remit.canonical import sha256
+from remit.providers.web.engine import Extractors
 from remit.recipes.research_report import research_report
 from tests.opened import OpenRemit
+from tests.patience import PATIENCE_S
 from tests.providers.doc.made import notebook, pdf
 
 pytestmark = pytest.mark.slow
@@ -27,6 +29,12 @@ ANSWER = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine takes long to start the processes that extract."""
+    monkeypatch.setattr(Extractors.__init__, "__defaults__", (2, PATIENCE_S))
+
+
 @pytest.fixture
 async def town() -> AsyncIterator[Town]:
     town = Town()
@@ -38,7 +46,7 @@ async def town() -> AsyncIterator[Town]:
 @pytest.fixture
 async def remit(town: Town, remit_in: OpenRemit) -> AsyncIterator[Remit]:
     web = {"search": ("searxng",), "searxng_url": town.base, "pause_ms": 1}
-    flags = {f"web.{name}": value for name, value in web.items()}
+    flags = {f"web.{name}": value for name, value in web.items()} | {"documents.seconds": int(PATIENCE_S)}
     async with remit_in(flags=flags) as remit:
         yield remit
 
@@ -169,7 +177,7 @@ async def test_files_documents_and_pages_are_quoted_together_with_their_places(
 
 async def test_documents_alone_are_quoted(remit_in: OpenRemit, tmp_path: Path) -> None:
     (tmp_path / "minutes.pdf").write_bytes(pdf(["Minutes.", "The council set the season ticket at 58 euros."]))
-    async with remit_in() as remit:
+    async with remit_in(flags={"documents.seconds": int(PATIENCE_S)}) as remit:
         report = await (await remit.start(research_report("season ticket euros", documents=".")))
     assert [(each["path"], each["kind"]) for each in report["sources"]] == [("minutes.pdf", "document")]
     assert [each["page"] for each in report["evidence"]] == [2]

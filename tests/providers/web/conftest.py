@@ -8,8 +8,16 @@ from aiohttp import web
 from remit.clock import SystemClock
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
+from remit.providers.web.engine import Extractors
 from remit.providers.web.fetcher import Fetcher
+from tests.patience import PATIENCE_S
 from tests.providers.web.engine import Engine
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine takes long to start the processes that extract."""
+    monkeypatch.setattr(Extractors.__init__, "__defaults__", (2, PATIENCE_S))
 
 
 @pytest.fixture
