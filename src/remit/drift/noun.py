@@ -10,6 +10,7 @@ import msgspec
 from remit.codes import Code
 from remit.drift.backtest import BacktestReport, backtest
 from remit.drift.code import CodeCollector, CodeDrift
+from remit.drift.deriving import DecisionsReport, Deriver
 from remit.drift.models import ModelCollector, ModelDrift, OutputDrift
 from remit.drift.needs import PatchCollector, VersionsReport, needs_of, retirable_of
 from remit.drift.retaking import Retaker
@@ -149,6 +150,24 @@ class Drift:
             retirable=retirable_of(drifts, uses.found.values(), self._parts.services.migrations, patches, workers),
             workers=tuple(worker_words(one.started.owner) for one in workers),
         )
+
+    @operation(
+        "drift.decisions",
+        "GET /v1/decisions",
+        "read",
+        "Derive every recorded decision again from the record.",
+        codes=(Code.SCOPE_REQUIRED,),
+        check=for_all_tools,
+        held_s=60.0,
+    )
+    async def decisions(self, since: int = 0) -> DecisionsReport:
+        """Derive every decision at `since` (µs) or later again, from the rules and facts that are recorded with it.
+
+        Raises JournalError.
+        """
+        deriver = Deriver(self._parts.journal, FactReader(self._parts.journal))
+        await walk(self._parts.journal, [DecisionCollector(deriver.judge, seen=None, since=since)])
+        return deriver.report()
 
     @operation(
         "drift.uses",

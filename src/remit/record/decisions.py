@@ -8,6 +8,7 @@ is missing where it stands nowhere: then the decision cannot be taken again, and
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -34,6 +35,8 @@ Asked = k.ToolInvocationStarted | k.ConfirmationRequested | k.GateRefused
 """Events that a decision stands in."""
 _DENIED: Final = frozenset({Code.POLICY_DENIED.name, Code.UNTRUSTED_ARGUMENT.name, Code.UNKNOWN_TOOL.name})
 """Refusals that policy made."""
+_DECIDING: Final = frozenset({"", "authorize", "check_origins", "resolve"})
+"""Stages that decide by policy; later ones refuse a call that was sent back to policy too often."""
 _DONE: Final = frozenset({"pure", "success", "side_effect_committed"})
 _RISKS: Final = {"read": Risk.READ_ONLY, "write": Risk.WRITE, "unknown": Risk.UNKNOWN}
 _CONFIRM_RULE: Final = "default:confirm"
@@ -129,7 +132,7 @@ class DecisionCollector:
             self._add(origin, event, payload, "ask", event.stream.rpartition(f"/{CONFIRMATION}/")[0])
 
     def _refuse(self, origin: Origin, event: Event, payload: k.GateRefused) -> None:
-        if payload.code in _DENIED and event.seq > origin.taken_until:
+        if payload.code in _DENIED and payload.stage in _DECIDING and event.seq > origin.taken_until:
             self._add(origin, event, payload, "deny", event.stream)
 
     def _add(self, origin: Origin, event: Event, payload: Asked, effect: Effect, stream: str) -> None:
@@ -178,8 +181,13 @@ class FactReader:
         self._inputs: dict[str, Any] = {}
         self._inherited: dict[str, Mapping[str, k.ToolInvocationFinished]] = {}
 
-    async def facts_of(self, decided: Decided, *, today: ToolMeta | None = None) -> RecordedFacts | Missing:
-        """The facts of a decision; with `today` instead of the tool as it was. Raises JournalError."""
+    async def facts_of(
+        self, decided: Decided, *, today: ToolMeta | None = None, exact: bool = False
+    ) -> RecordedFacts | Missing:
+        """The facts of a decision; with `today` instead of the tool as it was. Raises JournalError.
+
+        `exact` leaves out remembered approvals that the gate did not look at.
+        """
         payload, origin = decided.payload, decided.origin
         try:
             args = await self._args(payload)
@@ -204,7 +212,7 @@ class FactReader:
             now=decided.at,
             facts=facts,
         )
-        return RecordedFacts(query=query, remembered=_held(decided), untrusted=untrusted)
+        return RecordedFacts(query=query, remembered=_held(decided, exact=exact), untrusted=untrusted)
 
     async def _args(self, payload: Asked) -> dict[str, Any] | Missing:
         if isinstance(payload.args, msgspec.Raw):
@@ -320,13 +328,23 @@ def _is_done(payload: k.ToolInvocationFinished) -> bool:
     return payload.outcome == "success" and payload.step_outcome in _DONE
 
 
-def _held(decided: Decided) -> tuple[Remembered, ...]:
+def taken_of(decided: Decided) -> Mapping[str, tuple[int, Decimal]]:
+    """Calls and their sum as the gate counted them before this call, by the id of the rule whose limit it is."""
+    facts = decided.payload.facts
+    if not isinstance(facts, DecisionFacts):
+        return {}
+    return {rule: (calls, Decimal(total)) for rule, (calls, total) in facts.taken.items()}
+
+
+def _held(decided: Decided, *, exact: bool) -> tuple[Remembered, ...]:
     """The remembered approvals that the gate had, where it says so; else those that the record knows of."""
     facts = decided.payload.facts
-    if isinstance(facts, DecisionFacts) and facts.remembered:
-        by_id = {one.id: one for one in decided.remembered}
-        return tuple(by_id[one] for one in facts.remembered if one in by_id)
-    return decided.remembered
+    named = facts.remembered if isinstance(facts, DecisionFacts) else ()
+    if not named and not exact:
+        return decided.remembered
+    answered = decided.payload.rule_id.removeprefix("remembered:")
+    by_id = {one.id: one for one in decided.remembered}
+    return tuple(by_id[one] for one in dict.fromkeys((*named, answered)) if one in by_id)
 
 
 def _stream_of(decided: Decided) -> str:

@@ -32,17 +32,23 @@ _DAMAGE: Final = frozenset(
 @click.command("verify")
 @click.argument("job", required=False, shell_complete=complete.jobs)
 @click.option("--all", "everything", is_flag=True, help="Check the whole journal. The default without JOB.")
+@click.option("--decisions", is_flag=True, help="Derive every recorded decision again from the record.")
 @json_option("what was checked, and the problems")
 @pass_state
 @click.pass_context
-def command(context: click.Context, state: State, job: str | None, everything: bool) -> int:
+def command(context: click.Context, state: State, job: str | None, everything: bool, decisions: bool) -> int:
     """Check that no recorded event was changed.
 
     Each event is chained to the one before it by a hash; if the journal has a key, the newest event is also sealed.
     Prints the first event of a stream that does not match, and exits with status 7. JOB (an id, a unique ending of one,
     `last`, or a session's id) limits the check to what belongs to it. JOB can also be a package that `remit export`
-    wrote: it is checked without a journal.
+    wrote: it is checked without a journal. --decisions looks at something else: whether the rules and the facts that
+    are recorded with each decision lead to it.
     """
+    if decisions and job is None:
+        return _verify_decisions(state)
+    if decisions:
+        raise click.UsageError("--decisions checks the whole journal: leave out JOB.", context)
     if job is not None and everything:
         raise click.UsageError("Give JOB or --all, not both.", context)
     if job is not None and job.endswith(".zip"):
@@ -64,6 +70,26 @@ def command(context: click.Context, state: State, job: str | None, everything: b
     else:
         _print(state, report)
     return exit_codes.OK if report.ok else exit_codes.DAMAGED
+
+
+def _verify_decisions(state: State) -> int:
+    from remit.cli.text import counted, one_line
+
+    report = state.ask(lambda remit: remit.service.drift.decisions(), code="unused")
+    if state.as_json:
+        state.output.json(report)
+    else:
+        out = state.output.out
+        for one in report.different:
+            where = f"{one.stream} event {one.seq}, {one.tool}"
+            out.line(
+                f"{out.style('different', 'fail')}  {one_line(where)}: recorded {one.recorded}, derived {one.derived}"
+            )
+        first = out.style("ok", "ok") if not report.different else out.style("fail", "fail")
+        out.line(f"{first} {report.same} of {counted(report.decisions, 'decision')} derived again")
+        for why, count in report.missing.items():
+            state.note(f"{counted(count, 'decision')} could not be derived: {why}")
+    return exit_codes.DAMAGED if report.different else exit_codes.OK
 
 
 def _verify_package(state: State, path: str) -> int:

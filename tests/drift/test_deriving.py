@@ -1,0 +1,137 @@
+"""Random rules, calls and faces: each decision that is recorded derives again from its own rules and facts."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal
+
+import apsw
+import pytest
+
+from remit import Options, Remit, Run, recipe, tool
+from remit.jobs.state import ENDED
+from remit.settings import load
+
+ROUNDS: Final = int(os.environ.get("REMIT_DERIVING_ROUNDS", "6"))
+"""Random policies, each with jobs and three faces. Default: 6."""
+FACES: Final = ("mcp", "http", "python")
+NAMES: Final = ("x.read", "x.write", "x.run", "x.sure", "x.none")
+CONDITIONS: Final[tuple[dict[str, Any], ...]] = (
+    {"when": {"n": {"max": 5}}},
+    {"where": "args.n < 4 or input.start > 2"},
+    {"where": 'seen("x.read").n == args.n'},
+    {"limit": {"per": "job", "calls": 2}},
+    {"limit": {"per": "day", "sum": "n", "max": 20, "by": ["principal"]}},
+    {"during": {"hours": "00:00-12:00"}},
+    {"callers": ["job:walk", "mcp:*"]},
+    {"callers": ["ann"]},
+    {"levels": ["L1", "L2"]},
+    {},
+)
+
+
+@tool("x.read", level="L0")
+async def read(n: int) -> dict[str, int]:
+    return {"n": n}
+
+
+@tool("x.write", level="L1")
+async def write(n: int) -> int:
+    return n
+
+
+@tool("x.run", level="L2", unprotected=True)
+async def execute(n: int) -> int:
+    return n
+
+
+@tool("x.sure", level="L0", confirm=True)
+async def sure(n: int) -> int:
+    return n
+
+
+@recipe("walk", version="1")
+async def walk(run: Run, start: int, calls: list[list[Any]]) -> int:
+    for name, n in calls:
+        await run.attempt(name, {"n": n}, timeout=5)
+    return start
+
+
+def rules(chance: random.Random) -> list[dict[str, Any]]:
+    """Some rules that a person could write."""
+    found = []
+    for number in range(chance.randrange(5)):
+        names = chance.sample(["x.*", *NAMES], chance.randrange(1, 3))
+        effect = chance.choice(["allow", "allow", "ask", "deny"])
+        found.append({"id": f"r{number}", "effect": effect, "tools": names, **chance.choice(CONDITIONS)})
+    return found
+
+
+def calls(chance: random.Random, most: int) -> list[list[Any]]:
+    return [[chance.choice(NAMES), chance.randrange(8)] for _ in range(chance.randrange(1, most))]
+
+
+async def act(folder: Path, chance: random.Random) -> None:
+    """Calls of a job and of every face under random rules; people answer some of the questions."""
+    flags = {
+        "journal.url": str(folder / "journal.db"),
+        "app.principal": chance.choice(["ann", "bob"]),
+        "policy.rules": rules(chance),
+        "jobs.drain_seconds": 0,
+    }
+    settings = load(env={}, cwd=folder, flags=flags)
+    async with Remit(settings=settings, tools=[read, write, execute, sure], recipes=[walk]) as remit:
+        added = tuple(rule for rule in rules(chance) if rule["effect"] != "allow")
+        job = await remit.start(walk(chance.randrange(5), calls(chance, 5)), Options(policy=added))
+        for face in FACES:
+            session = await remit.service.sessions.open(face, principal=chance.choice(["ann", "bob"]))
+            for name, n in calls(chance, 6):
+                only = chance.choice([(), (), ("x.read", "x.w*")])
+                said = await remit.service.sessions.call(session, name, {"n": n}, only=only)
+                if said.status == "pending" and said.confirmation and chance.random() < 0.7:
+                    answer: Literal["approve", "deny"] = "deny" if chance.random() < 0.3 else "approve"
+                    await remit.service.confirmations.decide(said.confirmation, answer, by="carol")
+                    await remit.service.sessions.call(session, name, {"n": n}, only=only)
+        mark = 0
+        while (await job.row()).state not in ENDED:
+            mark = await remit.runtime.journal.changed(mark)
+            for question in await remit.service.confirmations.pending():
+                await remit.service.confirmations.decide(question.confirmation, "approve", by="carol")
+
+
+@pytest.mark.slow
+async def test_every_decision_of_random_rules_calls_and_faces_derives_again() -> None:
+    decisions = 0
+    for seed in range(ROUNDS):
+        with TemporaryDirectory() as own:
+            folder, chance = Path(own), random.Random(seed)
+            await act(folder, chance)
+            async with Remit(
+                str(folder / "journal.db"), settings=load(env={}, cwd=folder, flags={}), work=False
+            ) as remit:
+                report = await remit.service.drift.decisions()
+            assert (report.different, report.missing) == ((), {}), seed
+            decisions += report.decisions
+    assert decisions > 10 * ROUNDS
+
+
+async def test_a_decision_that_its_rules_do_not_lead_to_is_found(tmp_path: Path) -> None:
+    flags = {
+        "journal.url": str(tmp_path / "journal.db"),
+        "policy.rules": [{"id": "no", "effect": "deny", "tools": ["x.write"]}],
+    }
+    async with Remit(settings=load(env={}, cwd=tmp_path, flags=flags), tools=[write], recipes=[walk]) as remit:
+        await remit.run(walk(1, [["x.write", 1]]))
+        assert (await remit.service.drift.decisions()).same == 1
+    with apsw.Connection(str(tmp_path / "journal.db")) as db:
+        rule = '"rule_id":"no"'
+        db.execute(
+            "UPDATE events SET data = CAST(replace(CAST(data AS TEXT), ?, ?) AS BLOB) WHERE kind = 'gate_refused'",
+            (rule, '"rule_id":"on"'),
+        )
+    async with Remit(settings=load(env={}, cwd=tmp_path, flags=flags), tools=[write], work=False) as remit:
+        (wrong,) = (await remit.service.drift.decisions()).different
+        assert (wrong.recorded, wrong.derived) == ("deny by on", "deny by no")
