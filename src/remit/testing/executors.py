@@ -10,7 +10,7 @@ The subject gives an executor for each scene. In every scene it works in the cur
     fail    ends badly
     hang    writes `up` into the file up.txt, and never ends
     setsid  starts a process in a session of its own, whose number it writes into survivor.txt and which writes late.txt
-            three seconds later; then it ends well
+            some minutes later; then it ends well
     leave   the same, and it never ends
     flood   writes more than 5,000,000 bytes to its output, and ends well
 """

@@ -30,7 +30,7 @@ def main(name: str, scene: str) -> int:
         agent("failed", f"HTTP {scene}")
         return 1
     if scene in {"setsid", "leave"}:
-        later = "import time; time.sleep(3); open('late.txt', 'w').write('late')"
+        later = "import time; time.sleep(300); open('late.txt', 'w').write('late')"
         child = subprocess.Popen([sys.executable, "-I", "-S", "-c", later], start_new_session=True)
         Path("survivor.new").write_text(str(child.pid))
         Path("survivor.new").rename("survivor.txt")
