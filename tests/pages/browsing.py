@@ -18,7 +18,6 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from tests.patience import PATIENCE_S
 
 AXE = Path(__file__).parents[2] / "build/peers-mcp/npm/node_modules/axe-core/axe.min.js"
-LIMIT_S = 3.5 * PATIENCE_S
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 expect.set_options(timeout=PATIENCE_S * 1_000)
@@ -101,7 +100,9 @@ async def window(browser: Browser, url: str, **more: Any) -> AsyncIterator[Windo
     await context.add_cookies([{"name": "remit-zone", "value": "Europe%2FBerlin", "url": url}])
     shown = Window(await context.new_page(), url)
     try:
-        async with asyncio.timeout(LIMIT_S):  # says where the test waited: the limit of pytest only that it did
+        async with asyncio.timeout(
+            3.5 * PATIENCE_S
+        ):  # says where the test waited: the limit of pytest only that it did
             yield shown
         assert shown.faults == []
     finally:

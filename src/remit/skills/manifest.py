@@ -161,7 +161,7 @@ def _split(text: str) -> tuple[str, str]:
 
 def _yaml(text: str) -> Any:
     from remit.jobs.plans.document import Document, UnreadableError  # noqa: PLC0415 - the parser is slow to load
-    from remit.jobs.plans.yaml_text import read_yaml  # noqa: PLC0415
+    from remit.jobs.plans.yaml_text import read_yaml  # noqa: PLC0415 - as above
 
     if len(text) > MAX_HEAD:
         raise InvalidManifestError("too_large", f"the YAML is longer than {MAX_HEAD:,} characters")
@@ -182,8 +182,8 @@ def _quoted(found: re.Match[str]) -> str:
 
 
 def _json(text: str) -> Any:
-    from remit.jobs.plans.document import Document, UnreadableError  # noqa: PLC0415
-    from remit.jobs.plans.json_text import read_json  # noqa: PLC0415
+    from remit.jobs.plans.document import Document, UnreadableError  # noqa: PLC0415 - as above
+    from remit.jobs.plans.json_text import read_json  # noqa: PLC0415 - as above
 
     document = Document()
     try:
