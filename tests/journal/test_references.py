@@ -29,6 +29,7 @@ DIGESTS: Final = {
 """Fields that name bytes beside the events. Every other hash is one of what is not kept, or kept as a value."""
 SAID: Final = {
     ("job_created", "overlay"): "policy rules",
+    ("job_created", "rules"): "rules of a skill",
     ("approval_remembered", "rule"): "a policy rule",
     ("command_committed", "usage"): "tokens",
 }
