@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.providers.mcp.offers import full_name, meta_of
+from remit.providers.mcp.offers import full_name, meta_of, version_of
 from remit.settings.mcp import McpServer
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.naming import check_name
@@ -92,3 +92,19 @@ def test_every_name_is_rewritten_to_one_that_models_take(name: str, server: str,
 def test_names_that_meet_can_be_kept_apart() -> None:
     assert full_name("s", "a.b") == full_name("s", "a-b") == "mcp.s.a-b"
     assert full_name("s", "a.b", apart=True) != full_name("s", "a-b", apart=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "said"),
+    [
+        ("acme-mail", "1.4.2", "acme-mail 1.4.2 (pin 0123456789ab)"),
+        ("acme-mail", "", "acme-mail (pin 0123456789ab)"),
+        ("", "", "pin 0123456789ab"),
+        ("evil\x1b[31m\n" + "x" * 200, "1", None),
+    ],
+)
+def test_a_tool_has_the_version_of_its_server_and_the_pin(name: str, version: str, said: str | None) -> None:
+    found = version_of(name, version, "sha256:0123456789abcdef")
+    assert said is None or found == said
+    assert found.isprintable()
+    assert len(found) <= 160
