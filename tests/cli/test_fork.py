@@ -39,3 +39,13 @@ def test_a_fork_with_another_input_runs_and_is_compared(project: Project, job: s
 def test_what_does_not_fit_is_said(project: Project, job: str, words: tuple[str, ...], status: int) -> None:
     ran = project.here("fork", job, *words)
     assert (ran.status, "->" in ran.err) == (status, True)
+
+
+def test_a_replay_calls_what_only_reads_again(project: Project, job: str) -> None:
+    ran = project.here("replay", job, "--live", "L0", "--json")
+    assert (ran.status, ran.json["replay"]["verdict"], set(ran.json["live"])) == (
+        0,
+        "same",
+        {"job", "session", "calls"},
+    )
+    assert project.here("replay", "--all", "--live", "L0").status == 2

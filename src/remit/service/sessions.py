@@ -32,6 +32,7 @@ from remit.record.outcome import OutcomeView, outcome_view
 from remit.record.views import SessionRow, session_row
 from remit.redact import line
 from remit.service.calls import NOT_LIVE, Calls, Live
+from remit.service.live import LiveCalls, LiveReport
 
 if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
@@ -136,6 +137,10 @@ class Sessions:
         request = msgspec.structs.replace(request, trace_id=trace_id)
         outcome = await self._called(found, request, key, live)
         return outcome_view(outcome)
+
+    async def again(self, identifier: str) -> LiveReport:
+        """Make the calls of a job or session again that only read, and compare. Raises NotFoundError."""
+        return await LiveCalls(self._journal, self._gateway.services.catalog, self).again(identifier)
 
     async def relayed(self, session: str, provider_id: str, method: str, target: str, error: str) -> None:
         """Record a request that was passed on to an MCP server as it was. Raises NotFoundError."""

@@ -52,7 +52,10 @@ _DRIFTS: Final = {
     "--state", "states", multiple=True, type=click.Choice(STATES), help="Every job in this state; repeatable."
 )
 @click.option("--anyway", is_flag=True, help="Also where jobs.mismatch refuses other versions than recorded.")
-@json_option("verdict, divergence and drifts; a list for several jobs")
+@click.option(
+    "--live", type=click.Choice(["L0"]), metavar="L0", help="Call read-only tools of this level again, and compare."
+)
+@json_option("verdict, divergence and drifts; a list for several jobs; with --live, both reports")
 @pass_state
 @click.pass_context
 def command(
@@ -63,6 +66,7 @@ def command(
     since: str | None,
     states: tuple[str, ...],
     anyway: bool,
+    live: str | None,
 ) -> int:
     """Run a job's code against its record, and report differences.
 
@@ -70,18 +74,23 @@ def command(
     departs from the record, recorded calls that today's schemas, policy or missing servers would refuse or hold, and
     tools and code whose version has changed; jobs.mismatch = "fail" or "migrate" refuses other versions here too,
     unless --anyway is given. Exits with status 6 if the code departs or a call would be refused. For several jobs,
-    prints a table; the status is 1 if none departs but some could not be replayed. JOB is an id, a unique ending of
-    one, or `last`.
+    prints a table; the status is 1 if none departs but some could not be replayed. With --live, the job's calls that
+    only read are made again, each through the gate, and what they return is compared; so are those of a session. JOB is
+    an id, a unique ending of one, or `last`.
     """
     from remit.cli.output import reserved_stdout
     from remit.cli.runnable import count_in_files_of
 
+    if live and not job:
+        raise click.UsageError("--live needs JOB.", context)
     if bool(job) == bool(everything or since or states):
         raise click.UsageError("Give JOB, or --all, --since or --state.", context)
     if not job:
         return _many(state, since, states, anyway=anyway)
 
     count_in_files_of(state, (job,))
+    if live:
+        return _live(state, job, anyway=anyway)
 
     async def look(remit: Opened) -> ReplayReport:
         found = await remit.service.jobs.find(job)
@@ -99,6 +108,35 @@ def command(
     else:
         _print(state, report)
     return exit_codes.DIVERGED if _differs(report) else exit_codes.OK
+
+
+def _live(state: State, job: str, *, anyway: bool) -> int:
+    from remit.cli.output import reserved_stdout
+    from remit.cli.text import clean, one_line
+    from remit.service.live import LiveReport
+
+    async def look(remit: Opened) -> tuple[ReplayReport | None, LiveReport]:
+        found = await remit.service.jobs.find(job)
+        session = found.startswith("ses_")  # no recipe made its calls
+        report = None if session else await remit.service.jobs.replay(found, anyway=anyway)
+        return report, await remit.service.sessions.again(found)
+
+    with reserved_stdout():
+        report, live = state.ask(look, servers=True, writes=True)
+    if state.as_json:
+        state.output.json({"replay": report, "live": live})
+    else:
+        if report is not None:
+            _print(state, report)
+        out = state.output.out
+        for call in live.calls:
+            style = {"same": "ok", "skipped": "dim"}.get(call.verdict, "fail")
+            out.line(f"  {out.style(call.verdict, style)}  step {call.step} {one_line(call.tool)}")
+            for side, text in (("recorded", call.recorded), ("now", call.now)):
+                if call.verdict != "same" and text:
+                    out.line(f"    {side}  {clean(text)}")
+        state.note(f"{len(live.calls)} calls looked at; what was called again is recorded in {live.session}")
+    return exit_codes.DIVERGED if live.differs or (report is not None and _differs(report)) else exit_codes.OK
 
 
 def _differs(report: ReplayReport) -> bool:
