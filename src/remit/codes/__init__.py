@@ -340,6 +340,15 @@ class Code(Enum):
     WORK_NOT_FOUND = Row(ERROR, 404, False, "No issue or run of this name is worked on here.")
     WORK_CONFLICT = Row(ERROR, 409, False, "The issue's state, or another run of it, does not allow this.")
 
+    # --- why a manifest does not verify (contract: tickets, "Evidence")
+    artifact_sha_mismatch = Row(NOTE, 409, False, "An artifact does not match its hash.")
+    artifact_missing = Row(NOTE, 404, False, "A listed artifact does not exist.")
+    manifest_schema_invalid = Row(NOTE, 400, False, "The manifest does not match its schema.")
+    details_ref_not_listed = Row(NOTE, 400, False, "A check refers to an artifact that is not listed.")
+    manifest_self_integrity_failed = Row(NOTE, 409, False, "The manifest does not match its own hash.")
+    duplicate_artifact_path = Row(NOTE, 400, False, "Two artifacts have the same path.")
+    duplicate_check_name = Row(NOTE, 400, False, "Two checks have the same name.")
+
     # --- reserved, as below: evidence (contract: tickets)
     EVIDENCE_WRITE_FAILED = Reserved(NOTE, 500, True, "The item's bytes could not be stored.")
     EVIDENCE_PATH_TRAVERSAL = Reserved(NOTE, 403, False, "The item's path leaves its folder.")
@@ -349,15 +358,6 @@ class Code(Enum):
 
     # --- reserved: tickets and their executor (contract: tickets)
     CONFIG_MISSING = Reserved(ERROR, 500, False, "The executor lacks a required setting.")
-
-    # --- reserved: why a manifest does not verify (contract: tickets, "Evidence")
-    artifact_sha_mismatch = Reserved(NOTE, 409, False, "An artifact does not match its hash.")
-    artifact_missing = Reserved(NOTE, 404, False, "A listed artifact does not exist.")
-    manifest_schema_invalid = Reserved(NOTE, 400, False, "The manifest does not match its schema.")
-    details_ref_not_listed = Reserved(NOTE, 400, False, "A check refers to an artifact that is not listed.")
-    manifest_self_integrity_failed = Reserved(NOTE, 409, False, "The manifest does not match its own hash.")
-    duplicate_artifact_path = Reserved(NOTE, 400, False, "Two artifacts have the same path.")
-    duplicate_check_name = Reserved(NOTE, 400, False, "Two checks have the same name.")
 
     @property
     def status(self) -> str:
