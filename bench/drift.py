@@ -84,7 +84,7 @@ async def _filled(path: str) -> None:
 
 
 def _called(policy: Policy, job: int, call: int) -> tuple[ToolInvocationStarted, ToolInvocationFinished]:
-    args, name = {"amount": (job * CALLS + call) % 500, "to": f"{job}-{call}"}, f"inv_{job}_{call}"
+    args, name = {"amount": (job * CALLS + call) * 37 % 500, "to": f"{job}-{call}"}, f"inv_{job}_{call}"
     started = ToolInvocationStarted(
         invocation_id=name,
         step=str(call + 1),
