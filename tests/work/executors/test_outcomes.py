@@ -106,6 +106,14 @@ def test_a_call_that_the_agent_refused_itself_counts(agent: str, monkeypatch: py
     assert said(agent, "denied", monkeypatch).denied == 1
 
 
+def test_that_claude_asks_again_is_shown_and_ends_nothing() -> None:
+    shown: list[bytes] = []
+    events = Events(CLIS["claude"], lambda _, data: shown.append(data))
+    events("stdout", b'{"type":"system","subtype":"api_retry","error_status":401,"error":"authentication_failed"}\n')
+    assert shown == [b"asks its model again: 401 authentication_failed\n"]
+    assert not events.turn("free").terminal
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -97,6 +97,8 @@ def _claude_read(tally: Tally, event: dict[str, Any]) -> str:
     match event.get("type"):
         case "system" if event.get("subtype") == "init":
             tally.session = str(event.get("session_id") or "")
+        case "system" if event.get("subtype") == "api_retry":
+            return f"asks its model again: {event.get('error_status')} {event.get('error')}"
         case "assistant":
             return _blocks(event)
         case "result":
@@ -233,9 +235,7 @@ _GEMINI_OWN: Final = (
     *("search_file_content", "run_shell_command", "web_fetch", "google_web_search", "save_memory", "write_todos"),
     *("activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode", "delegate_to_agent", "codebase_investigator"),
     *("cli_help", "generalist", "get_internal_docs", "update_topic", "complete_task", "invoke_agent"),
-    *("tracker_create_task", "tracker_update_task", "tracker_get_task", "tracker_list_tasks", "tracker_visualize"),
-    *("tracker_add_dependency", "list_mcp_resources", "read_mcp_resource", "list_background_processes"),
-    "read_background_output",
+    *("list_mcp_resources", "read_mcp_resource", "list_background_processes", "read_background_output"),
 )
 
 
