@@ -116,3 +116,4 @@ def test_the_rules_of_a_guarded_server_are_about_it(empty: Project) -> None:
 def test_a_setting_of_a_part_in_the_environment_does_not_stop_it(empty: Project) -> None:
     empty.env |= {"REMIT_BROWSER_PAGES": "3", "WEB_SEARCH_BACKEND": "stub"}
     assert empty.apart("init").status == 0
+    assert "nothing reads" not in empty.here("config").err

@@ -290,7 +290,7 @@ SHOWN_BY: Final[dict[str, tuple[str, ...]]] = {
 
 ANSWERED: Final[dict[str, tuple[str, str]]] = {
     "metadata.lease_token": ("docs/tickets.md", "The token is in the answer to a lease alone, never in a ticket"),
-    "web_search_strategy": ("docs/tickets.md", "Remit has no web search yet that it could steer"),
+    "web_search_strategy": ("docs/tickets.md", "Remit's own search does not read it"),
     "save_as": ("docs/tickets.md", "names the result in the trace of the outputs, and does nothing else"),
     "RUN_TIMEOUT among failed": (
         "docs/tickets.md",

@@ -34,7 +34,6 @@ _SERVICE_LINK: Final = re.compile(r"REMIT_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_
 
 UNREAD: Final[Mapping[str, str]] = {
     "TICKETSTORE_PATH": "tickets are in the journal (journal.url)",
-    "WEB_SEARCH_BACKEND": "Remit has no web search yet",
 }
 """Customary names of the environment that mean nothing here, and why."""
 
