@@ -95,6 +95,7 @@ class _Turns:
             self._state.output.json(turn)
         for step in turn.steps if not self._state.as_json else ():
             self._state.output.out.line(_words(step))
+        self._state.output.out.flush()  # who reads a pipe sees a turn as it is taken
 
 
 def _words(step: TurnStep) -> str:
