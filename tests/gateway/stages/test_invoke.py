@@ -72,6 +72,14 @@ async def test_an_exception_becomes_the_code_of_the_contract(
         assert await world.kinds() == ["tool_invocation_started", "tool_invocation_finished"]
 
 
+@pytest.mark.parametrize(
+    ("cause", "lasting"), [(Code.WebProviderError, False), (Code.SpawnFailed, False), (Code.WebParseError, True)]
+)
+async def test_only_what_lasts_is_said_to_fail_again(cause: Code, lasting: bool) -> None:
+    async with opened(odd(raises(ProviderError("x", cause=cause)))) as world:
+        assert ("will fail again" in (await world.call()).remedy) is lasting is not cause.retryable
+
+
 async def test_a_code_of_a_blocked_call_blocks() -> None:
     async with opened(odd(raises(ProviderError("outside", code=Code.POLICY_DENIED)))) as world:
         outcome = await world.call()

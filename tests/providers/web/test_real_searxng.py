@@ -1,4 +1,6 @@
-"""web.search with SearXNG itself, which searches a web on loopback with one engine, while another does not answer.
+"""web.search and a whole report with SearXNG itself, which searches a web on loopback with one engine.
+
+Another of its engines does not answer.
 
 It is large, so it is installed and tested only if that is asked for: `make searxng`, REMIT_TEST_SEARXNG=1.
 """
@@ -15,10 +17,13 @@ import aiohttp
 import pytest
 
 from examples.web.town import Town
+from remit import JobEndedError
 from remit.codes import Code
 from remit.providers.web import search
 from remit.providers.web.faults import WebError
 from remit.providers.web.fetcher import Fetcher
+from remit.recipes.research_report import research_report
+from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S
 
 pytestmark = [
@@ -47,9 +52,16 @@ def free_port() -> int:
 
 
 @pytest.fixture
-async def instance(tmp_path: Path) -> AsyncIterator[str]:
-    town, port = Town(), free_port()
+async def town() -> AsyncIterator[Town]:
+    town = Town()
     runner = await town.start()
+    yield town
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def instance(town: Town, tmp_path: Path) -> AsyncIterator[str]:
+    port = free_port()
     engines = ENGINE.format(name="town", shortcut="tw", base=town.base)
     engines += ENGINE.format(name="closed", shortcut="cl", base="http://127.0.0.1:1")
     (tmp_path / "settings.yml").write_text(SETTINGS.format(port=port) + engines)
@@ -64,7 +76,6 @@ async def instance(tmp_path: Path) -> AsyncIterator[str]:
         finally:
             process.terminate()
             await process.wait()
-            await runner.cleanup()
 
 
 async def answering(base: str, process: asyncio.subprocess.Process) -> None:
@@ -91,3 +102,18 @@ async def test_its_answers_are_read_and_engines_that_fail_are_no_empty_list(inst
     assert "closed" in str(caught.value)
     assert await backend.ask(fetcher, "!tw zzzz", 5) == []
     await fetcher.close()
+
+
+async def test_a_report_quotes_what_it_finds_and_fails_where_its_engines_do(
+    town: Town, instance: str, remit_in: OpenRemit
+) -> None:
+    web = {"search": ("searxng",), "searxng_url": instance, "private": (town.base.removeprefix("http://"),)}
+    flags = {f"web.{name}": value for name, value in (web | {"pause_ms": 1}).items()}
+    async with remit_in(flags=flags | {"documents.seconds": int(PATIENCE_S)}) as remit:
+        job = await remit.start(research_report("What does the swimming pool cost?", web=True, max_sources=3))
+        report = await job
+        assert "A ticket for the swimming pool costs 4 euros" in " ".join(each["text"] for each in report["evidence"])
+        assert all(source["path"].startswith(town.base) for source in report["sources"])
+        assert (await remit.replay(job.id)).verdict == "same"
+        with pytest.raises(JobEndedError, match="its engines did not answer: closed"):
+            await remit.run(research_report("!cl swimming pool", web=True))

@@ -68,6 +68,14 @@ async def test_what_blocks_or_fails_is_never_an_empty_list(
     assert (caught.value.cause, caught.value.blocked_by) == (cause, detail)
 
 
+async def test_engines_that_did_not_answer_are_named_with_what_searxng_says_of_them(
+    engine: Engine, fetcher: Fetcher
+) -> None:
+    engine.says({"results": [], "unresponsive_engines": [["brave", "CAPTCHA"], ["qwant"], "bing", [], 7]})
+    with pytest.raises(WebError, match=r"brave \(CAPTCHA\), qwant, bing, \[\], 7$"):
+        await engine.backend("searxng").ask(fetcher, "q", 5)
+
+
 @pytest.mark.parametrize(
     ("name", "method", "path", "header"),
     [

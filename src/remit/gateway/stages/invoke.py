@@ -93,8 +93,10 @@ class Invoke:
         remedy = "See the reason: the same call will fail again."
         if uncertain:
             remedy = "The call may have taken effect: find out before you repeat it."
-        elif failure.code.retryable:
-            remedy = "See the reason, then try again." if failure.cause is Code.SpawnFailed else "Try again."
+        elif failure.code.retryable and failure.cause is not Code.SpawnFailed:
+            remedy = "Try again."
+        elif failure.code.retryable or (failure.cause is not None and failure.cause.retryable):
+            remedy = "See the reason, then try again."
         why = f"{meta.name}: {failure.why}"
         # A subclass may not have called ProviderError's own constructor.
         evidence = getattr(error, "evidence", ()) if isinstance(error, ProviderError) and not late else ()

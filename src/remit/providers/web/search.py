@@ -194,11 +194,15 @@ def _read_searxng(page: Page) -> list[Hit]:
     hits = _hits(page, ("results",), "url", "content")
     failed = _json(page).get("unresponsive_engines") or []
     if not hits and failed:
-        names = ", ".join(
-            str(engine[0] if isinstance(engine, list) and engine else engine)[:40] for engine in failed[:5]
-        )
-        raise WebError(f"searxng: its engines did not answer: {names}", Code.WebProviderError)
+        engines = ", ".join(map(_engine, failed[:5]))
+        raise WebError(f"searxng: its engines did not answer: {engines}", Code.WebProviderError)
     return hits
+
+
+def _engine(failed: Any) -> str:
+    """Return the name of an engine that did not answer and, in brackets, what SearXNG says of it."""
+    name, *why = failed if isinstance(failed, list) and failed else [failed]
+    return f"{name!s:.40} ({why[0]!s:.80})" if why else f"{name!s:.40}"
 
 
 def _read_ddg(page: Page) -> list[Hit]:
