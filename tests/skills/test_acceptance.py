@@ -79,6 +79,20 @@ async def test_the_console_shows_which_skills_are_enabled_and_switches_them(tmp_
         assert (await browser.send("/skills/switch", [("csrf", page.csrf), *fields[1:]])).status == 403
 
 
+async def test_the_page_of_a_job_names_its_skills_and_those_on_offer(tmp_path: Path) -> None:
+    for name in ("notes", "mail"):
+        skill(tmp_path / "skills", name, tools="notes.read")
+    toml = "[skills]\nfolders = ['skills']\n[skills.mail]\nactivate = true\n"
+    async with opened(settings(tmp_path, {"say": "Done."}, toml=toml)) as remit, serving(remit) as browser:
+        under = await remit.service.jobs.start_named("agent", {"task": "x"}, Options(skills=("notes",)))
+        free = await remit.service.jobs.start_named("run_code_snippet", {"language": "python", "code": "1"})
+        pins = (await remit.service.jobs.view(under)).skills or {}
+        page = (await browser.get(f"/jobs/{under}")).text
+        assert f'<span title="{pins["notes"]}">notes</span>, <span title="{pins["mail"]}">mail</span>' in page
+        assert page.count("on offer") == 1
+        assert "<dt>Skills</dt>" not in (await browser.get(f"/jobs/{free}")).text
+
+
 @pytest.mark.parametrize("by", ["settings", "switch"])
 async def test_a_run_type_whose_skills_are_switched_off_is_refused_at_creation(tmp_path: Path, by: str) -> None:
     async with opened(settings(tmp_path, toml=OFF if by == "settings" else "")) as remit:

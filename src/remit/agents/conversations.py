@@ -94,7 +94,8 @@ class Conversations:
 
         An agent at work hears it before its next question. If its job has ended, a new one continues the
         conversation, with the same model, tools and limits, and within what the old one was allowed; its input is
-        untrusted if this text is, or that of the old one was. An agent at work takes no such text. What is said to it
+        untrusted if this text is, or that of the old one was. An agent at work takes no such text. Skills may be
+        some of the old one's, or any if it had none; an agent at work keeps to its own. What is said to it
         under the same `key` is said once. Raises NotFoundError, UsageError, or StateError for what is not a
         conversation.
         """
@@ -113,6 +114,9 @@ class Conversations:
             if options.untrusted and not created.input_untrusted:
                 why, remedy = f"{job} is at work, and takes what it is told for a person's", "Say it once it has ended."
                 raise UsageError(why, remedy=remedy)
+            if options.skills and {*options.skills} != {*_taken_up(created)}:
+                why = f"{job} is at work under {', '.join(_taken_up(created)) or 'no skills'}, and keeps to that"
+                raise UsageError(why, remedy="Name no skills, or say it once it has ended.")
             try:
                 await self._jobs.signal(job, CHAT, text, by=options.principal, key=key)
             except StateError as error:
@@ -235,11 +239,20 @@ def _within(created: JobCreated, options: Options, text: str) -> Options:
 
 
 def _skills(created: JobCreated, options: Options) -> tuple[str, ...]:
-    """Return the skills of the job that goes on: of those that the one before was under, the ones that are wanted."""
-    before = tuple(pin.name for pin in created.skills if not pin.offered)
-    if not before:
-        return options.skills
-    return tuple(name for name in before if name in options.skills) or before
+    """Return the skills of the job that goes on: all of those before, or the ones of them that are wanted.
+
+    Raises UsageError for any other: it would let the conversation do more than before (rule 8).
+    """
+    before = _taken_up(created)
+    more = [name for name in options.skills if before and name not in before]
+    if more:
+        why = f"the conversation is under the skills {', '.join(before)}, and cannot come under {more[0]}"
+        raise UsageError(why, remedy="Name some of these or none, or start a new conversation.")
+    return options.skills or before
+
+
+def _taken_up(created: JobCreated) -> tuple[str, ...]:
+    return tuple(pin.name for pin in created.skills if not pin.offered)
 
 
 def _both(one: list[str], other: tuple[str, ...]) -> list[str]:

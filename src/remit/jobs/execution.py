@@ -37,7 +37,7 @@ from remit.jobs.replay import undo_of
 from remit.jobs.routes import LackingError, delay, kept_for, of_version, route_of
 from remit.jobs.run import Run
 from remit.jobs.running import Running, end
-from remit.jobs.skills import require_on
+from remit.jobs.skills import refusal, require_on
 from remit.jobs.spans import Activity
 from remit.jobs.state import WAITING, History
 from remit.journal.blobs import pack
@@ -171,7 +171,7 @@ class JobExecution:
 
     async def _go_on(self, program: Program) -> Ended:
         self.lease.questions.asked = any(wait.waiting.wait_type == "human" for wait in self._history.waits.values())
-        live, effects = await self._effects(program.name)
+        live, effects = await self._effects(program.name, program.admitted)
         running = Running(self._run_of(effects, program.version), effects, program.start)
         try:
             return await self._drive(running, live.waits) or await self._over(running)
@@ -188,7 +188,7 @@ class JobExecution:
             case "go on":
                 return None
 
-    async def _effects(self, name: str) -> tuple[LiveEffects, Effects]:
+    async def _effects(self, name: str, admitted: frozenset[str] = frozenset()) -> tuple[LiveEffects, Effects]:
         """Effects on the history: what is recorded is returned, the rest is done under the name of a program."""
         recorder = Recorder(
             self._journal, self.lease.writer, self._history, self._activity, step_by_step=self._services.step_by_step
@@ -205,6 +205,7 @@ class JobExecution:
             progress=self._report,
             held=lambda: require_on(self._services.skills, self._history.created),
             find_undo=self._find_undo,
+            refuse=lambda name: refusal(self._services.skills, admitted, name),
         )
         return live, Effects(self._history, self._journal, live, self._activity)
 
@@ -357,8 +358,7 @@ class JobExecution:
         """Undo what a recorded compensation names; this needs no code, unless an undo is made from a result."""
         self._activity = Activity(halting=self._activity.halting)
         self._history = await self._folded()
-        left = await self._taken_over()
-        if left is not None:
+        if (left := await self._taken_over()) is not None:
             return left
         self._history.places.clear()  # the recipe runs no more
         self.lease.questions.asked = True

@@ -34,6 +34,8 @@ class Program(msgspec.Struct, frozen=True):
     start: Callable[[Run], Awaitable[Any]]
     recipes: Recipes
     """The recipes that it may run as a part of itself, as far as this process knows."""
+    admitted: frozenset[str]
+    """Those whose run types were looked at when the job was created."""
     runs: Callable[[str], bool]
     """Whether it is the code of a recorded execution version."""
     migrates: Callable[[str], bool]
@@ -71,6 +73,7 @@ class Programs:
             version=recipe.execution_version,
             start=lambda run: recipe.function(run, **arguments),
             recipes=self.recipes,
+            admitted=frozenset({recipe.name}),
             runs=recipe.runs,
             migrates=recipe.migrates,
         )
@@ -94,14 +97,15 @@ class Programs:
             raise VersionError(
                 f"this version cannot read the recorded plan: {error.message}", remedy=_REMEDY
             ) from error
-        for node in plan.nodes:
-            if isinstance(node.action, Child):
-                self._recipe(node.action.recipe)  # without it nothing of the plan is done here
+        named = frozenset(node.action.recipe for node in plan.nodes if isinstance(node.action, Child))
+        for name in sorted(named):
+            self._recipe(name)  # without it nothing of the plan is done here
         return Program(
             name=plan.name or "plan",
             version=PLANNER_VERSION,
             start=lambda run: run_plan(run, plan, given, self.recipes, history.children),
             recipes=self.recipes,
+            admitted=named,
             runs=lambda recorded: recorded == PLANNER_VERSION,
             migrates=lambda _recorded: False,
         )

@@ -72,7 +72,9 @@ def _kept(history: History, place: str) -> bool:
     if place in history.models:
         return history.models[place].ended
     waits = [wait for (at, _), wait in history.waits.items() if at == place]
-    if place in history.values or place in history.children:
+    if place in history.children:
+        return history.children[place].refused is None
+    if place in history.values:
         return True
     if place in history.compensations:
         return False

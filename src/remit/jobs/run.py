@@ -344,9 +344,8 @@ class Run:
 
     @effect
     async def child(self, bound: RecipeCall[T], *, key: str | None = None) -> T:
-        """Run another recipe as a branch of this run and return what it returns."""
-        recipe = bound.recipe
-        step, given = current.get().place(key), pack(msgspec.json.encode(bound.input))
+        """Run another recipe as a branch and return what it returns. Raises RunError (SKILL_DISABLED) if it may not."""
+        recipe, step, given = bound.recipe, current.get().place(key), pack(msgspec.json.encode(bound.input))
         started = ChildStarted(
             step=step,
             name=recipe.name,
@@ -355,10 +354,11 @@ class Run:
             input=given.inline,
             input_blob=given.ref,
         )
-        await self._effects.child(started, given.blobs)
-        function = recipe.function(self, **recipe.arguments(bound.input))
+        refused, arguments = await self._effects.child(started, given.blobs), recipe.arguments(bound.input)
         try:
-            result = await self._branches.within(function, f"{step}.0.")
+            if refused is not None:
+                raise refused
+            result = await self._branches.within(recipe.function(self, **arguments), f"{step}.0.")
         except Exception as error:
             await self._effects.child_ended(step, None, error_info(error))
             raise

@@ -14,8 +14,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from remit.codes import Code
-from remit.errors import NotFoundError
+from remit.errors import NotFoundError, StateError
 from remit.jobs.routes import LackingError, route_of
+from remit.journal.kinds import ErrorInfo
 from remit.policy.overlay import Overlay, parse_overlay
 
 if TYPE_CHECKING:
@@ -131,6 +132,18 @@ async def require_on(skills: Skills, created: JobCreated | None) -> None:
     if created is not None and why:
         remedy = "It goes on once the skill is switched on (remit skills enable NAME). Or cancel it."
         raise LackingError(why, route=route_of(created), code=Code.SKILL_DISABLED, remedy=remedy)
+
+
+async def refusal(skills: Skills, admitted: frozenset[str], run_type: str) -> ErrorInfo | None:
+    """Return why a recipe may not begin within a job: no enabled skill allows it; None: it may.
+
+    Those that were `admitted` when the job was created are not looked at again.
+    """
+    try:
+        await skills.admit([run_type] if run_type not in admitted else [], ())
+    except StateError as error:
+        return ErrorInfo(code=error.code.name, message=error.message, remedy=error.remedy)
+    return None
 
 
 class NoSkills:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from remit.jobs.effects.asks import Asks
 from remit.jobs.effects.calls import Calls
 from remit.jobs.effects.compensation import Compensation, FindUndo
@@ -15,13 +17,13 @@ if TYPE_CHECKING:
     from remit.gateway.call import Progress
     from remit.gateway.pipeline import Gateway
     from remit.jobs.caller import JobCaller
-    from remit.jobs.effects.port import Held
+    from remit.jobs.effects.port import Held, Refuse
     from remit.jobs.effects.questions import Questions
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.inbox import Inbox
     from remit.jobs.state import Value
     from remit.journal.event import Blob
-    from remit.journal.kinds import ChildEnded, ChildStarted
+    from remit.journal.kinds import ChildEnded, ChildStarted, ErrorInfo
     from remit.randomness import RandomSource
 
 
@@ -41,8 +43,10 @@ class LiveEffects:
         progress: Progress,
         held: Held,
         find_undo: FindUndo,
+        refuse: Refuse,
     ) -> None:
         self._recorder = recorder
+        self._refuse = refuse
         self.waits = Waits(recorder, inbox, questions, caller.principal)
         doubts = Doubts(recorder, gateway, self.waits, inbox)
         calls = Calls(
@@ -78,10 +82,12 @@ class LiveEffects:
         self.progress = progress
         self.now = recorder.now
 
-    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> None:
-        """Record that another recipe begins."""
+    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> ErrorInfo | None:
+        """Record that another recipe begins, or that it is refused."""
         await self._recorder.begin()
-        await self._recorder.record(started, blobs)
+        refused = await self._refuse(started.name)
+        await self._recorder.record(msgspec.structs.replace(started, refused=refused), blobs)
+        return refused
 
     async def child_ended(self, ended: ChildEnded, blobs: tuple[Blob, ...]) -> None:
         """Record how it ended."""

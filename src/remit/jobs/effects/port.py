@@ -15,7 +15,14 @@ from remit.gateway.spending import Budget
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.state import TIMERS, Value
 from remit.journal.event import Blob
-from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, CompensationCompleted, WaitType
+from remit.journal.kinds import (
+    ChildEnded,
+    ChildStarted,
+    CommandStarted,
+    CompensationCompleted,
+    ErrorInfo,
+    WaitType,
+)
 from remit.models.prompt import Output, Sampling, ToolSpec, toolset_of
 from remit.models.thread import Thread
 
@@ -23,6 +30,8 @@ MakeUndo = Callable[[Any], tuple[str, dict[str, Any]]]
 """Makes the call that undoes a step, as tool and arguments, from the step's value."""
 Held = Callable[[], Awaitable[None]]
 """Raises LackingError if the job may begin nothing new for now."""
+Refuse = Callable[[str], Awaitable[ErrorInfo | None]]
+"""Returns why a recipe of this name may not begin within the job; None: it may."""
 Undo = tuple[str, dict[str, Any]] | MakeUndo
 """The call that undoes a step, or what makes it."""
 
@@ -142,8 +151,8 @@ class EffectHandler(Protocol):
         """Take a signal that has come already, and record that; None if none has."""
         ...
 
-    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> None:
-        """Record that another recipe begins within this run."""
+    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> ErrorInfo | None:
+        """Record that another recipe begins within this run, or that it may not, and why."""
         ...
 
     async def child_ended(self, ended: ChildEnded, blobs: tuple[Blob, ...]) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.canonical import digest
-from remit.errors import NondeterminismError, NotCanonicalError, UsageError
+from remit.codes import Code
+from remit.errors import NondeterminismError, NotCanonicalError, RunError, UsageError
 from remit.gateway.call import asked
 from remit.gateway.conversation import values_of
 from remit.gateway.outcome import Outcome
@@ -196,18 +197,22 @@ class Effects:
         with matching.guarded(wait.step):
             return await self.handler.poll(wait)
 
-    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> None:
-        """Enter another recipe; `blobs` hold its input if that is long."""
+    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> RunError | None:
+        """Enter another recipe, or return why it may not begin; `blobs` hold its input if that is long."""
         matching, step = self.matching, started.step
         if matching.enter(step, "child"):
             await matching.give_way(step)
         found = self.history.children.get(step)
+        refused = found.refused if found is not None else None
         if found is None:
             matching.begin(step, "child")
             with matching.guarded(step):
-                await self.handler.child(started, blobs)
+                refused = await self.handler.child(started, blobs)
         elif (found.name, found.request_hash) != (started.name, started.request_hash):
             raise matching.fail(NondeterminismError(step, f"the recipe {found.name}", f"the recipe {started.name}"))
+        if refused is None:
+            return None
+        return RunError(refused.message, code=Code[refused.code], remedy=refused.remedy)
 
     async def child_ended(self, step: str, result: object, error: ErrorInfo | None = None) -> None:
         """Record what another recipe came to, unless that is recorded or the pass is over.

@@ -48,7 +48,7 @@ class RefusingEffects:
         """Find nothing: what had come is recorded."""
         return None
 
-    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> None:  # noqa: ARG002 - the port's
+    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> Never:  # noqa: ARG002 - the port's
         await self._stop(started.step, f"the recipe {started.name}")
 
     async def child_ended(self, ended: ChildEnded, blobs: tuple[Blob, ...]) -> None:

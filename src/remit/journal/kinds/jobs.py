@@ -130,6 +130,8 @@ class ChildStarted(Payload, frozen=True, kw_only=True):
     request_hash: str = ""
     input: OptionalRaw = UNSET
     input_blob: OptionalRef = UNSET
+    refused: ErrorInfo | None = None
+    """Why it was not run: no enabled skill allowed it; null: it was."""
 
 
 class ChildEnded(Payload, frozen=True, kw_only=True):
