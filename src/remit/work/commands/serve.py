@@ -34,7 +34,6 @@ def command(state: State, once: bool, staged: bool) -> int:
     plane; others stand by, and work on runs. Ctrl-C lets calls under way end. With --server the server does all of it.
     The status is 3 if a step of the last turn failed.
     """
-    from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async
 
     turns = _Turns(state)
@@ -71,8 +70,7 @@ def command(state: State, once: bool, staged: bool) -> int:
                 await keep_control(remit, stop.requested, tell)
                 await engine.drain(remit.settings.jobs.drain_seconds)
 
-    with reserved_stdout():
-        run_async(there if state.server else here, gentle=True)
+    run_async(there if state.server else here, gentle=True)
     return exit_codes.FAILED if turns.failed else exit_codes.OK
 
 
