@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -190,3 +191,13 @@ def test_init_writes_what_is_not_there_and_nothing_else(project: Project) -> Non
     git(project.folder, "init", "--quiet")
     assert project.here("work", "init", "--json").json == {"files": ["workflow.toml", ".remit/issue.md"]}
     assert project.here("work", "init", "--json").json == {"files": []}
+
+
+def test_turns_of_serve_are_lines_of_stdout(project: Project, repository: Path) -> None:
+    with (repository / "workflow.toml").open("a") as file:
+        file.write('\n[groups.all]\nrole = "all"\nexecutor = "mend"\nlisten_labels = ["kind:task"]\n')
+    project.here("work", "issue", "Mend the clock", "--label", "kind:task")
+    served = project.apart("work", "serve", "--once", "--json")
+    turns = [json.loads(line) for line in served.out.splitlines()]
+    assert served.status == 0, served.err
+    assert ("local#1", "start") in [(step["issue_ref"], step["action"]) for turn in turns for step in turn["steps"]]

@@ -43,6 +43,7 @@ _BY_CODE: Final[dict[Code, type[RemitError]]] = {
     Code.JOURNAL_MISSING: NotFoundError,
     Code.MODEL_DRIFT: VersionError,
     Code.NO_WORKER: StateError,
+    Code.PLAN_NEWER: VersionError,
     Code.PLAN_UNREADABLE: PlanError,
     Code.RECORD_INVALID: JournalError,
     Code.SCOPE_REQUIRED: UsageError,
@@ -51,6 +52,7 @@ _BY_CODE: Final[dict[Code, type[RemitError]]] = {
     Code.TOOL_UNAVAILABLE: StateError,
     Code.UNKNOWN_TOOL: ResolveError,
     Code.direct_fill_missing_by: StateError,
+    Code.env_unavailable: UsageError,
 }
 """Codes whose error does not follow from their status."""
 _BY_STATUS: Final[dict[int, type[RemitError]]] = {
