@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 _CHUNK: Final = 4096
@@ -36,6 +39,17 @@ async def read_line() -> str | None:
 def forget_typed() -> None:
     """Drop what was typed before anyone asked: keys pressed while a job ran must not answer its question."""
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the wait for a line at once, whatever else handles it."""
+    kept = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, kept)
 
 
 def _ready(future: asyncio.Future[None]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,14 +53,14 @@ def agreed(output: Output, found: Standing) -> bool:
 
     Raises SettingsError if a file was changed meanwhile.
     """
-    from remit.cli.terminal import forget_typed
+    from remit.cli.terminal import forget_typed, interruptible
 
     err = output.err
     show(output, found)
     forget_typed()
     err.stream.write(err.style("Do you trust this? yes or no: ", "bold"))
     err.flush()
-    with _interruptible():
+    with interruptible():
         said = sys.stdin.readline().strip().lower() in {"y", "yes"}
     if said:
         found.unchanged(os.environ)
@@ -109,14 +108,3 @@ def lines(found: Standing) -> list[str]:
 def _near(name: str, folder: Path) -> str:
     path = Path(name)
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else name
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the wait for a line at once, whatever else handles it."""
-    kept = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, kept)

@@ -16,6 +16,7 @@ from remit.errors import UsageError
 from remit.ids import new_id
 from remit.jobs.plans.plan import Plan, bind_inputs, task_graph
 from remit.jobs.replay import ReplayReport
+from remit.jobs.stopping import Stop
 from remit.record.search import Found, JobSearch
 from remit.record.views import JobRow, JobView
 from remit.service.jobs import Jobs
@@ -88,8 +89,14 @@ class RemoteJobs(Twin, Jobs):
         """Return what a completed job returned; None for any other."""
         return (await self.view(job)).result
 
-    async def replay(self, job: str, *, anyway: bool = False) -> ReplayReport:
-        """Have a job's recipe run again on its record alone, with the code of the server."""
+    async def replay(self, job: str, *, anyway: bool = False, stop: Stop | None = None) -> ReplayReport:
+        """Have a job's recipe run again on its record alone, with the code of the server.
+
+        Raises UsageError (LOCAL_ONLY) for a `stop`: the recipe runs on the server.
+        """
+        if stop is not None:
+            why = "a replay stops only where the recipe runs"
+            raise UsageError(why, code=Code.LOCAL_ONLY, remedy="Run it on the machine with the journal.")
         query = ReplayQuery(anyway=anyway)
         answer: ReplayAnswer = await self._connection.ask("jobs.replay", job, query=query, held_s=REPLAY_S)
         return answer.report

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from remit.jobs.effects.matching import Matching
     from remit.jobs.program import Program
     from remit.jobs.skills import Skills
+    from remit.jobs.stopping import Stop
     from remit.journal.journal import Journal
     from remit.tools.catalog import Catalog
     from remit.tools.migration import Migrations
@@ -72,16 +73,18 @@ async def replay(
     policy: str = "warn",
     skills: Skills = NO_SKILLS,
     model: str = "",
+    stop: Stop | None = None,
 ) -> ReplayReport:
-    """Run a program on a history.
+    """Run a program on a history; `stop` looks at it where the program comes by a place.
 
     Raises JournalError if recorded values cannot be read, and VersionError for a difference that the mismatch `policy`
-    refuses: before anything runs, except for models, which are known once the program asks them.
+    refuses: before anything runs, except for models, which are known once the program asks them. Raises NotFoundError
+    if nothing differs and the program never came by the place.
     """
     drifts = tuple(await differences(history, program, catalog, journal, migrations, skills))
     _check(drifts, policy)
     places = set(history.places)
-    running, handler = await _ran(journal, history, program, job, model)
+    running, handler = await _ran(journal, history, program, job, model, stop)
     models = tuple(
         [
             Difference(subject=f"step {step}", about="model", recorded=recorded, current=current)
@@ -92,6 +95,8 @@ async def replay(
     divergence = await _compare(running, handler, history, journal)
     if divergence is None and not handler.ends:
         divergence = _left_over(running.matching, history)
+    if divergence is None and stop is not None:
+        stop.require_reached(job)
     same: Verdict = "incomplete" if handler.ends or history.end is None else "same"
     return ReplayReport(
         job=job,
@@ -121,15 +126,18 @@ async def undo_of(journal: Journal, history: History, program: Program, job: str
 
 
 async def _ran(
-    journal: Journal, history: History, program: Program, job: str, model: str = ""
+    journal: Journal, history: History, program: Program, job: str, model: str = "", stop: Stop | None = None
 ) -> tuple[Running, RefusingEffects]:
     """Run a program on a history until it ends, or every branch wants something new."""
     activity = Activity()
     handler = RefusingEffects(activity)
     handler.default_model = model
     effects = Effects(history, journal, handler, activity)
+    matching = stop.watch(effects) if stop is not None else None
     run = Run(job, history.principal, effects, program.recipes, declared(history.began or program.version))
     running = Running(run, effects, program.start)
+    if matching is not None:
+        matching.run, matching.root = run, running.task
     while not running.done:
         await activity.attention.wait()
         activity.attention.clear()

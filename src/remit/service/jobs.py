@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from remit.jobs.bound import RecipeCall
     from remit.jobs.plans.plan import Plan
     from remit.jobs.replay import ReplayReport
+    from remit.jobs.stopping import Stop
     from remit.service.many import Labels, Replayed
     from remit.service.parts import Parts
     from remit.service.retrying import Retried
@@ -143,7 +144,7 @@ class Jobs:
         """A job's events, folded: all, or the first so many."""
         return History(await whole(self._journal, (await self._journal.read(stream_of(job)))[:events]))
 
-    async def replay(self, job: str, *, anyway: bool = False) -> ReplayReport:
+    async def replay(self, job: str, *, anyway: bool = False, stop: Stop | None = None) -> ReplayReport:
         """Run a job's recipe on its record, and judge its calls as of today. Raises NotFoundError or VersionError."""
         from remit.jobs.replay import replay
         from remit.jobs.today import calls_today, worst
@@ -153,7 +154,7 @@ class Jobs:
         history = await self.history(job)
         program = await self._parts.programs.load(history)
         policy, skills = "warn" if anyway else services.mismatch, self._parts.skills
-        given = services.catalog, services.migrations, job, policy, skills, services.default_model
+        given = services.catalog, services.migrations, job, policy, skills, services.default_model, stop
         report = await replay(self._journal, history, program, *given)
         calls = await calls_today(services, history, job, head.labels, program.name)
         return msgspec.structs.replace(report, calls=calls, today=worst(calls))

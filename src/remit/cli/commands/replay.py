@@ -10,11 +10,12 @@ from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.codes import Code
-from remit.errors import RemitError
+from remit.errors import RemitError, UsageError
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
     from remit.jobs.replay import ReplayReport
+    from remit.jobs.stopping import Stop
     from remit.service.many import Replayed
 
 STATES: Final = ("pending", "running", "waiting", "completed", "failed", "cancelled")
@@ -55,6 +56,7 @@ _DRIFTS: Final = {
 @click.option(
     "--live", type=click.Choice(["L0"]), metavar="L0", help="Call read-only tools of this level again, and compare."
 )
+@click.option("--until", metavar="STEP", help="Stop at this step with a Python prompt in the recipe; Ctrl-D goes on.")
 @json_option("verdict, divergence and drifts; a list for several jobs; with --live, both reports")
 @pass_state
 @click.pass_context
@@ -67,6 +69,7 @@ def command(
     states: tuple[str, ...],
     anyway: bool,
     live: str | None,
+    until: str | None,
 ) -> int:
     """Run a job's code against its record, and report differences.
 
@@ -75,14 +78,17 @@ def command(
     tools and code whose version has changed; jobs.mismatch = "fail" or "migrate" refuses other versions here too,
     unless --anyway is given. Exits with status 6 if the code departs or a call would be refused. For several jobs,
     prints a table; the status is 1 if none departs but some could not be replayed. With --live, the job's calls that
-    only read are made again, each through the gate, and what they return is compared; so are those of a session. JOB is
-    an id, a unique ending of one, or `last`.
+    only read are made again, each through the gate, and what they return is compared; so are those of a session. With
+    --until, a Python prompt opens in the recipe at a step, with its variables; what it asks of the run is refused. JOB
+    is an id, a unique ending of one, or `last`.
     """
     from remit.cli.output import reserved_stdout
     from remit.cli.runnable import count_in_files_of
 
-    if live and not job:
-        raise click.UsageError("--live needs JOB.", context)
+    if (live or until) and not job:
+        raise click.UsageError(f"--{'live' if live else 'until'} needs JOB.", context)
+    if live and until:
+        raise click.UsageError("Give --live or --until.", context)
     if bool(job) == bool(everything or since or states):
         raise click.UsageError("Give JOB, or --all, --since or --state.", context)
     if not job:
@@ -91,11 +97,12 @@ def command(
     count_in_files_of(state, (job,))
     if live:
         return _live(state, job, anyway=anyway)
+    stop = _prompt(state, until) if until else None
 
     async def look(remit: Opened) -> ReplayReport:
         found = await remit.service.jobs.find(job)
         try:
-            return await remit.service.jobs.replay(found, anyway=anyway)
+            return await remit.service.jobs.replay(found, anyway=anyway, stop=stop)
         except RemitError as error:
             if error.code is Code.UNKNOWN_RECIPE and (file := (await remit.service.jobs.view(found)).module):
                 error.remedy = f"It was run from a file: {state.command('replay', found, module=file)}"
@@ -108,6 +115,19 @@ def command(
     else:
         _print(state, report)
     return exit_codes.DIVERGED if _differs(report) else exit_codes.OK
+
+
+def _prompt(state: State, step: str) -> Stop:
+    """Return a stop that opens a Python prompt. Raises UsageError where there is no terminal for one."""
+    if not state.output.interactive:
+        raise UsageError(
+            "there is no terminal for a Python prompt",
+            remedy="Run it at a terminal, with stdin and stderr as they are; `remit show JOB --step` shows a step.",
+        )
+    from remit.cli.console import ask_python
+    from remit.jobs.stopping import Stop
+
+    return Stop(step, lambda frame, wanted: ask_python(state.output.err, frame, f"step {step}: {wanted}"))
 
 
 def _live(state: State, job: str, *, anyway: bool) -> int:
