@@ -49,6 +49,16 @@ def test_a_server_whose_requirement_does_not_start_is_never_ready(far: Project) 
         assert (status, body["error_code"], body["missing_required"]) == (503, "MCP_REQUIRED_UNAVAILABLE", ["mcp.gone"])
 
 
+def test_the_health_of_a_server_tells_when_its_settings_were_changed_since_it_began(project: Project) -> None:
+    project.configure("", modules=False)
+    with serving(project, "--no-work") as url:
+        assert answer(f"{url}/health")[1]["optional"]["settings"]["ready"]
+        project.configure("[jobs]\nconcurrency = 3\n", modules=False)
+        status, health = answer(f"{url}/health")
+        state = health["optional"]["settings"]
+        assert (status, health["degraded"], state["ready"], state["code"]) == (200, True, False, "DEP_UNAVAILABLE")
+
+
 def test_without_work_a_server_still_runs_the_steps_that_a_request_waits_for(project: Project) -> None:
     (project.folder / "a.txt").write_text("hello", encoding="utf-8")
     step = {"tool_name": "fs_read", "args": {"path": "a.txt"}}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from typing import Any
 
+from remit import Remit, Run, recipe, tool
 from tests.cli.conftest import Project
 
 
@@ -48,6 +51,41 @@ def test_a_failed_step_says_why_and_where(project: Project) -> None:
     assert "TOOL_EXEC_FAILED: bad.always: ValueError: no luck today" in out
     assert re.search(r"at .*sample_module\.py:\d+ in fail\n", out)
     assert "attempts\n    1 at" in out
+
+
+def looks(version: str) -> Any:
+    @tool("shop.look", level="L0", version=version)
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    return look
+
+
+@recipe("looks_twice", version="1")
+async def twice(run: Run) -> None:
+    """Look, wait for a signal, and look again."""
+    await run.call("shop.look", {})
+    await run.wait_signal("on")
+    await run.call("shop.look", {})
+
+
+async def changed_under_way(journal: str) -> str:
+    """A job whose tool changed its version while it waited."""
+    async with Remit(journal, tools=[looks("1")], recipes=[twice], policy=[]) as remit:
+        job = (await remit.start(twice())).id
+        await remit.service.jobs.settled([job])
+    async with Remit(journal, tools=[looks("2")], recipes=[twice], policy=[]) as remit:
+        await remit.job(job).signal("on")
+        await remit.job(job)
+    return job
+
+
+def test_a_step_names_what_changed_since_it_was_recorded(project: Project) -> None:
+    journal = str(project.folder / "looks.db")
+    job = asyncio.run(changed_under_way(journal))
+    out = project.here("--journal", journal, "show", job, "1").out
+    assert re.search(r"changed since +shop\.look, version: was 1, is 2\n", out)
 
 
 def test_what_is_masked_of_a_step_is_counted(project: Project) -> None:

@@ -9,16 +9,23 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/comparison.md").read_text(encoding="utf-8")
 SOURCE = "how we know"
 PROGRAMS = {path.stem for path in (ROOT / "bench/peers/changed_code").glob("*_*.py")} - {"__init__"}
+MEASURED = re.compile(r"<!-- figures: .*?<!-- end of figures -->", re.DOTALL)
+TABLES = [
+    [[cell.strip(" |") for cell in line.strip("|").split(" | ")] for line in table.splitlines()]
+    for table in re.findall(r"(?:^\|.*\n)+", MEASURED.sub("", PAGE), re.MULTILINE)
+]
+"""All but those of figures, which are made from what was measured."""
 
 
 def rows() -> list[tuple[str, str]]:
     """The first and the last cell of each row of a table with sources."""
-    found = []
-    for table in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE):
-        lines = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()]
-        if lines[0][-1].strip(" |") == SOURCE:
-            found += [(line[0], line[-1].strip(" |")) for line in lines[2:]]
-    return found
+    return [(line[0], line[-1]) for table in TABLES if table[0][-1] == SOURCE for line in table[2:]]
+
+
+def test_every_table_that_sets_products_side_by_side_has_sources_of_a_date() -> None:
+    assert {table[0][-1] for table in TABLES if len(table[0]) > 3} == {SOURCE}
+    about = PAGE.partition("\n## ")[0]
+    assert re.search(r"\*read\* means [^.]* in [A-Z][a-z]+ 20\d\d\b", about)
 
 
 @pytest.mark.parametrize(("row", "source"), rows(), ids=[row for row, _ in rows()])

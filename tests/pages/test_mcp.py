@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-from remit import Remit, tool
+from remit import Remit, Run, recipe, tool
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.tools.remote import RemoteStatus
@@ -61,6 +61,11 @@ class Far(Upstream):
 def read(text: str = "") -> str:
     """Read."""
     return text
+
+
+@recipe("idle", version="1")
+async def idle(run: Run) -> None:
+    """Do nothing."""
 
 
 async def test_each_part_that_changed_has_a_diff_of_its_own_and_is_approved_as_shown(served: Served) -> None:
@@ -163,11 +168,29 @@ async def test_a_session_is_shaped_like_a_job(served: Served) -> None:
         refused = re.findall(rf'href="/sessions/{session}\?step=([^"&]+)"', page)[-1]
         whole = (await browser.get(f"/sessions/{session}?step={refused}")).text
         assert '<h2 id="step-name">pad.read</h2>' in whole
+        assert "<p>blocked: <code>INVALID_TOOL_ARGS</code>" in whole
+        assert '<td data-label="Principal">ada</td>' in listed
+        assert "<dt>Principal</dt><dd>ada</dd>" in page
         opened_row = re.search(r'href="(/sessions/[^"]*open=[^"]*)"', page)
         assert opened_row is not None
         assert (await browser.get(opened_row[1])).text.partition("</main>")[0].count('<th scope="row">') == 7
         assert (await browser.get("/sessions/ses_none")).status == 404
         assert (await browser.get("/sessions/job_none")).status == 404
+
+
+async def test_a_session_shows_the_question_of_its_call_and_no_job_is_shown_as_one(served: Served) -> None:
+    rules = [{"effect": "ask", "tools": ["pad.read"]}]
+    async with Remit(":memory:", tools=[read], recipes=[idle], policy=rules) as opened, served(opened) as browser:
+        session = await opened.service.sessions.open("mcp", principal="ada", client="c")
+        await opened.service.sessions.call(session, "pad.read", {"text": "a"})
+        (question,) = await opened.service.confirmations.pending()
+        page = (await browser.get(f"/sessions/{session}")).text
+        (step,) = re.findall(rf'href="/sessions/{session}\?step=([^"&]+)"', page)
+        whole = (await browser.get(f"/sessions/{session}?step={step}")).text
+        assert f'<a href="/inbox/{question.confirmation}">The question</a>' in whole
+        job = await opened.start(idle())
+        await job
+        assert (await browser.get(f"/sessions/{job.id}")).status == 404
 
 
 async def test_a_tool_and_its_server_show_what_becomes_of_them(served: Served) -> None:

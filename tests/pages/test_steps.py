@@ -136,3 +136,5 @@ async def test_a_step_whose_tool_changed_its_version_alone_is_found(remit_in: Op
         assert "shop.look, version: was" in page
         assert "1" in re.findall(r'<tr id="s-(\d+)"', page)
         assert '<span class="badge bad">drift</span>' in page
+        whole = (await browser.get(f"/jobs/{job}?step=1")).text
+        assert "<dt>Drift</dt><dd>shop.look, version: was" in whole
