@@ -157,6 +157,25 @@ async def test_arguments_that_json_cannot_hold_are_refused_with_and_without_a_ke
 # --- calls that ask
 
 
+async def test_every_call_of_a_session_tells_the_tool_the_same_conversation(remit_in: OpenRemit) -> None:
+    told: list[str] = []
+
+    async def note(_text: str, ctx: CallContext) -> None:
+        told.append(ctx.conversation)
+
+    rules = [{"effect": "ask", "tools": ["desk.*"], "when": {"text": {"equals": "asks"}}}, *MAY["policy.rules"]]
+    async with remit_in(providers=[Desk(act=note)], flags={"policy.rules": rules}) as remit:
+        sessions = remit.service.sessions
+        session = await sessions.open("python")
+        await sessions.call(session, "desk.write", {"text": "x"})
+        await sessions.call(session, "desk.write", {"text": "x"}, key="k")
+        asked = await sessions.call(session, "desk.write", {"text": "asks"})
+        assert asked.confirmation
+        await remit.service.confirmations.decide(asked.confirmation, "approve", by="bob")
+        assert (await sessions.call(session, "desk.write", {"text": "asks"})).ok
+    assert told == [f"session/{session}"] * 3
+
+
 @pytest.mark.parametrize("key", ["", "k"])
 async def test_a_call_made_again_in_another_process_meets_its_approval(remit_in: OpenRemit, key: str) -> None:
     desk = Desk()

@@ -52,6 +52,7 @@ def context_of(call: Call, catalog: Catalog, *, timeout_s: float, now: int) -> C
         peer=call.peer,
         untrusted=call.tainted,
         hidden=_hidden(call, catalog) if call.policy.restricts_arguments else None,
+        within=request.within,
     )
 
 

@@ -1,4 +1,4 @@
-"""The provider of the sandbox tools. A conversation is the stream a call is recorded in: a job, or a session."""
+"""The provider of the sandbox tools. A conversation is the job or session that calls."""
 
 from __future__ import annotations
 
@@ -134,13 +134,13 @@ class SandboxProvider:
 
     async def _write(self, asked: WriteArgs, ctx: CallContext) -> ToolResult:
         files = [(file.path, _content(file)) for file in asked.files]
-        await self._sandbox.write(ctx.stream, files, inputs=asked.folder == "inputs")
+        await self._sandbox.write(ctx.conversation, files, inputs=asked.folder == "inputs")
         written = [Written(path=path, bytes=len(data), sha256=_sha256(data)) for path, data in files]
         return ToolResult(msgspec.to_builtins(WriteResult(files=written)))
 
     async def _exec(self, asked: ExecArgs, ctx: CallContext) -> ToolResult:
         wanted = RunRequest(
-            conversation=ctx.stream,
+            conversation=ctx.conversation,
             key=ctx.idempotency_key,
             command=asked.command,
             stdin=asked.stdin.encode(),
@@ -164,7 +164,7 @@ class SandboxProvider:
         return ToolResult(msgspec.to_builtins(_result(ran, streams)), tuple(evidence))
 
     async def _collect(self, asked: CollectArgs, ctx: CallContext) -> ToolResult:
-        found = await self._sandbox.collect(ctx.stream, tuple(asked.paths), asked.policy)
+        found = await self._sandbox.collect(ctx.conversation, tuple(asked.paths), asked.policy)
         if ctx.keeper is not None:
             for one in found.artifacts:  # whole and for good: as evidence, large ones are left out and all are erased
                 await ctx.keeper.put(one.data)

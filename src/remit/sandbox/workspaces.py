@@ -129,7 +129,7 @@ class Workspaces:
         self.folder = folder
 
     def of(self, conversation: str) -> Workspace:
-        """The workspace of a conversation, which is the stream that its calls are recorded in."""
+        """The workspace of a conversation: of a job or session."""
         parts = conversation.split("/")[:2]
         name = "_".join(parts)
         if not _NAME.fullmatch(name):

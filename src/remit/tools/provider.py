@@ -134,6 +134,13 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     Who searches or lists leaves out what could not be read by itself; from any thread. None: no rule is about
     arguments.
     """
+    within: str = ""
+    """The stream of the session that calls, if the call is recorded in another, as one that asks a person is."""
+
+    @property
+    def conversation(self) -> str:
+        """The job or session that calls, such as `job/job_06…`: what a tool keeps for later calls belongs to it."""
+        return "/".join((self.within or self.stream).split("/")[:2])
 
 
 class ToolProvider(Protocol):

@@ -179,6 +179,23 @@ async def test_a_browser_that_is_killed_is_said_so_and_replaced(
     await made.close()
 
 
+@pytest.mark.slow
+async def test_what_a_person_approves_is_done_in_the_browser_of_its_session(
+    site: Site, tmp_path: Path, opened: Open
+) -> None:
+    opened()  # or skip
+    settings = load(cwd=tmp_path, env={"REMIT_BROWSER_PRIVATE": site.host, "REMIT_JOURNAL": ":memory:"})
+    rules = [{"effect": "allow", "tools": ["browser.navigate", "browser.snapshot"]}]
+    async with Remit(settings=settings, policy=rules) as remit:
+        await remit.call("browser.navigate", {"url": site.url("/files")})
+        snapshot = (await remit.call("browser.snapshot", {})).value["snapshot"]
+        click = {"ref": snapshot.partition('"File" [ref=')[2].partition("]")[0]}
+        asked = await remit.call("browser.click", click)
+        assert asked.confirmation
+        await remit.service.confirmations.decide(asked.confirmation, "approve", by="ann")
+        assert (await remit.call("browser.click", click)).value["title"] == "Files"
+
+
 # --- the record
 
 

@@ -49,6 +49,16 @@ async def test_the_sandbox_keeps_the_promises_of_a_provider(check: Check, sample
     await check(lambda: sandbox(folder), sample)
 
 
+async def test_calls_of_a_session_share_a_workspace_wherever_they_are_recorded(folder: Path) -> None:
+    provider = sandbox(folder)
+    asked = call_context(stream="call/call_1", within="session/session_1")
+    await provider.invoke("sandbox.write_files", {"files": [{"path": "a.txt", "text": "a"}]}, asked)
+    for ctx in (call_context(), call_context(stream="session/session_1/part/part_1")):
+        taken = await provider.invoke("sandbox.collect", {"paths": ["a.txt"]}, ctx)
+        assert [one["path"] for one in taken.value["artifacts"]] == ["a.txt"]
+    await provider.close()
+
+
 async def test_files_are_written_run_and_taken(folder: Path) -> None:
     provider = sandbox(folder)
     ctx = call_context()

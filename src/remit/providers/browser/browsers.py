@@ -53,7 +53,7 @@ class Browsers:
 
     async def act(self, word: str, asked: Any, ctx: CallContext) -> ToolResult:
         """Do what a tool says, in the browser of the call's job or session. Raises ProviderError."""
-        name = "/".join(ctx.stream.split("/")[:2])
+        name = ctx.conversation
         if word == "close":
             return await self._close_one(name)
         conversation = await self._of(name, opens=word == "navigate")
