@@ -52,6 +52,21 @@ async def test_each_step_has_its_own(remit_in: OpenRemit) -> None:
         assert [await remit.service.artifacts.read(job.id, row.sha256) for row in rows] == [b"moon", b"moon!"]
 
 
+async def test_a_session_has_those_of_its_calls_that_have_streams_of_their_own(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=[draw], flags=MAY) as remit:
+        sessions, artifacts = remit.service.sessions, remit.service.artifacts
+        session = await sessions.open("python")
+        await sessions.call(session, "pad.draw", {"text": "moon", "named": "one"})
+        await sessions.call(session, "pad.draw", {"text": "sun", "named": "two"}, key="k")
+        rows = await artifacts.rows(session)
+        assert [row.path for row in rows] == ["one", "two"]
+        assert [await artifacts.read(session, row.sha256) for row in rows] == [b"moon", b"sun"]
+        other = await sessions.open("python")
+        assert await artifacts.rows(other) == []
+        with pytest.raises(Exception, match="has no artifact"):
+            await artifacts.read(other, rows[1].sha256)
+
+
 async def test_a_tool_that_names_another_jobs_bytes_gets_nobody_to_them(remit_in: OpenRemit) -> None:
     async with remit_in(tools=[draw, claim], flags=MAY) as remit:
         digest = await (await remit.start(draws("secret")))

@@ -16,6 +16,7 @@ from remit.journal.kinds import BytesKept, decode
 from remit.journal.lineage import whole
 from remit.operation import JobReference, operation
 from remit.record.heads import head_of, stream_named
+from remit.record.job_story import beside
 from remit.record.values import value_of
 from remit.record.views import ArtifactRow
 
@@ -39,10 +40,18 @@ class Artifacts:
     async def rows(self, job: JobReference) -> list[ArtifactRow]:
         """List the files that a job's steps left, and what they wrote to stdout and stderr.
 
-        They come in the order of the steps; a session has them too. Raises NotFoundError.
+        They come in the order of the steps. A session has them too; those of its calls with streams of their own come
+        last. Raises NotFoundError.
         """
+        return [row for stream in await self._streams(job) for row in await self._rows(stream)]
+
+    async def _streams(self, job: str) -> list[str]:
+        """The stream of a job or session, and others of the session. Raises NotFoundError."""
         await head_of(self._journal, job)
-        events = await whole(self._journal, await self._journal.read(stream_named(job)))
+        return [stream_named(job), *await beside(self._journal, job)]
+
+    async def _rows(self, stream: str) -> list[ArtifactRow]:
+        events = await whole(self._journal, await self._journal.read(stream))
         history = History(events)
         kept = {payload.step for event in events if isinstance(payload := decode(event.kind, event.data), BytesKept)}
         found: list[ArtifactRow] = []
@@ -59,9 +68,21 @@ class Artifacts:
         Raises NotFoundError for a digest that the job did not leave, and ChainBrokenError (BLOB_MISSING) or
         PayloadErasedError for bytes that are not kept any more.
         """
-        await head_of(self._journal, job)
-        events = await whole(self._journal, await self._journal.read(stream_named(job)))
         hidden = False
+        for stream in await self._streams(job):
+            data, erased = await self._found(stream, digest)
+            if data is not None:
+                return data
+            hidden = hidden or erased
+        if hidden:
+            raise PayloadErasedError(f"the artifacts of {job} were erased with everything about its subject")
+        remedy = f"`remit artifacts {job}` lists all files."
+        raise NotFoundError(f"{job} has no artifact {digest!r:.90}", code=Code.ARTIFACT_NOT_FOUND, remedy=remedy)
+
+    async def _found(self, stream: str, digest: str) -> tuple[bytes | None, bool]:
+        """The bytes, if they were left in this stream; and whether others of it were erased."""
+        events = await whole(self._journal, await self._journal.read(stream))
+        erased = False
         for event in events:
             payload = decode(event.kind, event.data)
             if isinstance(payload, BytesKept):
@@ -69,18 +90,15 @@ class Artifacts:
                     try:
                         data = await self._journal.value(UNSET, payload.kept_blob)
                     except PayloadErasedError:
-                        hidden = True
+                        erased = True
                         continue
                     if data is not None and sha256(data) == digest:
-                        return data
+                        return data, erased
                 elif payload.kept_blob.digest == digest:
-                    return await self._kept(digest)
+                    return await self._kept(digest), erased
         if any(row.sha256 == digest for step, one in History(events).calls.items() for row in _written(step, one)):
-            return await self._kept(digest)
-        if hidden:
-            raise PayloadErasedError(f"the artifacts of {job} were erased with everything about its subject")
-        remedy = f"`remit artifacts {job}` lists all files."
-        raise NotFoundError(f"{job} has no artifact {digest!r:.90}", code=Code.ARTIFACT_NOT_FOUND, remedy=remedy)
+            return await self._kept(digest), erased
+        return None, erased
 
     async def _kept(self, digest: str) -> bytes:
         data = await self._journal.blob(digest)
