@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 
 from remit import CallContext, Migration, Run, migration, recipe, tool
 from tests.opened import OpenRemit, until, until_waiting
+from tests.patience import PATIENCE_S
 
 MIGRATE = {"jobs.mismatch": "migrate", "policy.rules": [{"effect": "allow", "tools": ["*"]}], "jobs.drain_seconds": 0}
 
@@ -153,3 +155,60 @@ async def test_a_migration_that_fails_is_named(
         assert row.waiting_for == "a decision on step 1", "it may have happened, so it does not fail"
     assert "the migration from 1 failed" in caplog.text
     assert len(bank.sent) == 1
+
+
+HELD = threading.Event()
+
+
+def spin(_args: dict[str, Any]) -> dict[str, Any]:
+    while True:
+        pass
+
+
+def hang(args: dict[str, Any]) -> dict[str, Any]:
+    HELD.wait()
+    return args
+
+
+def leave(_args: dict[str, Any]) -> dict[str, Any]:
+    raise SystemExit(3)
+
+
+def descend(args: dict[str, Any]) -> dict[str, Any]:
+    return descend(args)
+
+
+@pytest.mark.parametrize(
+    ("adapt", "limit", "said"),
+    [
+        (spin, 0.2, "did not end within 0.2 s"),
+        (hang, 0.2, "did not end within 0.2 s"),
+        (leave, PATIENCE_S, "SystemExit: 3"),
+        (descend, PATIENCE_S, "RecursionError"),
+    ],
+)
+async def test_a_migration_that_does_not_end_is_bounded(
+    remit_in: OpenRemit,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    adapt: Any,
+    limit: float,
+    said: str,
+) -> None:
+    monkeypatch.setattr("remit.gateway.stages.resolve.LIMIT_S", limit)
+    HELD.clear()
+    bank = Bank()
+    job = await cut_short(remit_in, bank)
+    given: Any = {"tools": [bank.second], "recipes": [pay], "flags": MIGRATE}
+    try:
+        async with remit_in(**given, migrations=[Migration("bank.charge", "1", adapt)]) as remit:
+            row = await until_waiting(remit, job)
+            assert row.waiting_for == "a decision on step 1", "it may have happened, so it does not fail"
+    finally:
+        HELD.set()
+    assert said in caplog.text
+    assert len(bank.sent) == 1
+    for thread in threading.enumerate():
+        if thread.name.startswith("remit:migration:"):
+            await asyncio.to_thread(thread.join, PATIENCE_S)
+            assert not thread.is_alive(), "one that loops is ended"

@@ -6,7 +6,11 @@ migration brings them into today's form, so that the job can go on (setting `job
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
+import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 from remit.codes import Code
@@ -15,6 +19,8 @@ from remit.errors import NameInvalidError, UsageError
 Adapt = Callable[[dict[str, Any]], dict[str, Any]]
 """Takes recorded arguments and returns those of today; pure."""
 _DIGEST: Final = "sha256:"
+LIMIT_S: Final = 10.0
+"""Seconds that a migration may take."""
 
 
 class Migration:
@@ -40,9 +46,51 @@ class Migration:
             raise self._failed(f"it returned {type(made).__name__}, not a dict")
         return made
 
+    async def within(self, args: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Arguments for today's tool, made in a thread of its own: one that hangs or loops holds up no job.
+
+        Raises UsageError (INVALID_TOOL_ARGS) as a call does, and if it takes longer than so many seconds.
+        """
+        loop = asyncio.get_running_loop()
+        made: asyncio.Future[dict[str, Any]] = loop.create_future()
+
+        def settle(result: dict[str, Any] | BaseException) -> None:
+            if made.done():
+                return
+            if isinstance(result, BaseException):
+                made.set_exception(result)
+            else:
+                made.set_result(result)
+
+        def work() -> None:
+            result: dict[str, Any] | BaseException
+            try:
+                result = self(args)
+            except UsageError as error:
+                result = error
+            except BaseException as error:  # noqa: BLE001 - of code that is not ours: it ends the migration alone
+                result = self._failed(f"{type(error).__name__}: {error}")
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(settle, result)
+
+        thread = threading.Thread(target=work, name=f"remit:migration:{self.tool}", daemon=True)
+        thread.start()
+        try:
+            async with asyncio.timeout(seconds):
+                return await made
+        except TimeoutError:
+            _interrupt(thread)
+            raise self._failed(f"it did not end within {seconds:g} s") from None
+
     def _failed(self, why: str) -> UsageError:
         msg = f"{self.tool}: the migration from {self.recorded} failed: {why}"
         return UsageError(msg, code=Code.INVALID_TOOL_ARGS, remedy="Fix the migration, then resume the job.")
+
+
+def _interrupt(thread: threading.Thread) -> None:
+    """End a thread that runs Python code; one that waits in C stays until the process ends."""
+    if thread.ident is not None and thread.is_alive():
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
 
 
 def migration(tool: str, *, recorded: str) -> Callable[[Adapt], Migration]:

@@ -12,6 +12,7 @@ from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.gateway.readiness import named
 from remit.policy.decision import Caller, Query
 from remit.tools.catalog import ResolveError
+from remit.tools.migration import LIMIT_S
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -45,7 +46,7 @@ class Resolve:
         if args is not call.args:
             call.take(args)
         try:
-            self._repeat(call)
+            await self._repeat(call)
         except UsageError as error:
             _log.warning("%s step %s: %s", call.writer.stream, call.request.step, error.message)
             return refused(error.code, error.message, error.remedy)
@@ -55,7 +56,7 @@ class Resolve:
             return in_doubt(why, "Find out whether the call took effect.")
         return await proceed(call)
 
-    def _repeat(self, call: Call) -> None:
+    async def _repeat(self, call: Call) -> None:
         """Take the arguments of an earlier attempt, in today's form. Raises UsageError if their migration fails."""
         earlier, meta = call.request.earlier, call.tool.meta
         if earlier is None:
@@ -66,7 +67,7 @@ class Resolve:
             return
         migrate = self._migrations.find(meta.name, earlier.tool_version, earlier.schema)
         if migrate is not None:
-            call.take(migrate(call.args))
+            call.take(await migrate.within(call.args, LIMIT_S))
 
     async def _unknown(self, call: Call, error: ResolveError) -> Outcome:
         """Denied by default; but if something that it may need is down, it may be known once that is up."""
