@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
 
+from remit import tool
 from remit.codes import Code
-from remit.errors import JournalError, NotFoundError, StateError
+from remit.errors import JournalError, NotFoundError, StateError, VersionError
+from remit.jobs.stopping import Stop
 from remit.testing.journal.storage import note
 from tests.opened import OpenRemit
 from tests.service.desk import MAY, Desk
@@ -99,11 +102,71 @@ async def test_a_sessions_story_has_its_calls_that_asked_in_their_order(remit_in
         assert (await remit.service.streams.verify(row.session)).streams == 3
 
 
-async def test_a_session_is_no_job_that_can_be_replayed(remit_in: OpenRemit) -> None:
+@tool("desk.rate", level="L0", version="1")
+async def rate(city: str) -> int:
+    """Return a rate."""
+    return len(city)
+
+
+@tool("desk.rate", level="L0", version="2")
+async def rate_of(city: str, day: int) -> int:
+    """Return the rate of a day."""
+    return len(city) + day
+
+
+@tool("desk.close")
+async def close() -> str:
+    """Close the desk."""
+    return "closed"
+
+
+ALLOWED = {"policy.rules": [{"effect": "allow", "tools": ["desk.*"]}]}
+
+
+async def recorded_session(remit_in: OpenRemit) -> str:
+    """A session of an MCP client that made two calls."""
+    async with remit_in(tools=[rate, close], flags=ALLOWED) as remit:
+        session: str = await remit.service.sessions.open("mcp", client="editor")
+        for name, args in (("desk.rate", {"city": "Graz"}), ("desk.close", {})):
+            assert (await remit.service.sessions.call(session, name, args)).status == "ok"
+        report = await remit.service.jobs.replay(session)
+        assert (report.verdict, report.steps, report.today, report.drifts) == ("same", 2, "same", ())
+    return session
+
+
+@pytest.mark.parametrize(
+    ("tools", "flags", "today", "changes"),
+    [
+        ([rate, close], {"policy.rules": [{"effect": "deny", "tools": ["desk.close"]}]}, "refused", {"POLICY_DENIED"}),
+        ([rate, close], {"policy.rules": []}, "asks", {"CONFIRMATION_REQUIRED"}),
+        ([rate_of, close], ALLOWED, "refused", {"INVALID_TOOL_ARGS"}),
+        ([close], ALLOWED, "refused", {"UNKNOWN_TOOL"}),
+    ],
+)
+async def test_a_session_is_replayed_by_judging_its_calls_as_of_today(
+    remit_in: OpenRemit, tools: list[Any], flags: dict[str, Any], today: str, changes: set[str]
+) -> None:
+    session = await recorded_session(remit_in)
+    async with remit_in(tools=tools, flags=flags) as remit:
+        report = await remit.service.jobs.replay(session)
+        assert (report.today, {call.code for call in report.calls}) == (today, changes)
+        assert {one.about for one in report.drifts} >= ({"request"} if tools[0] is not rate else set())
+
+
+async def test_a_session_is_refused_under_other_versions_unless_anyway(remit_in: OpenRemit) -> None:
+    session = await recorded_session(remit_in)
+    async with remit_in(tools=[rate_of, close], flags={**ALLOWED, "jobs.mismatch": "fail"}) as remit:
+        with pytest.raises(VersionError) as raised:
+            await remit.service.jobs.replay(session)
+        assert raised.value.code is Code.TOOL_SCHEMA_DRIFT
+        assert (await remit.service.jobs.replay(session, anyway=True)).today == "refused"
+
+
+async def test_a_session_has_no_recipe_to_stop_in(remit_in: OpenRemit) -> None:
     async with remit_in() as remit:
         await remit.call("fs.list", {"path": "."})
         (session,) = await remit.service.sessions.rows()
         with pytest.raises(StateError) as raised:
-            await remit.service.jobs.replay(session.session)
+            await remit.service.jobs.replay(session.session, stop=Stop("1", print))
         assert raised.value.code is Code.JOB_NOT_REPLAYABLE
         assert f"remit trace {session.session}" in raised.value.remedy

@@ -82,7 +82,7 @@ async def replay(
     if nothing differs and the program never came by the place.
     """
     drifts = tuple(await differences(history, program, catalog, journal, migrations, skills))
-    _check(drifts, policy)
+    require_allowed(drifts, policy)
     places = set(history.places)
     running, handler = await _ran(journal, history, program, job, model, stop)
     models = tuple(
@@ -91,7 +91,7 @@ async def replay(
             for step, recorded, current in handler.models
         ]
     )
-    _check(models, policy)
+    require_allowed(models, policy)
     divergence = await _compare(running, handler, history, journal)
     if divergence is None and not handler.ends:
         divergence = _left_over(running.matching, history)
@@ -107,8 +107,8 @@ async def replay(
     )
 
 
-def _check(drifts: tuple[Difference, ...], policy: str) -> None:
-    """Raise VersionError if the policy refuses one."""
+def require_allowed(drifts: tuple[Difference, ...], policy: str) -> None:
+    """Raise VersionError for the first difference that a mismatch policy refuses."""
     refused = first_refused(drifts, policy)
     if refused is not None:
         raise refusal(refused, "Replay it all the same with --anyway (anyway=true), or set jobs.mismatch to warn.")

@@ -13,12 +13,13 @@ from remit.jobs.state import stream_of
 from remit.policy.decision import Caller
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from remit.gateway.services import Services
     from remit.jobs.records import CallRecord
     from remit.jobs.state import History
     from remit.journal.kinds import ToolInvocationStarted
+    from remit.policy.overlay import Overlay
 
 Change = Literal["refused", "asks", "runs"]
 """A call that ran would be refused, or would have to be approved; or one that was refused would run."""
@@ -49,6 +50,13 @@ async def calls_today(
     caller = Caller(
         principal=job_caller.principal, kind=job_caller.kind, recipe=job_caller.recipe, stream=stream_of(job)
     )
+    return await calls_of(services, history, caller, job_caller.overlays)
+
+
+async def calls_of(
+    services: Services, history: History, caller: Caller, overlays: Sequence[Overlay] = ()
+) -> tuple[CallToday, ...]:
+    """Those of one caller's recorded calls that would not end as recorded."""
     found, judge = [], CallJudge(services)
     for step, record in history.calls.items():
         started = record.started
@@ -59,7 +67,7 @@ async def calls_today(
         except PayloadErasedError:
             continue  # nothing is left to judge
         args = msgspec.json.decode(encoded) if encoded is not None else {}
-        judged = await judge.judge(started.tool_name, args, caller, job_caller.overlays)
+        judged = await judge.judge(started.tool_name, args, caller, overlays)
         change = _change(record, started, judged.effect)
         if change is not None:
             found.append(

@@ -145,19 +145,17 @@ class Jobs:
         return History(await whole(self._journal, (await self._journal.read(stream_of(job)))[:events]))
 
     async def replay(self, job: str, *, anyway: bool = False, stop: Stop | None = None) -> ReplayReport:
-        """Run a job's recipe on its record, and judge its calls as of today. Raises NotFoundError or VersionError."""
-        from remit.jobs.replay import replay
-        from remit.jobs.today import calls_today, worst
-        from remit.service.retrying import replayable
+        """Run a job's recipe on its record, and judge its calls as of today; of a session, its calls alone.
 
-        services, head = self._parts.services, await replayable(self._journal, job)
-        history = await self.history(job)
-        program = await self._parts.programs.load(history)
-        policy, skills = "warn" if anyway else services.mismatch, self._parts.skills
-        given = services.catalog, services.migrations, job, policy, skills, services.default_model, stop
-        report = await replay(self._journal, history, program, *given)
-        calls = await calls_today(services, history, job, head.labels, program.name)
-        return msgspec.structs.replace(report, calls=calls, today=worst(calls))
+        Raises NotFoundError or VersionError.
+        """
+        from remit.service.replaying import replay_job, replay_session, session_head
+
+        policy = "warn" if anyway else self._parts.services.mismatch
+        session = await session_head(self._parts, job) if stop is None else None
+        if session is not None:
+            return await replay_session(self._parts, session, job, policy)
+        return await replay_job(self._parts, job, policy, stop)
 
     async def settled(self, jobs: Collection[str] | None = None, *, labels: Labels = None) -> list[JobRow]:
         """Wait until jobs have ended or wait for something from outside; their rows. Raises NotFoundError."""

@@ -46,7 +46,8 @@ _CLIENT: Final = "client"
 _MAX_OPEN: Final = 10_000
 _MAX_KEY: Final = 255
 _MAX_NAME: Final = 200
-_CALLERS: Final[Mapping[str, CallerKind]] = {"mcp": "mcp", "http": "http"}
+CALLERS: Final[Mapping[str, CallerKind]] = {"mcp": "mcp", "http": "http"}
+"""The kind of caller that a session's face makes; any other face makes a `session`."""
 
 
 def _own(access: Access, rows: list[SessionRow]) -> list[SessionRow]:
@@ -247,7 +248,7 @@ def _request(
         args=args,
         step=new_id("s"),
         principal=opened.principal,
-        caller=_CALLERS.get(opened.face, "session"),
+        caller=CALLERS.get(opened.face, "session"),
         within=f"{SESSION}/{opened.session}",
         timeout_s=timeout_s,
         asks=False,

@@ -80,7 +80,7 @@ def command(
     prints a table; the status is 1 if none departs but some could not be replayed. With --live, the job's calls that
     only read are made again, each through the gate, and what they return is compared; so are those of a session. With
     --until, a Python prompt opens in the recipe at a step, with its variables; what it asks of the run is refused. JOB
-    is an id, a unique ending of one, or `last`.
+    is an id, a unique ending of one, or `last`; of a session, each call is judged as of today, and no recipe runs.
     """
     from remit.cli.output import reserved_stdout
     from remit.cli.runnable import count_in_files_of
@@ -135,10 +135,9 @@ def _live(state: State, job: str, *, anyway: bool) -> int:
     from remit.cli.text import clean, one_line
     from remit.service.live import LiveReport
 
-    async def look(remit: Opened) -> tuple[ReplayReport | None, LiveReport]:
+    async def look(remit: Opened) -> tuple[ReplayReport, LiveReport]:
         found = await remit.service.jobs.find(job)
-        session = found.startswith("ses_")  # no recipe made its calls
-        report = None if session else await remit.service.jobs.replay(found, anyway=anyway)
+        report = await remit.service.jobs.replay(found, anyway=anyway)
         return report, await remit.service.sessions.again(found)
 
     with reserved_stdout():
@@ -146,8 +145,7 @@ def _live(state: State, job: str, *, anyway: bool) -> int:
     if state.as_json:
         state.output.json({"replay": report, "live": live})
     else:
-        if report is not None:
-            _print(state, report)
+        _print(state, report)
         out = state.output.out
         for call in live.calls:
             style = {"same": "ok", "skipped": "dim"}.get(call.verdict, "fail")
@@ -156,7 +154,7 @@ def _live(state: State, job: str, *, anyway: bool) -> int:
                 if call.verdict != "same" and text:
                     out.line(f"    {side}  {clean(text)}")
         state.note(f"{len(live.calls)} calls looked at; what was called again is recorded in {live.session}")
-    return exit_codes.DIVERGED if live.differs or (report is not None and _differs(report)) else exit_codes.OK
+    return exit_codes.DIVERGED if live.differs or _differs(report) else exit_codes.OK
 
 
 def _differs(report: ReplayReport) -> bool:
@@ -225,7 +223,13 @@ def _print(state: State, report: ReplayReport) -> None:
 
     out = state.output.out
     steps = f"{report.steps} recorded step{'' if report.steps == 1 else 's'} returned"
-    out.line(f"{report.job}  {out.style(report.verdict, report.verdict)}: {_WORDS[report.verdict]}; {steps}")
+    if report.job.startswith("ses_"):
+        judged = (
+            f"{report.steps} recorded call{'' if report.steps == 1 else 's'} judged by the tools and rules of today"
+        )
+        out.line(f"{report.job}  {out.style(report.today, report.today)}: {judged}")
+    else:
+        out.line(f"{report.job}  {out.style(report.verdict, report.verdict)}: {_WORDS[report.verdict]}; {steps}")
     found = report.divergence
     if found is not None:
         where = "at the end" if found.step == "end" else f"at step {found.step}"
