@@ -70,7 +70,7 @@ class Migration:
                 result = error
             except BaseException as error:  # noqa: BLE001 - of code that is not ours: it ends the migration alone
                 result = self._failed(f"{type(error).__name__}: {error}")
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed, and nothing waits any more
                 loop.call_soon_threadsafe(settle, result)
 
         thread = threading.Thread(target=work, name=f"remit:migration:{self.tool}", daemon=True)
