@@ -12,7 +12,7 @@ import pytest
 from remit.errors import SettingsError
 from remit.http import addresses
 from remit.sandbox.execution import Connection
-from remit.sandbox.hosts import allowed, read
+from remit.sandbox.hosts import allowed, read, shared
 from remit.sandbox.limits import Limits
 from remit.sandbox.opening import open_sandbox
 from remit.sandbox.proxy import Proxy
@@ -42,6 +42,22 @@ from tests.sandbox.conftest import PYTHON, Box
 )
 def test_an_entry_means_a_host_and_its_ports(entry: str, host: str, port: int, through: bool) -> None:
     assert allowed((entry,), host, port) is through
+
+
+@pytest.mark.parametrize(
+    ("some", "others", "both"),
+    [
+        (["a.example"], ["a.example", "b.example"], ("a.example",)),
+        (["*.example"], ["a.example", "b.a.example:443", "a.example:22"], ("a.example", "b.a.example:443")),
+        (["*"], ["*.example"], ("*.example",)),
+        (["*.a.example"], ["*.example"], ("*.a.example",)),
+        (["*.example"], ["example"], ()),
+        (["a.example"], [], ()),
+        (["*:8443"], ["a.example"], ()),
+    ],
+)
+def test_two_lists_let_through_what_both_do(some: list[str], others: list[str], both: tuple[str, ...]) -> None:
+    assert shared(some, others) == shared(others, some) == both
 
 
 @pytest.mark.parametrize(

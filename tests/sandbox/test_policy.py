@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from remit.process.enclosure import LooserError
 from remit.sandbox.isolation import Isolation
 from remit.sandbox.limits import Limits, least
-from remit.sandbox.policy import SandboxPolicy, merged
+from remit.sandbox.policy import SandboxPolicy, merged, narrowed
 
 BASE = SandboxPolicy(network=("example.org", "example.com"))
 LIMIT = st.sampled_from(Limits.__struct_fields__)
@@ -115,3 +115,37 @@ def test_no_layer_ever_raises_a_limit(asked: dict[str, int]) -> None:
     else:
         assert fits
         assert all(getattr(found.limits, name) <= getattr(BASE.limits, name) for name in Limits.__struct_fields__)
+
+
+def test_of_what_skills_leave_and_the_policy_the_least_counts() -> None:
+    one = {"limits": {"wall_ms": 1_000, "pids": 10**6}, "network": ["example.com", "other.org"], "commands": ["python"]}
+    two = {"limits": {"wall_ms": 90_000, "pids": 8}, "min_isolation": "kernel", "commands": ["python", "ruby"]}
+    for layers in ((one, two), (two, one)):
+        found = narrowed(BASE, layers)
+        assert (found.limits.wall_ms, found.limits.pids) == (1_000, 8)
+        assert found.network == ("example.com",)
+        assert found.commands == {"python"}
+        assert found.min_isolation is Isolation.kernel
+    assert narrowed(BASE, ({"min_isolation": "none"},)) == BASE
+    with pytest.raises(LooserError):
+        merged(narrowed(BASE, (one,)), {"limits": {"wall_ms": 1_001}})
+
+
+@pytest.mark.parametrize(
+    ("layer", "field"),
+    [
+        ({"limits": {"wal_ms": 1}}, "limits.wal_ms"),
+        ({"limits": {"wall_ms": "1"}}, "limits.wall_ms"),
+        ({"limits": {"wall_ms": 0}}, "limits.wall_ms"),
+        ({"limits": 1}, "limits"),
+        ({"network": ["http://example.com"]}, "network"),
+        ({"network": 1}, "network"),
+        ({"commands": 1}, "commands"),
+        ({"min_isolation": "walls"}, "min_isolation"),
+        ({"netwrk": []}, "netwrk"),
+    ],
+)
+def test_what_a_skill_says_and_nobody_understands_is_refused(layer: dict[str, Any], field: str) -> None:
+    with pytest.raises(LooserError) as refused:
+        narrowed(BASE, (layer,))
+    assert refused.value.field == field

@@ -210,6 +210,7 @@ def test_what_an_untrusted_file_says_of_skills_does_not_count(tmp_path: Path) ->
         "[skills.x]\nenabledd = true\n",
         "[skills.x]\nenabled = 'yes'\n",
         "[skills.x]\npolicy = 'allow'\n",
+        "[skills.x]\nsandbox = {netwrk = []}\n",
         "[skills.x]\npolicy = [{effect = 'allow', tools = ['*']}]\n",
         "[skills.x]\ntools = ['a b']\n",
         "[skills]\nswitched_off = 'never'\n",

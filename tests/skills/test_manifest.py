@@ -81,18 +81,19 @@ def test_every_code_of_a_finding_is_documented() -> None:
 def test_the_seeds_form_and_the_open_one_are_one_model() -> None:
     seed = read_seed(
         b'{"skill_name": "x", "required_tools": ["fs.read", "web.*"], "allowed_run_types": ["agent"], '
-        b'"risk_policy": "ask", "template": "Do it."}',
+        b'"risk_policy": "ask", "sandbox": {"network": [], "limits": {"wall_ms": 9}}, "template": "Do it."}',
         "x.json",
     )
     yaml = read_seed(
         b"skill_name: x\nrequired_tools: [fs.read, 'web.*']\nallowed_run_types: [agent]\nrisk_policy: ask\n"
-        b"template: Do it.\n",
+        b"sandbox: {network: [], limits: {wall_ms: 9}}\ntemplate: Do it.\n",
         "x.yaml",
     )
-    head = "remit-required-tools: fs.read web.*\n  remit-run-types: agent\n  remit-risk: ask"
+    head = "remit-required-tools: fs.read web.*\n  remit-run-types: agent\n  remit-risk: ask\n"
+    head += """  remit-sandbox: '{"network": [], "limits": {"wall_ms": 9}}'"""
     md = read_skill_md(f"---\nname: x\ndescription: d\nmetadata:\n  {head}\n---\nDo it.\n".encode(), "x")
     assert seed == yaml
-    for field in ("name", "required_tools", "run_types", "risk", "body"):
+    for field in ("name", "required_tools", "run_types", "risk", "sandbox", "body"):
         assert getattr(seed, field) == getattr(md, field), field
 
 

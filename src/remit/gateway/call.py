@@ -96,6 +96,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of `args`, as they are at this moment, where the caller already has it."""
     skills: dict[str, str] = {}
     """The skills that the call is under, with the digest of each."""
+    sandbox: tuple[dict[str, Any], ...] = ()
+    """Layers by which these make the sandbox stricter."""
     earlier: Earlier | None = None
     """The attempt before this one, if it is repeated as it was recorded, in the form that today's tool takes."""
 

@@ -51,6 +51,7 @@ def context_of(call: Call, catalog: Catalog, *, timeout_s: float, now: int) -> C
         keeper=CallKeeper(call),
         peer=call.peer,
         untrusted=call.tainted,
+        sandbox=request.sandbox,
         hidden=_hidden(call, catalog) if call.policy.restricts_arguments else None,
         within=request.within,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError
@@ -42,6 +42,8 @@ class Skilled:
         self.digests: Final = {pin.name: pin.digest for pin in self.pins if not pin.offered}
         """The digest of each skill that is active, as its steps record it."""
         self.overlays: Final = overlays_of(self.pins) if self.pins else ()
+        self.sandbox: Final = tuple(layer for pin in self.pins if not pin.offered for layer in pin.sandbox)
+        """The limits that they set the sandbox."""
 
 
 def pins_of(created: JobCreated | None) -> tuple[SkillPin, ...]:
@@ -68,6 +70,11 @@ class InForce:
     def overlays(self) -> tuple[Overlay, ...]:
         """Return what all of them add to the policy."""
         return (*self._above.overlays, *self.own.overlays) if self._above is not None else self.own.overlays
+
+    @property
+    def sandbox(self) -> tuple[dict[str, Any], ...]:
+        """Return what all of them leave of the sandbox."""
+        return (*self._above.sandbox, *self.own.sandbox) if self._above is not None else self.own.sandbox
 
     @property
     def digests(self) -> dict[str, str]:

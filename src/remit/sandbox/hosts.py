@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 _PORTS: Final = (80, 443)
@@ -25,6 +26,14 @@ class Host(NamedTuple):
             return False
         return not self.name or (host.endswith("." + self.name) if self.below else host == self.name)
 
+    def covers(self, other: Host) -> bool:
+        """Whether whatever another entry means is meant by this one, too."""
+        if other.port != self.port and (self.port is not None or other.port not in _PORTS):
+            return False
+        if not self.name or (self.name, self.below) == (other.name, other.below):
+            return True
+        return self.below and other.name.endswith("." + self.name)
+
 
 def read(entry: str) -> Host:
     """An entry of the list. Raises ValueError."""
@@ -32,6 +41,14 @@ def read(entry: str) -> Host:
     if match is None or ".." in entry:
         raise ValueError(f"{entry!r} does not look like host, host:port, *.domain or *")
     return Host(match[2] or "", bool(match[1]), int(match[3]) if match[3] else None)
+
+
+def shared(some: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
+    """The entries that both lists let through. Raises ValueError."""
+    here, there = {one: read(one) for one in some}, {one: read(one) for one in others}
+    both = [one for one, host in here.items() if any(other.covers(host) for other in there.values())]
+    both += [one for one, host in there.items() if any(other.covers(host) for other in here.values())]
+    return tuple(sorted({*both}))
 
 
 def allowed(entries: tuple[str, ...], host: str, port: int) -> bool:

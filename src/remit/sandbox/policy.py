@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from remit.process.enclosure import LooserError
+from remit.sandbox.hosts import shared
 from remit.sandbox.isolation import Isolation
 from remit.sandbox.limits import Limits, tightened
 
@@ -25,10 +26,46 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def merged(policy: SandboxPolicy, *layers: Mapping[str, Any]) -> SandboxPolicy:
-    """The policy with layers on it, a skill's before a call's. Raises LooserError that names the looser field."""
+    """The policy with layers of a call on it. Raises LooserError that names the looser field."""
     for layer in layers:
         policy = _with(policy, layer)
     return policy
+
+
+def narrowed(policy: SandboxPolicy, layers: Iterable[Mapping[str, Any]]) -> SandboxPolicy:
+    """The policy and what skills leave of it: of each the stricter, since none of them knows the others.
+
+    Raises LooserError that names a field that cannot be understood.
+    """
+    for layer in layers:
+        policy = _with(policy, {name: _least(policy, name, layer[name]) for name in layer if name != "network"})
+        if "network" in layer:
+            policy = msgspec.structs.replace(policy, network=_hosts(policy.network, layer["network"]))
+    return policy
+
+
+def _least(policy: SandboxPolicy, name: str, value: Any) -> Any:
+    """The value of a field that a skill and the policy both allow; one that cannot be understood is left as it is."""
+    try:
+        match name:
+            case "limits":
+                own = msgspec.structs.asdict(policy.limits)
+                return {limit: min(most, own.get(limit, most)) for limit, most in value.items()}
+            case "commands":
+                return [command for command in value if command in policy.commands]
+            case "min_isolation":
+                return max(policy.min_isolation, Isolation[value]).name
+            case _:
+                return value
+    except (AttributeError, KeyError, TypeError):
+        return value
+
+
+def _hosts(allowed: tuple[str, ...], asked: Any) -> tuple[str, ...]:
+    try:
+        return shared(allowed, asked)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise LooserError("network", f"it must be a list of hosts: {error}") from error
 
 
 def _with(policy: SandboxPolicy, layer: Mapping[str, Any]) -> SandboxPolicy:

@@ -145,6 +145,7 @@ class SandboxProvider:
             command=asked.command,
             stdin=asked.stdin.encode(),
             env=asked.env,
+            skills=ctx.sandbox,
             layers=(asked.policy,),
         )
         live = Live(ctx.progress)
@@ -164,7 +165,7 @@ class SandboxProvider:
         return ToolResult(msgspec.to_builtins(_result(ran, streams)), tuple(evidence))
 
     async def _collect(self, asked: CollectArgs, ctx: CallContext) -> ToolResult:
-        found = await self._sandbox.collect(ctx.conversation, tuple(asked.paths), asked.policy)
+        found = await self._sandbox.collect(ctx.conversation, tuple(asked.paths), asked.policy, skills=ctx.sandbox)
         if ctx.keeper is not None:
             for one in found.artifacts:  # whole and for good: as evidence, large ones are left out and all are erased
                 await ctx.keeper.put(one.data)

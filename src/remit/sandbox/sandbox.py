@@ -19,7 +19,7 @@ from remit.sandbox.commands import Finder
 from remit.sandbox.driver import Driver
 from remit.sandbox.execution import Execution, quiet
 from remit.sandbox.isolation import ProbeReport
-from remit.sandbox.policy import SandboxPolicy, merged
+from remit.sandbox.policy import SandboxPolicy, merged, narrowed
 from remit.sandbox.snapshots import Snapshot, SnapshotLostError, Snapshots, name_of
 from remit.sandbox.spec import INPUTS, Mount, Spec
 from remit.sandbox.walking import TooManyError, shown
@@ -42,8 +42,10 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The name of an allowed command, and its arguments."""
     stdin: bytes = b""
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
+    skills: tuple[Mapping[str, Any], ...] = ()
+    """Layers of the skills of the caller."""
     layers: tuple[Mapping[str, Any], ...] = ()
-    """Layers that make the policy stricter for this run, a skill's before the call's."""
+    """Layers of the call, that make this stricter."""
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -103,7 +105,7 @@ class Sandbox:
 
         Raises LooserError, CommandMissingError, SandboxUnavailableError, OSError, TooManyError or SnapshotLostError.
         """
-        policy = merged(self.policy, *asked.layers)
+        policy = merged(narrowed(self.policy, asked.skills), *asked.layers)
         name, *rest = asked.command
         if name not in policy.commands:
             allowed = ", ".join(sorted(policy.commands))
@@ -132,9 +134,15 @@ class Sandbox:
             for path, data in files:
                 workspace.put(path, data, inputs=inputs)
 
-    async def collect(self, conversation: str, patterns: tuple[str, ...], *layers: Mapping[str, Any]) -> Collected:
+    async def collect(
+        self,
+        conversation: str,
+        patterns: tuple[str, ...],
+        *layers: Mapping[str, Any],
+        skills: Sequence[Mapping[str, Any]] = (),
+    ) -> Collected:
         """Return what lies in a conversation's workspace. Raises LooserError or OSError."""
-        limits = merged(self.policy, *layers).limits
+        limits = merged(narrowed(self.policy, skills), *layers).limits
         async with self._held(conversation) as workspace:
             return await asyncio.to_thread(collect, workspace.work, limits, patterns)
 

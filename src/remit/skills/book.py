@@ -57,6 +57,12 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
             for number, rule in enumerate(_rules_of(policy, self.tools), 1)
         )
 
+    @property
+    def sandbox(self) -> tuple[dict[str, Any], ...]:
+        """Return what its author leaves of the sandbox, and what the operator does."""
+        layers = (msgspec.to_builtins(layer) for layer in (self.manifest.sandbox, self.word.sandbox))
+        return tuple(layer for layer in layers if layer)
+
 
 class Unloaded(msgspec.Struct, frozen=True, kw_only=True):
     """Something in a folder of skills that is not loaded."""

@@ -97,6 +97,7 @@ def show_command(state: State, skill: str) -> int:
         "run types": ", ".join(found.run_types) or "any that a job names it for",
         "tools": ", ".join(found.tools) or "none",
         "rules": "; ".join(f"{rule['effect']} {', '.join(rule.get('tools', ['every tool']))}" for rule in found.rules),
+        "sandbox": "; ".join(f"{name} {said}" for layer in found.sandbox for name, said in layer.items()),
         "author wants": ", ".join(found.allowed_tools),
         "license": found.license,
         "needs": found.compatibility,

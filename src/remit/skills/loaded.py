@@ -51,6 +51,7 @@ class Whole(NamedTuple):
             description=skill.manifest.description,
             tools=skill.tools,
             rules=skill.rules,
+            sandbox=skill.sandbox,
             trusted=skill.word.trusted == contents.digest,
             text_hash=contents.kept.digest if contents.texts else "",
         )

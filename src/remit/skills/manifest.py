@@ -1,9 +1,9 @@
 """A skill's manifest, in both of its forms: the front matter of a SKILL.md, and the seed's YAML or JSON.
 
 The open format (agentskills.io, specification of August 2026) has `name description license compatibility metadata
-allowed-tools`; what is ours stands in its `metadata`, under `remit-required-tools`, `remit-run-types` and `remit-risk`,
-so that the format's own validator stays content. The older form has `skill_name required_tools allowed_run_types
-risk_policy`, and `description` and `template`. Both are read into one value. Pure.
+allowed-tools`; what is ours stands in its `metadata`, under `remit-required-tools`, `remit-run-types`, `remit-risk` and
+`remit-sandbox`, so that the format's own validator stays content. The older form has `skill_name required_tools
+allowed_run_types risk_policy`, and `description`, `sandbox` and `template`. Both are read into one value. Pure.
 
 What is wrong is said as findings. A fatal one means that the skill is not loaded; with any other it is, since most
 skills in use were written for readers that are lenient. A skill without findings is valid for the format's validator,
@@ -50,6 +50,7 @@ FINDINGS: Final[dict[str, str]] = {
     "tools": "A required tool is not a tool's name or pattern.",
     "run_types": "A run type is not a recipe's name.",
     "risk": "The risk policy is neither `ask` nor `read-only` nor a list of rules that deny or ask.",
+    "sandbox": "What it leaves of the sandbox is not a table of `limits`, `network`, `commands` and `min_isolation`.",
     "hooks": "The skill brings hooks; they are never run.",
     "collision": "Another skill of this name, from an earlier folder, counts.",
     "untrusted_folder": "The folder belongs to a project whose settings say nothing of skills, or are not trusted.",
@@ -59,7 +60,7 @@ FINDINGS: Final[dict[str, str]] = {
 RISKS: Final = ("ask", "read-only")
 _FIELDS: Final = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
 _SEED_FIELDS: Final = frozenset(
-    {"skill_name", "description", "required_tools", "allowed_run_types", "risk_policy", "template"}
+    {"skill_name", "description", "required_tools", "allowed_run_types", "risk_policy", "sandbox", "template"}
 )
 _TOOL: Final = re.compile(r"[A-Za-z0-9_.*?-]{1,200}")
 _RUN_TYPE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
@@ -87,6 +88,15 @@ class InvalidManifestError(Exception):
         super().__init__(message)
 
 
+class SandboxLayer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a skill leaves of the sandbox, by the names of `[sandbox]`; what that allows is the most."""
+
+    limits: dict[str, int] = {}
+    network: tuple[str, ...] | None = None
+    commands: tuple[str, ...] | None = None
+    min_isolation: str = ""
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a skill says of itself."""
 
@@ -104,6 +114,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """`ask`, `read-only` or nothing."""
     rules: tuple[dict[str, Any], ...] = ()
     """Rules that deny or ask, in place of a word."""
+    sandbox: SandboxLayer = SandboxLayer()
     body: str = ""
     """The instructions."""
     findings: tuple[Finding, ...] = ()
@@ -230,6 +241,7 @@ class _Reader:
             required_tools=_tools(metadata.get("remit-required-tools", "").split()),
             run_types=_run_types(metadata.get("remit-run-types", "").split()),
             risk=risk,
+            sandbox=_sandbox(_json(metadata.get("remit-sandbox", "") or "{}")),
             body=body,
             findings=tuple(self._findings),
         )
@@ -246,6 +258,7 @@ class _Reader:
             run_types=_run_types(self._items("allowed_run_types")),
             risk="" if isinstance(risk, list) else risk,
             rules=rules,
+            sandbox=_sandbox(self._fields.get("sandbox", {})),
             body=self._text("template", 1_000_000),
             findings=tuple(self._findings),
         )
@@ -361,6 +374,13 @@ def _rules(raw: list[Any]) -> tuple[dict[str, Any], ...]:
     if len(raw) > MAX_ITEMS:
         raise InvalidManifestError("risk", f"it has more than {MAX_ITEMS} rules")
     return tuple(raw)
+
+
+def _sandbox(raw: Any) -> SandboxLayer:
+    try:
+        return msgspec.convert(raw, SandboxLayer)
+    except msgspec.ValidationError as error:
+        raise InvalidManifestError("sandbox", str(error)) from error
 
 
 def _counted(names: list[str], code: str) -> tuple[str, ...]:

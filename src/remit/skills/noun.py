@@ -51,6 +51,8 @@ class SkillView(SkillRow, frozen=True, kw_only=True):
     """The tools that its author would have pre-approved: shown, and never a grant."""
     rules: tuple[dict[str, Any], ...]
     """The rules that deny or ask, of its author and of the operator."""
+    sandbox: tuple[dict[str, Any], ...]
+    """The limits that they set the sandbox."""
     activate: bool
     """Whether models may activate it."""
     trusted: bool
@@ -104,6 +106,7 @@ class SkillList:
             required_tools=manifest.required_tools,
             allowed_tools=manifest.allowed_tools,
             rules=whole.skill.rules,
+            sandbox=whole.skill.sandbox,
             activate=whole.skill.word.activate,
             trusted=whole.pin.trusted,
             files=tuple(path for path, _ in whole.contents.files),

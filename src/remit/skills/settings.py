@@ -8,6 +8,7 @@ from remit.errors import SettingsError
 from remit.nearest import did_you_mean
 from remit.settings.base import Base
 from remit.settings.section import About, Section, Texts
+from remit.skills.manifest import SandboxLayer
 
 PROJECT: Final = ("skills", ".agents/skills")
 HOME: Final = "~/.agents/skills"
@@ -40,8 +41,8 @@ class SkillSettings(Section, frozen=True):
     named: Annotated[
         dict[str, dict[str, Any]],
         About(
-            "Written as `[skills.NAME]`: `enabled`, `run_types`, `tools`, `policy`, `activate` and `trusted` of one "
-            "skill, see [skills](skills.md#the-operators-word)."
+            "Written as `[skills.NAME]`: `enabled`, `run_types`, `tools`, `policy`, `sandbox`, `activate`, `trusted` "
+            "of one skill, see [skills](skills.md#the-operators-word)."
         ),
     ] = {}  # noqa: RUF012 - msgspec copies it
 
@@ -56,6 +57,8 @@ class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Further tools that an agent under it may call."""
     policy: str | tuple[dict[str, Any], ...] = ""
     """`ask`, `read-only`, or rules that deny or ask; beside what the author says."""
+    sandbox: SandboxLayer = SandboxLayer()
+    """Limits of the sandbox under it; beside those that its author sets."""
     activate: bool = False
     """Whether the models of agents under skills may activate it."""
     trusted: str = ""

@@ -128,6 +128,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """The caller, where they can be asked back while it runs."""
     untrusted: bool = False
     """Whether a model wants the call that had read untrusted text."""
+    sandbox: tuple[dict[str, Any], ...] = ()
+    """Layers that make the sandbox stricter than it is for other calls; one may say more than the policy allows."""
     hidden: Callable[[str, dict[str, Any]], bool] | None = None
     """Whether rules about arguments keep a call of a tool, by its name and arguments, from the caller.
 

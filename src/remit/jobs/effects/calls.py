@@ -155,6 +155,7 @@ class Calls:
             recipe=caller.recipe,
             overlays=(*caller.overlays, *in_force().overlays),
             skills=in_force().digests or caller.skills.digests,
+            sandbox=(*caller.skills.sandbox, *in_force().sandbox),
             budget=None if request.step.startswith(UNDO) else caller.budget,  # to undo is never too much
             job=caller.facts,
             conversation=request.conversation,

@@ -22,6 +22,8 @@ class SkillPin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The tools that its agent may call, by full name or glob."""
     rules: tuple[dict[str, Any], ...] = ()
     """Deny and ask rules for calls under it."""
+    sandbox: tuple[dict[str, Any], ...] = ()
+    """Layers that make the sandbox stricter for calls under it: `limits`, `network`, `commands`, `min_isolation`."""
     offered: bool = False
     """Whether it waits for the model to activate it."""
     trusted: bool = False
