@@ -50,6 +50,17 @@ async def test_every_tool_is_level_2_and_untrusted(opened: Open) -> None:
     assert url["properties"]["url"]["x-remit-role"] == "url"
 
 
+async def test_a_question_names_the_secret_that_is_typed_and_that_enter_sends_it(tmp_path: Path) -> None:
+    [made] = provider.open_browser(Opening(load(cwd=tmp_path, env={})))  # type: ignore[arg-type]
+    shown = await made.preview("browser.type", {"ref": "p1:e4", "secret": "shop", "submit": True})
+    assert shown is not None
+    assert "the secret shop into p1:e4" in shown.what
+    assert "Enter" in shown.what
+    shown = await made.preview("browser.type", {"ref": "p1:e4", "text": "{lamp}"})
+    assert shown is not None
+    assert not {"secret", "Enter"} & set(shown.what.split())
+
+
 # --- what is missing
 
 

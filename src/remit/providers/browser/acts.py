@@ -94,8 +94,11 @@ class Acts:
         if refusal is not None and (failure is not None or status in _PROXY_SAYS):
             conversation.browser.refusals.clear()
             await _blank(tab)
+            if not refusal.allowed:
+                why = f"{tab.asked}: {refusal.why} (browser.hosts; for a private address browser.private)"
+                raise BrowserError(why, Code.ssrf_blocked)
             reached = Code.dns_failed if "[Errno -" in refusal.why else Code.connect_failed
-            raise BrowserError(f"{tab.asked}: {refusal.why}", reached if refusal.allowed else Code.ssrf_blocked)
+            raise BrowserError(f"{tab.asked}: {refusal.why}", reached)
         if failure is not None and not _is_no_failure(failure):
             await _blank(tab)
             raise browser_error(tab.asked, failure)

@@ -28,10 +28,11 @@ _SAID: Final = {
     "navigate": "Opens {url} in the browser of this job or session.",
     "click": "Clicks {ref} of the page that the last snapshot shows.",
     "type": "Types into {ref} of the page that the last snapshot shows, in place of what is there.",
+    "secret": "Types the secret {secret} into {ref} of the page that the last snapshot shows, if it is of its host.",
     "select": "Chooses {options} in {ref} of the page that the last snapshot shows.",
     "press": "Presses {key} in the page that is open.",
 }
-"""By tool, what a call would do; of the others their description says it."""
+"""By tool, what a call would do (`secret`: of one that types a secret); of the others their description says it."""
 
 
 def _meta(name: str) -> ToolMeta:
@@ -89,7 +90,9 @@ class BrowserProvider:
         if word not in TAKES or not name.startswith(_PREFIX):
             return None
         asked = msgspec.to_builtins(arguments(TAKES[word][0], args))
-        return Preview(what=_SAID[word].format(**asked) if word in _SAID else TAKES[word][2])
+        said = _SAID.get("secret" if asked.get("secret") else word)
+        what = TAKES[word][2] if said is None else said.format(**asked)
+        return Preview(what=f"{what} Then presses Enter." if asked.get("submit") else what)
 
     async def close(self) -> None:
         """End every browser."""
