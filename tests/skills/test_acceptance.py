@@ -150,6 +150,16 @@ async def test_one_enabled_skill_that_names_it_is_enough(tmp_path: Path, toml: s
             assert caught.value.code is Code.SKILL_DISABLED
 
 
+async def test_a_skill_that_lacks_a_tool_stands_in_for_none_that_is_switched_off(tmp_path: Path) -> None:
+    skill(tmp_path / "skills", "lacks", tools="no.such", run_types="settle edit_docs")
+    async with opened(settings(tmp_path), recipes=[settle]) as remit:
+        assert await remit.run(settle())  # no other is switched off
+        await remit.service.skills.disable("edit_docs")
+        with pytest.raises(StateError) as caught:
+            await remit.service.jobs.start_named("edit_docs", {"paths": ["a.md"], "instruction": "x"})
+        assert caught.value.remedy == "Switch it on: remit skills enable edit_docs"
+
+
 async def test_a_retry_is_looked_at_like_a_new_job(tmp_path: Path) -> None:
     @recipe("fails")
     async def fails(run: Run) -> str:

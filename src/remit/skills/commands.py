@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
 from remit.cli import exit_codes
 from remit.cli.context import State
@@ -97,7 +98,7 @@ def show_command(state: State, skill: str) -> int:
         "run types": ", ".join(found.run_types) or "any that a job names it for",
         "tools": ", ".join(found.tools) or "none",
         "rules": "; ".join(f"{rule['effect']} {', '.join(rule.get('tools', ['every tool']))}" for rule in found.rules),
-        "sandbox": "; ".join(f"{name} {said}" for layer in found.sandbox for name, said in layer.items()),
+        "sandbox": "; ".join(msgspec.json.encode(layer).decode() for layer in found.sandbox),
         "author wants": ", ".join(found.allowed_tools),
         "license": found.license,
         "needs": found.compatibility,

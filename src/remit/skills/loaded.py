@@ -208,13 +208,15 @@ class LoadedSkills:
     async def _require(self, run_type: str) -> None:
         """Raise StateError (SKILL_DISABLED) unless an enabled skill allows a run type, or no skill has to."""
         naming = (await self.book()).naming(run_type)
+        off = [skill for skill in naming if not await self.is_enabled(skill)]
         for skill in naming:
-            if await self.is_enabled(skill):
+            # One that lacks a tool allows its own run types, but stands in for none that is switched off.
+            if not off or (skill not in off and not await self.lacking(skill)):
                 return
-        if naming:
-            names = ", ".join(skill.name for skill in naming)
+        if off:
+            names = ", ".join(skill.name for skill in off)
             why = f"no enabled skill allows the run type {run_type}; switched off: {names}"
-            raise StateError(why, code=Code.SKILL_DISABLED, remedy=self._switch(naming[0]))
+            raise StateError(why, code=Code.SKILL_DISABLED, remedy=self._switch(off[0]))
         if self.settings.required:
             why = f"no skill allows the run type {run_type}, and skills.required wants one"
             raise StateError(why, code=Code.SKILL_DISABLED, remedy="Name it in the run types of a skill.")
