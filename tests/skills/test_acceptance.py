@@ -234,6 +234,16 @@ async def test_a_wrong_word_of_the_operator_is_an_error_and_not_ignored(tmp_path
     assert caught.value.remedy
 
 
+async def test_a_table_for_a_skill_that_is_not_there_is_said(tmp_path: Path) -> None:
+    async with opened(settings(tmp_path, toml="[skills.edit_doc]\nenabled = false\n")) as remit:
+        row = (await rows(remit))["edit_doc"]
+        assert (row.state, row.source, row.findings[0].code) == ("not loaded", "settings", "unknown_skill")
+        assert "edit_docs" in row.why
+        with pytest.raises(NotFoundError) as caught:
+            await remit.service.skills.view("edit_doc")
+        assert caught.value.code is Code.SKILL_NOT_FOUND
+
+
 # --- at a terminal, and over HTTP
 
 

@@ -106,6 +106,18 @@ async def test_what_a_plan_was_created_with_is_not_looked_at_again(folder: Path)
         assert (await remit.service.jobs.view(job)).state == "completed"
 
 
+async def test_a_plan_is_held_by_the_run_type_plan_and_not_by_its_name(folder: Path) -> None:
+    plan = read_plan({"name": "p", "version": "taskgraph-v1", "nodes": [{"id": "a", "wait": {"signal": "go"}}]})
+    toml = (
+        "[skills]\nfolders = ['skills']\nrequired = true\nswitched_off = 'park'\n[skills.keys]\nrun_types = ['plan']\n"
+    )
+    async with opened(settings(folder, toml=toml)) as remit:
+        job = await remit.service.jobs.start_plan(plan, {})
+        await remit.service.jobs.signal(job, "go", None)
+        await asyncio.wait_for(remit.settled(job), PATIENCE_S)
+        assert (await remit.service.jobs.view(job)).state == "completed"
+
+
 async def test_a_conversation_goes_on_under_its_skills_or_fewer_and_no_other(folder: Path) -> None:
     async with opened(settings(folder, {"say": "One."}, {"say": "Two."})) as remit:
         job = await remit.start(agent(task="Do it."), options=Options(skills=("notes", "mail")))

@@ -65,12 +65,12 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unloaded(msgspec.Struct, frozen=True, kw_only=True):
-    """Something in a folder of skills that is not loaded."""
+    """Something in a folder of skills that is not loaded, or of which the settings speak and that is not there."""
 
     name: str
     """Its name, or that of the entry."""
-    path: str
-    source: str
+    path: str = ""
+    source: str = "settings"
     findings: tuple[Finding, ...]
 
 
@@ -92,6 +92,11 @@ class Book:
         self._take(SHIPPED, _OURS)
         for name in sorted(self._words):
             _check_policy(name, self._words[name])
+            if name not in self.skills and not any(one.name == name for one in self.unloaded):
+                said = f"no folder has it. {did_you_mean(name, self.skills)}".strip()
+                self.unloaded.append(
+                    Unloaded(name=name, findings=(Finding(code="unknown_skill", message=said, fatal=True),))
+                )
 
     def get(self, name: str) -> Skill:
         """Return a skill. Raises NotFoundError (SKILL_NOT_FOUND), or (SKILL_INVALID) for one that is not loaded."""
@@ -99,7 +104,7 @@ class Book:
         if found is not None:
             return found
         left = next((one for one in self.unloaded if one.name == name), None)
-        if left is not None:
+        if left is not None and left.path:
             said = left.findings[0]
             remedy = "Correct it (remit skills check), and start Remit again."
             why = f"the skill {name} is not loaded: {said.code}: {said.message}"

@@ -109,7 +109,7 @@ class LoadedSkills:
             if skill is not None and not pin.offered and not await self.is_enabled(skill):
                 return f"the skill {pin.name} is switched off"
         try:
-            await self._require(created.name)
+            await self._require("plan" if created.kind == "plan" else created.name)
         except StateError as error:
             return error.message
         return ""
