@@ -40,3 +40,9 @@ def test_what_names_no_model_is_refused_with_the_forms(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(text)
     assert "MODEL" in caught.value.remedy
+
+
+def test_without_a_name_the_setting_is_named_that_gives_one() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse("")
+    assert "models.default" in caught.value.remedy

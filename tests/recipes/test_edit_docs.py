@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from remit import Remit
+from remit import Code, Remit
 from remit.app import JobEndedError
 from remit.canonical import sha256
 from remit.recipes.edit_docs import Edit, edit_docs
@@ -104,5 +104,6 @@ async def test_a_model_that_changes_nothing_leaves_the_file(tmp_path: Path) -> N
 )
 async def test_where_no_file_can_be_edited_the_job_fails(tmp_path: Path, given: dict[str, Any], words: str) -> None:
     async with opened(tmp_path) as remit:
-        with pytest.raises(JobEndedError, match=words):
+        with pytest.raises(JobEndedError, match=words) as caught:
             await remit.run(edit_docs(**given))
+        assert caught.value.code is (Code.TOOL_EXEC_FAILED if "edits" in given else Code.INVALID_INPUT)

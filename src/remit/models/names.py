@@ -79,6 +79,8 @@ def info_of(provider: str, model: str) -> ModelInfo:
 
 def parse(text: str) -> ModelName:
     """The model that a text names. Raises UsageError."""
+    if not text:
+        raise UsageError("no model is named", remedy=f"Name one, or set models.default. Write {FORMS}.")
     provider, colon, rest = text.partition(":")
     known: Provider | None = next((name for name in PROVIDERS if name == provider), None)
     if not colon or not rest or known is None or len(text) > _MAX or not text.isprintable():

@@ -82,7 +82,8 @@ async def edit_docs(
     found = await run.gather(*(_apply(run, one) for one in proposed))
     failed = [one for one in found if one.state == "failed"]
     if failed and len(failed) == len(found):
-        raise RunError("; ".join(f"{one.path}: {one.reason}" for one in failed)[:1_000])
+        why = "; ".join(f"{one.path}: {one.reason}" for one in failed)[:1_000]
+        raise RunError(why, code=Code.TOOL_EXEC_FAILED, remedy="See the reasons, then start it again.")
     return {"edited": sum(one.state == "edited" for one in found), "files": [msgspec.to_builtins(one) for one in found]}
 
 

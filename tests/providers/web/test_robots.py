@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -82,6 +83,19 @@ async def test_a_missing_file_allows_and_a_failing_server_forbids(site: Site, st
     await robots.check(f"{site.base}/a")
     assert site.asked == 2
     await fetcher.close()
+
+
+async def test_a_site_that_cannot_be_reached_is_not_said_to_forbid_robots() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # nobody listens there
+        place = f"127.0.0.1:{closed.getsockname()[1]}"
+        fetcher = Fetcher(private=(place,))
+        robots = Robots(fetcher, ManualClock())
+        for base, cause in ((place, Code.connect_failed), ("2130706433", Code.InvalidInput)) * 2:
+            with pytest.raises(WebError) as caught:
+                await robots.check(f"http://{base}/a")
+            assert (caught.value.cause, "robots" in str(caught.value)) == (cause, False)
+        await fetcher.close()
 
 
 async def test_requests_to_one_host_are_a_pause_apart_and_others_are_not() -> None:

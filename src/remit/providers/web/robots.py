@@ -28,6 +28,10 @@ _KEPT_US: Final = 24 * 3_600 * SECOND
 _SITES: Final = 1_000
 _LONGEST_PAUSE_S: Final = 30.0
 _FIELDS: Final = (b"user-agent", b"allow", b"disallow", b"crawl-delay", b"sitemap")
+_AT_THE_SITE: Final = frozenset(
+    {Code.ssrf_blocked, Code.dns_failed, Code.connect_failed, Code.tls_failed, Code.timeout_connect, Code.InvalidInput}
+)
+"""Causes for which the page could not be reached either."""
 _AGENT: Final = re.compile(rb"^(\s*user-agent\s*:\s*)([a-z_-]+)/[^#]*", re.IGNORECASE)
 """A robot with its version, which does not count (RFC 9309, 2.2.1)."""
 _UNREACHABLE: Final = 500
@@ -42,6 +46,8 @@ class Rules(NamedTuple):
     """Seconds between two requests, as the site asks."""
     until: int
     """Microseconds since the Unix epoch until which the rules are kept."""
+    failure: WebError | None = None
+    """Why they are not known, so that nothing is allowed."""
 
 
 class Robots:
@@ -54,8 +60,14 @@ class Robots:
         self._asking: dict[str, asyncio.Lock] = {}
 
     async def check(self, url: str) -> Rules:
-        """Return the rules of the site of a URL. Raises WebError (WebBlocked) if they do not allow the URL."""
+        """Return the rules of the site of a URL.
+
+        Raises WebError: WebBlocked if they do not allow the URL, or what kept them from being read.
+        """
         rules = await self._of(origin_of(url))
+        if rules.failure is not None:
+            cause = rules.failure.cause or Code.NetworkError
+            raise WebError(str(rules.failure), cause, blocked_by=rules.failure.blocked_by)
         if not rules.allows(url):
             raise WebError(f"{url}: the site's robots.txt does not allow it", Code.WebBlocked, blocked_by=Code.http_403)
         return rules
@@ -76,12 +88,15 @@ class Robots:
         try:
             page = await self._fetcher.fetch(f"{origin}/robots.txt", seconds=_SECONDS, limit=_LIMIT)
         except WebError as error:
-            if error.cause in {Code.ssrf_blocked, Code.dns_failed}:
-                # The page could not be reached either, and this says why.
-                raise WebError(str(error).replace("/robots.txt", "", 1), error.cause) from error
-            return Rules(_nothing, 0.0, self._clock.now() + SECOND * 60)
+            cause = error.cause or Code.NetworkError
+            why = str(error).replace("/robots.txt", "", 1) if cause in _AT_THE_SITE else str(error)
+            if cause in {Code.ssrf_blocked, Code.dns_failed}:
+                raise WebError(why, cause) from error
+            return Rules(_nothing, 0.0, self._clock.now() + SECOND * 60, WebError(why, cause))
         if page.status >= _UNREACHABLE:
-            return Rules(_nothing, 0.0, self._clock.now() + SECOND * 60)
+            why = f"{origin}/robots.txt: it answered {page.status}, which allows no page (RFC 9309)"
+            failure = WebError(why, Code.WebBlocked, blocked_by=Code.http_403)
+            return Rules(_nothing, 0.0, self._clock.now() + SECOND * 60, failure)
         if page.status >= _NOT_FOUND:
             return Rules(_everything, 0.0, until)
         return parse(page.body, until)
