@@ -53,7 +53,7 @@ FINDINGS: Final[dict[str, str]] = {
     "sandbox": "What it leaves of the sandbox is not a table of `limits`, `network`, `commands` and `min_isolation`.",
     "hooks": "The skill brings hooks; they are never run.",
     "collision": "Another skill of this name, from an earlier folder, counts.",
-    "unknown_skill": "The settings have a table for this skill, and there is none of its name.",
+    "unknown_skill": "The settings have a table for a skill that does not exist.",
     "untrusted_folder": "The folder belongs to a project whose settings say nothing of skills, or are not trusted.",
 }
 """Each code of a finding, with its meaning."""
