@@ -29,7 +29,7 @@ class SkillRow(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not enabled."""
     description: str
     source: str
-    """`remit` for one that ships, `project`, `user`, `folder` for any other place, or `settings` for a table without a skill."""
+    """`remit` (it ships), `project`, `user`, `folder` (any other place), or `settings` (a table without a skill)."""
     path: str
     run_types: tuple[str, ...]
     tools: tuple[str, ...]
