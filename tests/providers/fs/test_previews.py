@@ -38,7 +38,8 @@ async def test_a_preview_shows_a_long_change_whole(root: Path) -> None:
 
 
 async def test_a_preview_tells_a_new_file_and_an_unchanged_one(root: Path) -> None:
-    assert (await preview(root, "fs.write", path="b.txt", content="x")).what == "Creates b.txt, 1 line."
+    made = await preview(root, "fs.write", path="b.txt", content="x")
+    assert (made.what, "\n+x" in made.diff) == ("Creates b.txt, 1 line.", True)
     found = await preview(root, "fs.write", path="c/b.txt", content="x\ny", create_folders=True)
     assert found.what == "Creates c/b.txt, 2 lines."
     same = await preview(root, "fs.write", path="a.txt", content="one\ntwo\nthree\n")

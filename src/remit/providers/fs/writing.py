@@ -87,7 +87,7 @@ class Writing:
         except ProviderError as exc:
             missing = {Code.FILE_NOT_FOUND, *((Code.FOLDER_NOT_FOUND,) if asked.create_folders else ())}
             if exc.code in missing and asked.expect_sha256 is None:
-                return Preview(what=f"Creates {asked.path}, {new}.")
+                return Preview(what=f"Creates {asked.path}, {new}.", diff=whole_diff(asked.path, "", asked.content))
             if exc.code in {Code.FILE_NOT_TEXT, Code.FILE_TOO_LARGE}:
                 return Preview(what=f"Replaces {asked.path}, which is not text or too large to compare, by {new}.")
             raise
