@@ -30,6 +30,7 @@ DIGESTS: Final = {
 SAID: Final = {
     ("job_created", "overlay"): "policy rules",
     ("job_created", "rules"): "rules of a skill",
+    ("job_created", "sandbox"): "limits of a skill",
     ("approval_remembered", "rule"): "a policy rule",
     ("command_committed", "usage"): "tokens",
 }
