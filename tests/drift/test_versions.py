@@ -9,7 +9,7 @@ import pytest
 
 from remit import Run, migration, recipe, tool
 from remit.tools.versions import ToolUse, ToolVersion
-from tests.opened import OpenRemit, until_waiting
+from tests.opened import OpenRemit, until, until_waiting
 
 ALLOW = {"policy.rules": [{"id": "all", "effect": "allow", "tools": ["*"]}], "jobs.drain_seconds": 0}
 
@@ -66,6 +66,53 @@ async def test_an_open_job_needs_its_code_and_its_tools_and_says_whether_they_ar
         assert needs["recipe", "waits"].open_jobs == (job,)
         assert (needs["tool", "mail.send"].version, needs["tool", "mail.send"].served) == ("1", "no")
         assert [(one.kind, one.version) for one in report.retirable] == [("migration", "0")]
+
+
+ASK = {"policy.rules": [{"effect": "ask", "tools": ["*"]}], "jobs.drain_seconds": 0}
+
+
+@pytest.mark.parametrize(("decision", "needed"), [("", True), ("approve", True), ("deny", False)])
+async def test_a_tool_that_an_open_question_asks_for_is_needed(
+    remit_in: OpenRemit, decision: Any, needed: bool
+) -> None:
+    @recipe("asks", version="1")
+    async def asks(run: Run) -> str:
+        await run.attempt("mail.send", {"text": "hello"})
+        return str(await run.wait_signal("go"))
+
+    async with remit_in(tools=[send], recipes=[asks], flags=ASK) as remit:
+        job = await remit.start(asks())
+        await until_waiting(remit, job.id)
+        if decision:
+            (question,) = await remit.service.confirmations.pending(job.id)
+            await remit.service.confirmations.decide(question.confirmation, decision, by="bob")
+            await until(remit, job.id, lambda row: "signal" in row.waiting_for)
+    async with remit_in(tools=[send_later], recipes=[asks], flags=ASK, work=False) as remit:
+        report = await remit.service.drift.versions()
+        needs = [(one.version, one.served, one.open_jobs) for one in report.needs if one.kind == "tool"]
+        assert needs == ([("1", "no", (job.id,))] if needed else [])
+
+
+async def test_what_a_fork_shares_counts_as_its_own(remit_in: OpenRemit) -> None:
+    job = await parked(remit_in)
+    async with remit_in(tools=[send], recipes=[OLD], flags=ALLOW) as remit:
+        fork = (await remit.service.forks.make(job, "2")).job
+        await until_waiting(remit, fork)
+        again = (await remit.service.forks.make(fork, "2")).job
+        before = (await remit.service.forks.make(fork, "1", repeat=True)).job
+        for one in (job, before):
+            await remit.service.jobs.cancel(one, by="bob", reason="over")
+            await until(remit, one, lambda row: row.state == "cancelled")
+    async with remit_in(tools=[send_later], recipes=[OLD], flags=ALLOW, work=False) as remit:
+        report = await remit.service.drift.versions()
+        (need,) = [one for one in report.needs if one.kind == "tool"]
+        assert (need.version, need.served, set(need.open_jobs)) == ("1", "no", {fork, again})
+        for one in (fork, again):
+            (drift,) = (await remit.service.drift.report(one)).tools
+            assert (drift.tool, drift.calls, drift.open, drift.open_jobs) == ("mail.send", 1, 1, (one,))
+        assert (await remit.service.drift.report(fork, tool="mail.burn")).tools == ()
+        (all_of_it,) = (await remit.service.drift.report()).tools
+        assert all_of_it.calls == 2, "the first job's and the repeated one"
 
 
 async def test_a_process_that_has_the_code_serves_the_job_and_what_no_job_needs_can_go(remit_in: OpenRemit) -> None:

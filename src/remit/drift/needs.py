@@ -11,6 +11,7 @@ from remit.drift.code import CodeDrift
 from remit.jobs.recipe import declared
 from remit.journal import kinds as k
 from remit.record.states import worker_words
+from remit.record.uses import UseCollector
 
 if TYPE_CHECKING:
     from remit.engines.presence import Present
@@ -63,6 +64,45 @@ class VersionsReport(msgspec.Struct, frozen=True, kw_only=True):
     retirable: tuple[Retirable, ...]
     workers: tuple[str, ...]
     """The processes that work now, for people."""
+
+
+class NeedCollector(UseCollector):
+    """Collects the uses of tools, and tools that open questions ask for: an answer has them called."""
+
+    def __init__(self, now: int) -> None:
+        """Leave out questions that have expired at `now` (µs)."""
+        super().__init__()
+        self._now = now
+        self._asked: dict[str, tuple[Origin, Event, k.ConfirmationRequested]] = {}
+
+    @property
+    def takers(self) -> Mapping[type[k.Payload], Take]:
+        """Calls, and questions until they are answered with no, or used."""
+        return {
+            **super().takers,
+            k.ConfirmationRequested: self._ask,
+            k.ConfirmationDecided: self._decide,
+            k.ConfirmationUsed: self._close,
+        }
+
+    def uses(self) -> Iterable[Use]:
+        """Every use, with those that questions wait to make."""
+        for origin, event, asked in self._asked.values():
+            key = asked.tool_name, asked.provider_id, asked.tool_version, asked.request_schema_hash
+            self._share(origin, event, key, 0)
+        return self.found.values()
+
+    def _ask(self, origin: Origin, event: Event, payload: k.ConfirmationRequested) -> None:
+        whole = event.stream != origin.root and payload.tool_name and payload.request_schema_hash
+        if whole and (payload.expires_at is None or payload.expires_at > self._now):
+            self._asked[event.stream] = origin, event, payload
+
+    def _decide(self, _origin: Origin, event: Event, payload: k.ConfirmationDecided) -> None:
+        if payload.decision != "approve":
+            self._asked.pop(event.stream, None)
+
+    def _close(self, _origin: Origin, event: Event, _payload: k.ConfirmationUsed) -> None:
+        self._asked.pop(event.stream, None)
 
 
 class PatchCollector:

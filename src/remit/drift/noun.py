@@ -12,7 +12,7 @@ from remit.drift.backtest import BacktestReport, backtest
 from remit.drift.code import CodeCollector, CodeDrift
 from remit.drift.deriving import DecisionsReport, Deriver
 from remit.drift.models import ModelCollector, ModelDrift, OutputDrift
-from remit.drift.needs import PatchCollector, VersionsReport, needs_of, retirable_of
+from remit.drift.needs import NeedCollector, PatchCollector, VersionsReport, needs_of, retirable_of
 from remit.drift.retaking import Retaker
 from remit.drift.tools import CallChanges, ToolCollector, ToolComparison, ToolDrift, change_of, check_arguments, told_of
 from remit.engines.presence import present
@@ -21,7 +21,6 @@ from remit.policy.groups import parse_groups
 from remit.policy.rules import Policy
 from remit.record.decisions import DecisionCollector, FactReader, Missing
 from remit.record.states import worker_words
-from remit.record.uses import UseCollector
 from remit.record.walk import walk
 from remit.tools.versions import ToolUse
 
@@ -140,14 +139,14 @@ class Drift:
         """
         journal, catalog = self._parts.journal, self._parts.services.catalog
         await catalog.tools(patience_s)
-        uses, code, patches = UseCollector(), CodeCollector(), PatchCollector()
+        uses, code, patches = NeedCollector(journal.clock.now()), CodeCollector(), PatchCollector()
         await walk(journal, [uses, code, patches])
         workers = await present(journal)
-        drifts = code.drifts(self._parts.programs.recipes)
+        drifts, found = code.drifts(self._parts.programs.recipes), tuple(uses.uses())
         return VersionsReport(
             open=sum(one.open for one in drifts if one.kind != "child"),
-            needs=needs_of(drifts, uses.found.values(), catalog, workers),
-            retirable=retirable_of(drifts, uses.found.values(), self._parts.services.migrations, patches, workers),
+            needs=needs_of(drifts, found, catalog, workers),
+            retirable=retirable_of(drifts, found, self._parts.services.migrations, patches, workers),
             workers=tuple(worker_words(one.started.owner) for one in workers),
         )
 

@@ -11,7 +11,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import ChainBrokenError, NotCanonicalError, PayloadErasedError
 from remit.journal import kinds as k
-from remit.record.uses import Use, UseCollector
+from remit.record.uses import Key, Use, UseCollector
 from remit.tools.changes import changes
 from remit.tools.drift import compare_input, compare_output
 
@@ -112,7 +112,7 @@ class ToolCollector(UseCollector):
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
-        """Announcements, and their ends."""
+        """Announcements and their ends, and forks."""
         return {**super().takers, k.ToolInvocationStarted: self._announce}
 
     def other_arguments(self) -> Iterator[tuple[Tool, Iterable[Given]]]:
@@ -123,7 +123,10 @@ class ToolCollector(UseCollector):
                 yield tool, calls.values()
 
     def _announce(self, origin: Origin, event: Event, payload: k.ToolInvocationStarted) -> None:
-        if (self._job and origin.id != self._job) or event.at < self._since:
+        if self._job and origin.id != self._job:
+            self._note(origin, event, payload)
+            return
+        if event.at < self._since:
             return
         self._start(origin, event, payload)
         if event.seq <= origin.taken_until or (self._tool and payload.tool_name != self._tool):
@@ -132,6 +135,14 @@ class ToolCollector(UseCollector):
         if tool is not None and tool.quarantined is None and tool.input.hash != payload.request_schema_hash:
             same = self.given.setdefault(payload.tool_name, {})
             same.setdefault(payload.arguments_hash, (payload, origin, [0]))[2][0] += 1
+
+    def _share(self, origin: Origin, event: Event, key: Key, count: int) -> None:
+        """Of one job, what it shares counts as its own; of all, it is counted where it was recorded."""
+        if self._job and origin.id != self._job:
+            return
+        super()._share(origin, event, key, count)
+        if self._job:
+            self.found[key].calls += count
 
 
 class CallChanges:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from remit.jobs.state import stream_of
 from remit.journal import kinds as k
 from remit.record.walk import Origin, Take, walk
 from remit.tools.versions import ToolUse, ToolVersion
@@ -60,11 +62,17 @@ class UseCollector:
         self._since = since
         self.found: dict[Key, Use] = {}
         self._running: dict[str, Use] = {}
+        self._announced: dict[str, dict[Key, list[int]]] = {}
+        """Positions of the calls of a job or session, by its root: a fork shares the first of them."""
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
-        """Announcements, and their ends."""
-        return {k.ToolInvocationStarted: self._start, k.ToolInvocationFinished: self._finish}
+        """Announcements and their ends, and forks."""
+        return {
+            k.ToolInvocationStarted: self._start,
+            k.ToolInvocationFinished: self._finish,
+            k.JobForked: self._fork,
+        }
 
     async def settle(self) -> None:
         """Do nothing: everything stands in the events."""
@@ -72,14 +80,38 @@ class UseCollector:
     def _start(self, origin: Origin, event: Event, payload: k.ToolInvocationStarted) -> None:
         if (self._tool and payload.tool_name != self._tool) or event.at < self._since:
             return
-        key = payload.tool_name, payload.provider_id, payload.tool_version, payload.request_schema_hash
-        use = self.found.get(key)
-        if use is None:
-            use = self.found[key] = Use(key, event.at)
+        key = self._note(origin, event, payload)
+        use = self._use(key, event.at)
         use.last_at = event.at
         use.origins.setdefault(origin.root, origin)
         use.calls += event.seq > origin.taken_until
         self._running[payload.invocation_id] = use
+
+    def _note(self, origin: Origin, event: Event, payload: k.ToolInvocationStarted) -> Key:
+        """Remember that a call stands there, which a fork may share."""
+        key = payload.tool_name, payload.provider_id, payload.tool_version, payload.request_schema_hash
+        self._announced.setdefault(origin.root, {}).setdefault(key, []).append(event.seq)
+        return key
+
+    def _fork(self, origin: Origin, event: Event, payload: k.JobForked) -> None:
+        """Count a fork among the users of what the events that it shares were recorded under."""
+        if not payload.shared:
+            return
+        shared = self._announced.setdefault(origin.root, {})
+        for key, positions in self._announced.get(stream_of(payload.job), {}).items():
+            count = bisect_right(positions, payload.seq)
+            if count and self._tool in {"", key[0]}:
+                shared[key] = [0] * count
+                self._share(origin, event, key, count)
+
+    def _share(self, origin: Origin, event: Event, key: Key, _count: int) -> None:
+        self._use(key, event.at).origins.setdefault(origin.root, origin)
+
+    def _use(self, key: Key, at: int) -> Use:
+        use = self.found.get(key)
+        if use is None:
+            use = self.found[key] = Use(key, at)
+        return use
 
     def _finish(self, _origin: Origin, _event: Event, payload: k.ToolInvocationFinished) -> None:
         use = self._running.pop(payload.invocation_id, None)
