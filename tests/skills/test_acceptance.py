@@ -70,12 +70,12 @@ async def test_the_console_shows_which_skills_are_enabled_and_switches_them(tmp_
             assert text in page.text
         fields = [("csrf", page.csrf), ("skill", "notes"), ("on", "false")]
         assert (await browser.send("/skills/switch", fields)).status == 303
-        assert page.text.count("Switch off") == page.text.count('name="on" value="false"') == 6
+        assert page.text.count(">Switch off<") == page.text.count('name="on" value="false"') == 6
         assert (await rows(remit))["notes"].why == "switched off by ada"
         assert "switched off by ada" in (await browser.get("/skills")).text
         await browser.log_in("secret-bob")
         page = await browser.get("/skills")
-        assert "Switch off" not in page.text
+        assert ">Switch off<" not in page.text
         assert (await browser.send("/skills/switch", [("csrf", page.csrf), *fields[1:]])).status == 403
 
 

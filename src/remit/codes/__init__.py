@@ -327,7 +327,7 @@ class Code(Enum):
     test_failed = Row(NOTE, 422, False, "The work's own tests fail.")
     ci_failed = Row(NOTE, 422, False, "Continuous integration fails on the work.")
     review_changes_requested = Row(NOTE, 409, False, "A reviewer requested changes.")
-    env_unavailable = Row(NOTE, 503, True, "The environment for the work is not available.")
+    env_unavailable = Row(ERROR, 503, True, "The environment for the work is not available.")
     permission_denied = Row(NOTE, 403, False, "The work needs a permission that its run does not have.")
     output_unparseable = Row(NOTE, 422, False, "The run left no readable result.")
     stale_run = Row(NOTE, 409, False, "Another run has taken the run's place.")
