@@ -133,3 +133,18 @@ async def test_a_conversation_goes_on_under_its_skills_or_fewer_and_no_other(fol
         free = await remit.start(agent(task="Do it."), options=Options(delay_s=1e6))
         with pytest.raises(UsageError):  # it is at work, and under none
             await say(free.id, "Go on.", Options(skills=("notes",)))
+
+
+async def test_drift_names_skills_that_are_no_longer_as_they_were_taken_up(folder: Path) -> None:
+    async with opened(settings(folder, {"say": "One."})) as remit:
+        job = await remit.start(agent(task="Do it."), options=Options(skills=("notes", "mail", "keys")))
+        await asyncio.wait_for(job.result(), PATIENCE_S)
+        assert (await remit.service.drift.report(job.id)).skills == ()
+    (folder / "skills/notes/references/more.md").write_text("There is less.")
+    (folder / "skills/mail/SKILL.md").unlink()
+    async with opened(settings(folder)) as remit:
+        report = await remit.service.drift.report(job.id)
+        assert [(one.name, bool(one.current), one.ended) for one in report.skills] == [
+            ("mail", False, 1),
+            ("notes", True, 1),
+        ]

@@ -93,7 +93,7 @@ class CodeCollector:
 
     def _child(self, origin: Origin, event: Event, payload: k.ChildStarted) -> None:
         self._effect(origin, event, payload)
-        if origin.root in self._jobs:
+        if origin.root in self._jobs and payload.refused is None:
             self._children.setdefault((payload.name, payload.version), {}).setdefault(origin.root, origin)
 
     def drifts(self, recipes: Recipes) -> list[CodeDrift]:

@@ -14,6 +14,7 @@ from remit.drift.deriving import DecisionsReport, Deriver
 from remit.drift.models import ModelCollector, ModelDrift, OutputDrift
 from remit.drift.needs import NeedCollector, PatchCollector, VersionsReport, needs_of, retirable_of
 from remit.drift.retaking import Retaker
+from remit.drift.skills import SkillCollector, SkillDrift
 from remit.drift.tools import CallChanges, ToolCollector, ToolComparison, ToolDrift, change_of, check_arguments, told_of
 from remit.engines.presence import present
 from remit.operation import Body, Patience, operation
@@ -49,6 +50,8 @@ class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
     """Prompts that brought different answers."""
     code: tuple[CodeDrift, ...]
     """Versions of code that are not this process's, the worst first."""
+    skills: tuple[SkillDrift, ...]
+    """Skills that jobs took up and that are others today, or gone."""
     missing: dict[str, int]
     """Decisions that today's rules could not be asked about, by the reason."""
     unlisted: dict[str, str]
@@ -101,13 +104,13 @@ class Drift:
         metas = {one.meta.name: one.meta for one in await catalog.tools(patience_s) if one.quarantined is None}
         tools = ToolCollector(catalog, tool, since, job)
         models = ModelCollector(journal, model, since, job)
-        code = CodeCollector(since, job)
+        code, skills = CodeCollector(since, job), SkillCollector(since, job)
         judge = _Today(self._parts, metas, tool, job)
         decisions = DecisionCollector(
             judge.judge, seen=None if services.policy.needs_facts else frozenset(), since=since
         )
         chosen: list[Any] = (
-            [models] if model and not tool else [tools, decisions] if tool else [tools, models, code, decisions]
+            [models] if model and not tool else [tools, decisions] if tool else [tools, models, code, skills, decisions]
         )
         await walk(journal, chosen)
         await check_arguments(journal, tools, judge.changes)
@@ -119,6 +122,7 @@ class Drift:
             models=tuple(models.models()),
             outputs=tuple(await models.outputs()),
             code=tuple(one for one in code.drifts(self._parts.programs.recipes) if one.change != "same"),
+            skills=tuple(await skills.drifts(self._parts.skills)),
             missing=judge.missing,
             unlisted=dict(catalog.failures),
         )

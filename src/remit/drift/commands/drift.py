@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from remit.drift.code import CodeDrift
     from remit.drift.models import ModelDrift, OutputDrift
     from remit.drift.noun import DriftReport
+    from remit.drift.skills import SkillDrift
     from remit.drift.tools import ToolDrift
     from remit.models.names import ModelInfo
 
@@ -30,7 +31,7 @@ _CALLS: Final = {"refused": "would be refused", "asks": "would need approval", "
 @click.option("--tool", default="", metavar="NAME", help="One tool.", shell_complete=complete.tools)
 @click.option("--model", default="", metavar="NAME", help="One model, as it was asked or as it answered; a part of it.")
 @click.option("--since", metavar="AGE", help="Everything recorded in this time: 90s, 30m, 12h or 7d.")
-@json_option("tools, models, outputs and code that differ")
+@json_option("tools, models, outputs, code and skills that differ")
 @pass_state
 @click.pass_context
 def command(
@@ -40,7 +41,8 @@ def command(
 
     Compares every recorded version with today's tools, code and rules: by tool, the worst first, with what changed in
     each schema, recorded arguments that would be refused, and calls that today's rules would deny or ask about. Also
-    for jobs whose code is gone. Shows which model answered under each name, and prompts that brought different answers.
+    for jobs whose code is gone. Shows which model answered under each name, and prompts that brought different answers,
+    and skills that are no longer as a job took them up.
     Imports your modules and lists the tools of your servers; calls no tool and no model, and writes nothing. Exits with
     status 6 if something harmful differs. JOB is an id, a unique ending of one, or `last`.
     """
@@ -73,6 +75,8 @@ def _print(state: State, report: DriftReport) -> None:
         _tool(state, tool)
     for code in report.code:
         _code(state, code)
+    for skill in report.skills:
+        _skill(state, skill)
     moved = [one for one in report.models if one.moved]
     for model in moved:
         _model(state, model)
@@ -82,7 +86,7 @@ def _print(state: State, report: DriftReport) -> None:
         state.note(f"nothing is said of the tools of {provider}, which cannot be listed: {why}")
     for why, count in report.missing.items():
         state.note(f"today's rules were not asked about {count} decisions: {why}")
-    if not (report.tools or report.code or moved or report.outputs):
+    if not (report.tools or report.code or report.skills or moved or report.outputs):
         out = state.output.out
         out.line(f"{out.style('same', 'ok')}  nothing differs from what is recorded ({report.decisions} decisions)")
 
@@ -119,6 +123,17 @@ def _code(state: State, code: CodeDrift) -> None:
     jobs = f"{counted(code.open, 'open job')}, {code.ended} ended"
     what = "plans" if code.kind == "plan" else f"recipe {one_line(code.name)}"
     out.line(f"{change}  {what}  {one_line(code.recorded or 'none')} → {one_line(current)}; {jobs}")
+
+
+def _skill(state: State, skill: SkillDrift) -> None:
+    from remit.cli.text import counted, one_line
+
+    out = state.output.out
+    change = out.style("changed" if skill.current else "gone", "warn")
+    jobs = f"{counted(skill.open, 'open job')}, {skill.ended} ended"
+    out.line(
+        f"{change}  skill {one_line(skill.name)}  {skill.recorded[:19]}… → {skill.current[:19] or 'not here'}; {jobs}"
+    )
 
 
 def _model(state: State, model: ModelDrift) -> None:
