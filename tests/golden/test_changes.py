@@ -1,6 +1,6 @@
-"""A recipe changed in ten ways: what check says under each policy. The table stands in docs/versions.md.
+"""A recipe changed in ten ways and a tool in twelve: what check says under each policy, as in docs/versions.md.
 
-`python -m tests.golden.test_changes` prints it.
+`python -m tests.golden.test_changes` prints them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from remit import Remit, Run, recipe, tool
 from remit.golden.check import Checked
 from remit.golden.file import Golden
 from remit.jobs.recipe import Recipe
+from tests.drift.changed import TOOLS, made
+from tests.drift.changed import pay as pay_as_it_was
 
 PAGE: Final = Path(__file__).parents[2] / "docs/versions.md"
 POLICIES: Final = ("warn", "fail", "migrate")
@@ -162,6 +164,43 @@ async def checked(one: Golden, now: Recipe[..., Any], policy: str, load: Callabl
         return found
 
 
+@recipe("buying", version="1")
+async def buying(run: Run) -> Any:
+    """Call the tool that changes."""
+    return (await run.call("shop.pay", {"amount": 5})).value
+
+
+FREE: Final = {"effect": "allow", "tools": ["shop.*"]}
+
+
+async def golden_of_tool() -> Golden:
+    """A job that called the tool as it was."""
+    async with Remit(":memory:", tools=[made(pay_as_it_was)], recipes=[buying], policy=[FREE]) as remit:
+        job = await remit.service.jobs.start_named("buying", {})
+        await remit.ended(job)
+        found: Golden = await remit.service.golden.export(job)
+        return found
+
+
+async def checked_with(one: Golden, changed: Any, policy: str) -> Checked:
+    """What check says of it, with this tool under this policy."""
+    settings = loaded({"journal.url": ":memory:", "jobs.mismatch": policy, "policy.rules": [FREE]})
+    tools = [changed] if changed is not None else []
+    async with Remit(settings=settings, tools=tools, recipes=[buying], work=False) as remit:
+        (found,) = (await remit.service.golden.check([one])).jobs
+        assert isinstance(found, Checked)
+        return found
+
+
+async def tool_table() -> list[str]:
+    """The rows of the table of tools."""
+    one, rows = await golden_of_tool(), []
+    for words, changed in TOOLS.items():
+        found = [await checked_with(one, changed(), policy) for policy in POLICIES]
+        rows.append(f"| {words} | " + " | ".join(_said(each) for each in found) + " |")
+    return rows
+
+
 def loaded(flags: dict[str, Any]) -> Any:
     """Settings without a file."""
     from remit.settings import load  # noqa: PLC0415 - of a name that tests use otherwise
@@ -179,8 +218,9 @@ async def table() -> list[str]:
 
 
 def _said(found: Checked) -> str:
-    if found.code:
-        return f"{found.result}: `{found.code}`"
+    codes = [found.code] if found.code else sorted({call.code for call in found.calls})
+    if codes:
+        return f"{found.result}: `{'`, `'.join(codes)}`"
     return f"{found.result}: differs at {found.divergence.step}" if found.divergence else found.result
 
 
@@ -190,10 +230,16 @@ async def test_the_page_says_what_check_says() -> None:
     assert re.findall(r"^\|.+\|$", section, re.MULTILINE)[1:11] == await table()
 
 
+async def test_the_page_says_what_check_says_of_tools() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    section = page.partition("| changed in the tool |")[2]
+    assert re.findall(r"^\|.+\|$", section, re.MULTILINE)[1 : 1 + len(TOOLS)] == await tool_table()
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 async def test_what_did_not_change_is_the_same_under_every_policy(policy: str) -> None:
     assert (await checked(await golden(), recorded, policy, loaded)).result == "same"
 
 
 if __name__ == "__main__":
-    print("\n".join(asyncio.run(table())))  # noqa: T201 - for the page
+    print("\n".join([*asyncio.run(table()), "", *asyncio.run(tool_table())]))  # noqa: T201 - for the page
