@@ -131,9 +131,8 @@ def _skill(state: State, skill: SkillDrift) -> None:
     out = state.output.out
     change = out.style("changed" if skill.current else "gone", "warn")
     jobs = f"{counted(skill.open, 'open job')}, {skill.ended} ended"
-    out.line(
-        f"{change}  skill {one_line(skill.name)}  {skill.recorded[:19]}… → {skill.current[:19] or 'not here'}; {jobs}"
-    )
+    current = f"{skill.current[:19]}…" if skill.current else "not here"
+    out.line(f"{change}  skill {one_line(skill.name)}  {skill.recorded[:19]}… → {current}; {jobs}")
 
 
 def _model(state: State, model: ModelDrift) -> None:
