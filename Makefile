@@ -63,7 +63,7 @@ static: setup
 	$(BIN)/python scripts/check_docstrings.py
 	$(BIN)/python scripts/check_prose.py
 
-quick: setup ## The fast tests, three rows of each table: under a minute
+quick: setup ## The fast tests, three rows of each table: two minutes of processor time
 	$(BIN)/pytest --quiet --quick -n $(JOBS)
 
 test: ## Everything: setup, check, the site and every test
