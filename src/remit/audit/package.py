@@ -22,6 +22,7 @@ from remit.evidence.container import FORMAT, manifest_hash
 from remit.evidence.ledger import Event as RecordedEvent
 from remit.evidence.ledger import Ledger
 from remit.evidence.program import program
+from remit.evidence.values import path_of
 from remit.jobs.state import KIND as JOB
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import JobForked, decode
@@ -111,7 +112,7 @@ class _Record:
             ),
             "verify.py": program(),
         }
-        kept = [f"blobs/{value.sha256.partition(':')[2]}" for value in values if value.state == "kept"]
+        kept = [path_of(value.sha256) for value in values if value.state == "kept"]
         files: list[dict[str, Any]] = []
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as package:
             for name in sorted([*kept, *small, "events.ndjson"]):

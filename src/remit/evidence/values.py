@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import zipfile
 from typing import Any
 
@@ -40,7 +39,7 @@ class References:
         """Compare the arguments that stand beside their events with the digests that the events say."""
         kept = set(package.namelist())
         for where, ref, said in self._arguments:
-            path = _path(ref)
+            path = path_of(ref)
             if path in kept and digest(read_json(package.read(path), path)) != said:
                 raise RejectedError("event_contradicted", f"{where}: arguments_hash is not the digest of the arguments")
 
@@ -60,24 +59,24 @@ class References:
 
 
 def check_values(
-    package: zipfile.ZipFile, values: list[dict[str, Any]], refs: References, *, erased: bool, redacted: bool
+    package: zipfile.ZipFile, values: list[dict[str, Any]], refs: References, manifest: dict[str, Any], *, erased: bool
 ) -> dict[str, int]:
-    """Check that each value is there, or that it is known why not."""
+    """Check that each value is there, or that it is known why not; the files are those that the manifest names."""
     counts = dict.fromkeys(STATES, 0)
     for value in values:
         counts[value["state"]] += 1
-        if why := _why_not(value["sha256"], value["state"], refs, erased=erased, redacted=redacted):
+        if why := _why_not(value["sha256"], value["state"], refs, erased=erased, redacted=manifest["redacted"]):
             raise RejectedError("value_invalid", f"{value['sha256']} is said to be {value['state']}, and {why}")
     files = {name: package.getinfo(name).file_size for name in package.namelist() if name.startswith("blobs/")}
-    kept = {_path(value["sha256"]) for value in values if value["state"] == "kept"}
+    kept = {path_of(value["sha256"]) for value in values if value["state"] == "kept"}
     if kept != files.keys() or not refs.digests.keys() <= {value["sha256"] for value in values}:
         raise RejectedError("value_invalid", "the values are not those that the events name")
     for name, size in refs.digests.items():
-        if files.get(_path(name), size) != size:
-            raise RejectedError("value_invalid", f"{_path(name)} has another size than its event says")
-    for path in kept:
-        if hashlib.sha256(package.read(path)).hexdigest() != path.partition("/")[2]:
-            raise RejectedError("value_invalid", f"{path} is not what its name says")
+        if files.get(path_of(name), size) != size:
+            raise RejectedError("value_invalid", f"{path_of(name)} has another size than its event says")
+    for row in manifest["artifacts"]:
+        if row["path"] in kept and row["path"] != path_of(row["sha256"]):
+            raise RejectedError("value_invalid", f"{row['path']} is not what its name says")
     return {state: number for state, number in counts.items() if number}
 
 
@@ -94,5 +93,6 @@ def _why_not(name: str, state: str, refs: References, *, erased: bool, redacted:
     return ""
 
 
-def _path(name: str) -> str:
+def path_of(name: str) -> str:
+    """Return where the bytes of a digest lie in a package."""
     return f"blobs/{name.partition(':')[2]}"

@@ -98,7 +98,7 @@ def _check(package: zipfile.ZipFile, size: int) -> Verdict:
         raise RejectedError("ledger_mismatch", "ledger.ndjson is not what the events say")
     if proof["pending"] != calls.pending:
         raise RejectedError("ledger_mismatch", "proof.json names other calls without an outcome than the events")
-    counts = check_values(package, proof["values"], refs, erased=bool(erased), redacted=manifest["redacted"])
+    counts = check_values(package, proof["values"], refs, manifest, erased=bool(erased))
     refs.check_arguments(package)
     state, pending = "whole" if ended else "prefix", tuple(calls.pending)
     return Verdict(

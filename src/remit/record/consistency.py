@@ -207,7 +207,7 @@ class _Reading:
         self._shares = False
         """Whether it continues the events of another job, which are in that job's stream."""
         self.taken = False
-        """Whether the last event was one of those."""
+        """Whether the last event was recorded by another job."""
 
     def pass_over(self) -> None:
         """Count an event in which nothing follows from anything."""
