@@ -4,24 +4,42 @@ from __future__ import annotations
 
 import json
 import zipfile
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from remit import Options, Remit
+from remit import Options, Remit, Run, recipe, tool
 from remit.audit.package import write_package
 from remit.client import RemoteRemit
+from remit.clock import SystemClock
 from remit.errors import NotFoundError
 from remit.evidence import verify
 from remit.journal.erasing import erase
 from remit.journal.event import HeadQuery
+from remit.tools.provider import EvidenceCandidate, ToolResult
 from tests.audit.packages import GIVEN, bought, export
 from tests.client.conftest import serving
+from tests.jumping import JumpingClock
 from tests.opened import OpenRemit
 from tests.record.old.golden import NAMES, unpack
 from tests.service import ticket_desk
+
+PHOTO = b"photo" * 4_000
+
+
+@tool("desk.photo", level="L0")
+def photo() -> ToolResult:
+    """Take a photo."""
+    return ToolResult("taken", (EvidenceCandidate(kind="image", source="desk", retrieved_at=1, data=PHOTO),))
+
+
+@recipe("photograph")
+async def photograph(run: Run) -> None:
+    """Take a photo."""
+    await run.call("desk.photo", {})
 
 
 def read(place: Path, name: str) -> Any:
@@ -128,3 +146,25 @@ async def test_a_ticket_is_exported_with_the_jobs_that_ran_it(remit_in: OpenRemi
     assert verdict.state == "whole"
     assert {one["kind"] for one in read(tmp_path / "one.zip", "proof.json")["streams"]} >= {"ticket", "job"}
     assert [row["tool_name"] for row in read(tmp_path / "one.zip", "ledger.ndjson")] == ["desk.look"]
+
+
+async def _looked(remit_in: OpenRemit, **options: Any) -> str:
+    """A job whose tool brought evidence, which was kept for a day and is gone by now."""
+    given: dict[str, Any] = {"tools": [photo], "recipes": [photograph], "flags": {"evidence.retention_days": 1}}
+    async with remit_in(**given) as remit:
+        job = await remit.start(photograph(), **options)
+        await job
+    async with remit_in(work=False, clock=JumpingClock(SystemClock(), ahead_s=2 * 86_400)) as remit:
+        assert await remit.runtime.journal.prune() == 1
+    return job.id
+
+
+@pytest.mark.parametrize("form", [{}, {"redacted": True}])
+@pytest.mark.parametrize("options", [{}, {"options": Options(subject="customer-7")}])
+async def test_evidence_whose_time_is_over_has_expired(
+    remit_in: OpenRemit, tmp_path: Path, options: dict[str, Any], form: dict[str, Any]
+) -> None:
+    job = await _looked(remit_in, **options)
+    verdict = await export(remit_in, job, tmp_path / "one.zip", **form)
+    assert (verdict.state, verdict.problem, dict(verdict.values)["expired"]) == ("whole", "", 1)
+    assert sha256(PHOTO).hexdigest() not in str(read(tmp_path / "one.zip", "proof.json")) or not options

@@ -61,16 +61,14 @@ class Values:
         return await self._journal.blob(digest) or b""
 
     async def _state(self, digest: str) -> State:
-        if self._redacted:
-            return "redacted"
         data, whose = await self._journal.blob(digest), self._whose[digest]
         if data:
             if sha256(data) != digest:
                 raise ChainBrokenError(f"the bytes kept as {digest} have another digest", remedy="Restore a backup.")
-            return "kept"
+            return "redacted" if self._redacted else "kept"
         if data == b"":
             return "erased"
-        if whose == "timed":
+        if whose in {"timed", "own"}:
             return "expired"
         if whose in {"shared", "policy"}:
             return "missing"  # an older Remit did not keep it

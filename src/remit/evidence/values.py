@@ -9,6 +9,7 @@ from remit.evidence.ledger import Event
 from remit.evidence.rejected import RejectedError
 from remit.evidence.strict_json import digest, read_json
 
+_SALT = 32
 STATES = ("kept", "erased", "expired", "missing", "redacted")
 
 
@@ -20,12 +21,16 @@ class References:
         """By digest, the size that the event says."""
         self.timed: set[str] = set()
         """Those that are kept for a time only."""
+        self.items: set[str] = set()
+        """Lists of evidence that hide what is about a subject."""
         self._arguments: list[tuple[str, str, str]] = []
         """Arguments beside their event: where, their digest, the digest of their canonical form."""
 
     def take(self, event: Event) -> None:
         """Take in an event. Raise RejectedError if what follows from other facts in it does not."""
         self._walk(event.payload)
+        if event.kind == "evidence_attached" and "items_blob" in event.payload:
+            self.items.add(event.payload["items_blob"]["digest"])
         if event.kind != "tool_invocation_started":
             return
         payload, where = event.payload, f"{event.stream}: event {event.seq}"
@@ -34,6 +39,13 @@ class References:
             self._arguments.append((where, ref["digest"], said))
         elif said and "args" in payload and digest(payload["args"]) != said:
             raise RejectedError("event_contradicted", f"{where}: arguments_hash is not the digest of the arguments")
+
+    def read_items(self, package: zipfile.ZipFile, kept: set[str]) -> None:
+        """Take in the evidence that hidden lists name; those of `kept` are in the package."""
+        for path in sorted(kept & {path_of(name) for name in self.items}):
+            for item in read_json(package.read(path)[_SALT:], path):
+                if item.get("kept_as"):
+                    self.timed.add(item["kept_as"])
 
     def check_arguments(self, package: zipfile.ZipFile) -> None:
         """Compare the arguments that stand beside their events with the digests that the events say."""
@@ -63,12 +75,13 @@ def check_values(
 ) -> dict[str, int]:
     """Check that each value is there, or that it is known why not; the files are those that the manifest names."""
     counts = dict.fromkeys(STATES, 0)
+    kept = {path_of(value["sha256"]) for value in values if value["state"] == "kept"}
+    files = {name: package.getinfo(name).file_size for name in package.namelist() if name.startswith("blobs/")}
+    refs.read_items(package, kept & files.keys())
     for value in values:
         counts[value["state"]] += 1
         if why := _why_not(value["sha256"], value["state"], refs, erased=erased, redacted=manifest["redacted"]):
             raise RejectedError("value_invalid", f"{value['sha256']} is said to be {value['state']}, and {why}")
-    files = {name: package.getinfo(name).file_size for name in package.namelist() if name.startswith("blobs/")}
-    kept = {path_of(value["sha256"]) for value in values if value["state"] == "kept"}
     if kept != files.keys() or not refs.digests.keys() <= {value["sha256"] for value in values}:
         raise RejectedError("value_invalid", "the values are not those that the events name")
     for name, size in refs.digests.items():
@@ -84,7 +97,7 @@ def _why_not(name: str, state: str, refs: References, *, erased: bool, redacted:
     """Say why a value cannot be in a state; empty: it can."""
     if state == "erased" and not erased:
         return "no erasure is on record"
-    if state == "expired" and name not in refs.timed:
+    if state == "expired" and name not in refs.timed and not (redacted and refs.items and name not in refs.digests):
         return "it was to be kept for good"
     if state == "missing" and name in refs.digests:
         return "it was recorded"

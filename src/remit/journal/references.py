@@ -112,11 +112,15 @@ def digests_in(held: Any) -> Iterator[Digest]:
 
 
 def digests_of(value: Value, data: bytes) -> list[Digest]:
-    """Return what a recorded value names by digest alone; `data` are its bytes."""
+    """Return what a recorded value names by digest alone; `data` are its bytes.
+
+    A value that hides what is about a subject names its bytes by a digest that cannot be guessed, and only those.
+    """
     try:
-        return [] if value.holds is None else list(digests_in(msgspec.json.decode(data, type=value.holds)))
+        names = [] if value.holds is None else list(digests_in(msgspec.json.decode(data, type=value.holds)))
     except msgspec.ValidationError:  # an older Remit recorded another form
         return []
+    return [name for name in names if name.whose != "timed"] if value.ref is not None and value.ref.key else names
 
 
 def payload_of(event: Event, now: int) -> Payload | None:
