@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from playwright.async_api import Error, Page, Response
 
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -197,19 +194,16 @@ async def test_what_may_not_be_opened_is_refused_with_its_cause(driver: Driver) 
     assert (await driver.open("/form"))["title"] == "Form"
 
 
-async def test_the_way_to_a_blank_page_delays_the_next_navigation_and_fails_it_not(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_page_that_failed_is_empty_under_its_name_and_goes_on(driver: Driver) -> None:
+    """What it still loaded would interrupt what comes next."""
+    await driver("close")
     await driver.open("/form")
-    goto, fails = Page.goto, iter((True, True, False))
-
-    async def interrupted(self: Page, url: str, **more: Any) -> Response | None:
-        if next(fails):
-            raise Error(f'Page.goto: Navigation to "{url}" is interrupted by another navigation to "about:blank"')
-        return await goto(self, url, **more)
-
-    monkeypatch.setattr(Page, "goto", interrupted)
-    assert (await driver.open("/form"))["status_code"] == 200
+    second = await driver.open("/form", new_page=True)
+    for _ in range(5):
+        await refused(driver, "navigate", url="http://other.example/", page=second["page"])
+        assert "Name" not in await driver.shown(page=second["page"])
+    again = await driver.open("/form", page=second["page"])
+    assert (again["page"], again["title"], again["notes"]) == (second["page"], "Form", [])
 
 
 async def test_without_a_page_it_says_so_and_close_gives_the_receipt(driver: Driver) -> None:

@@ -20,7 +20,7 @@ from remit.providers.browser.snapshot import Line, lines_of, shown
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from playwright.async_api import Locator, Response
+    from playwright.async_api import Locator
 
     from remit.providers.browser import shapes
     from remit.providers.browser.settings import BrowserSettings
@@ -35,10 +35,8 @@ _FIELDS: Final = 200
 """Text fields of a snapshot that are asked for their type; the values of more are masked."""
 _SHORTEST: Final = 4
 """Characters of a password from which on it is masked wherever it stands; a shorter one only in its field."""
-_BLANKS: Final = 4
 _PROXY_SAYS: Final = frozenset({403, 502, 503})
 """The answers of the proxy where a page is not reached, unless it is asked for a tunnel: that fails."""
-_BLANK: Final = "about:blank"
 _COUNT: Final = "document.getElementsByTagName('*').length"
 _OPTIONS: Final = (
     "(list) => list.options ? [...list.options].slice(0, 1000).map((one) => [one.value, one.label]) : null"
@@ -86,21 +84,22 @@ class Acts:
         tab.refs, tab.asked = frozenset(), address
         status, failure, before = 0, None, dict(conversation.browser.refusals)
         try:
-            response = await _goto(tab, f"{address}#{quote(fragment)}" if fragment else address)
+            url = f"{address}#{quote(fragment)}" if fragment else address
+            response = await tab.page.goto(url, wait_until="domcontentloaded", timeout=LOAD_S * 1_000)
             status = response.status if response is not None else 0
         except Error as error:
             failure = error
         refusal = self._refusal(conversation, tab, before)
         if refusal is not None and (failure is not None or status in _PROXY_SAYS):
             conversation.browser.refusals.clear()
-            await _blank(tab)
+            await conversation.renew(tab)
             if not refusal.allowed:
                 why = f"{tab.asked}: {refusal.why} (browser.hosts; for a private address browser.private)"
                 raise BrowserError(why, Code.ssrf_blocked)
             reached = Code.dns_failed if "[Errno -" in refusal.why else Code.connect_failed
             raise BrowserError(f"{tab.asked}: {refusal.why}", reached)
         if failure is not None and not _is_no_failure(failure):
-            await _blank(tab)
+            await conversation.renew(tab)
             raise browser_error(tab.asked, failure)
         return Done(tab, (("status_code", status),))
 
@@ -258,25 +257,6 @@ async def _kind(tab: Tab, ref: str) -> str:
     except Error:  # it has just gone: what it held is not shown
         return "password"
     return (found or "").lower()
-
-
-async def _goto(tab: Tab, url: str) -> Response | None:
-    """Navigate; once more if the way to a blank page, which a failure before began, came in between. Raises Error."""
-    for _ in range(_BLANKS):
-        try:
-            return await tab.page.goto(url, wait_until="domcontentloaded", timeout=LOAD_S * 1_000)
-        except Error as error:
-            if f'interrupted by another navigation to "{_BLANK}"' not in str(error):
-                raise
-    return await tab.page.goto(url, wait_until="domcontentloaded", timeout=LOAD_S * 1_000)
-
-
-async def _blank(tab: Tab) -> None:
-    """Have a page that failed show nothing: the next navigation would be interrupted by the failed one's."""
-    for _ in range(_BLANKS):
-        with suppress(Error):
-            await tab.page.goto(_BLANK, timeout=_SETTLE_S * 2_000)
-            return
 
 
 def _is_no_failure(error: Error) -> bool:

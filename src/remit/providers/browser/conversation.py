@@ -116,6 +116,17 @@ class Conversation:
         self._current = tab.name
         return tab
 
+    async def renew(self, failed: Tab) -> None:
+        """Put an empty page in the place of one that failed: what that one still loads would interrupt what comes next.
+
+        Where no page can be opened, as in a browser that died, it is gone, and the next act says so.
+        """
+        self.abandon(failed)
+        with suppress(Error, BrowserError):
+            tab = await self.new_tab()
+            self._tabs[failed.name] = self._tabs.pop(tab.name)
+            self._current = tab.name = failed.name
+
     def tab(self, name: str = "") -> Tab:
         """The page of a name, or the current one; it is the current one from now on. Raises BrowserError."""
         found = self._tabs.get(name or self._current)
@@ -191,7 +202,9 @@ class Conversation:
         page.on("close", lambda _: self._forget(tab))
 
     def _forget(self, tab: Tab) -> None:
-        self._tabs.pop(tab.name, None)
+        if self._tabs.get(tab.name) is not tab:  # a new page has its name
+            return
+        del self._tabs[tab.name]
         if self._current == tab.name:
             self._current = next(reversed(self._tabs), "")
 
