@@ -35,18 +35,35 @@ def test_a_prompt_shows_the_recipes_variables_and_calls_nothing(project: Project
             ('await run.call("note.write", {"path": path})\r', r"USAGE: nothing is called or recorded where a replay"),
             ("import asyncio; await asyncio.sleep(1)\r", r"USAGE: nothing is waited for"),
             ("1 / 0\r", r"ZeroDivisionError: .*"),
-            ("text = 'half \x03", r"KeyboardInterrupt"),
             ("text = 'other'; print(len(text) + 95)\r", r"^100"),
         ):
             screen.expect(r">>> ")
             screen.type(typed)
             screen.expect(said)
         screen.expect(r">>> ")
-        screen.type("\x04")
+        screen.type("tex\t")
+        screen.expect(r"text")  # completed: the prompt reads keys now, and Ctrl-D is one of them
+        screen.type("\x15\x04")
         screen.expect(r"same: the current code follows the record; 1 recorded step returned")
         assert screen.end() == 0
     assert not (project.folder / "n.txt").exists()
     assert project.here("trace", job, "--json").out == before
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_what_was_typed_and_not_the_replay(project: Project, job: str) -> None:
+    with project.terminal("replay", job, "--until", "1") as screen:
+        screen.expect(r">>> ")
+        screen.type("while print('turn') is None: sum(range(1_000_000))\r")
+        screen.expect(r"^\.\.\. ")
+        screen.type("\r")
+        screen.expect(r"^turn\r?$")
+        screen.type("\x03")
+        screen.expect(r"KeyboardInterrupt")
+        screen.expect(r">>> ")
+        screen.type("exit()\r")
+        screen.expect(r"same: ")
+        assert screen.end() == 0
 
 
 @pytest.mark.slow
