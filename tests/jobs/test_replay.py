@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pytest
 
 from remit import Recipe, Run, recipe, tool
@@ -206,6 +207,33 @@ async def test_a_replay_asks_the_journal_about_today_once_a_tool_not_once_a_call
         monkeypatch.setattr(journal, "heads", counted)
         assert (await remit.service.jobs.replay(job.id)).today == "same"
     assert [query.labels for query in queries if query.kind == "approval"] == [{"tool": "log.add"}]
+
+
+@tool("log.add", level="L0")
+async def add_digit(number: Annotated[int, msgspec.Meta(le=3)]) -> int:
+    """Append a small number."""
+    return number
+
+
+SMALL = {"policy.rules": [{"effect": "deny", "tools": ["log.*"], "when": {"number": {"min": 4}}}]}
+
+
+@pytest.mark.parametrize(
+    ("tools", "flags", "code"), [([add_digit], {}, "INVALID_TOOL_ARGS"), ([add], SMALL, "POLICY_DENIED")]
+)
+async def test_each_call_of_a_tool_is_judged_by_its_own_arguments(
+    remit_in: OpenRemit, tools: list[Any], flags: dict[str, Any], code: str
+) -> None:
+    async def many(run: Run) -> None:
+        for number in range(6):
+            await run.call("log.add", {"number": number})
+
+    async with remit_in(tools=[add], recipes=[variant(many)]) as remit:
+        job = await remit.start(variant(many)())
+        await job
+    async with remit_in(tools=tools, recipes=[variant(many)], flags=flags) as remit:
+        report = await remit.service.jobs.replay(job.id)
+        assert [(call.step, call.code) for call in report.calls] == [("5", code), ("6", code)]
 
 
 @tool("log.renamed", level="L0", version="1")

@@ -325,3 +325,21 @@ def test_a_tool_is_forbidden_where_a_rule_denies_every_call_of_it(rule: dict[str
 )
 def test_the_outlook_says_what_becomes_of_a_tools_calls(rules: list[Any], expected: str) -> None:
     assert Policy.parse(rules).outlook(WRITE, "fs_write", caller("session", "alice")) == expected
+
+
+SAID = {"runs": "allow", "asks": "ask", "denied": "deny"}
+WHERE = {"where": st.sampled_from(["args.path == 'docs/a'", "input.x", "len(args) > 1"])}
+MORE = WHERE | {"default": st.booleans()}
+CONDITIONED = st.fixed_dictionaries({"effect": st.just("allow")}, optional=WHERE)
+CONDITIONED |= st.fixed_dictionaries({"effect": st.sampled_from(["ask", "deny"])}, optional=PARTS | MORE)
+
+
+@given(st.lists(RULES | CONDITIONED, max_size=6), QUERIES)
+def test_what_the_outlook_says_is_decided_of_every_call(raw: list[dict[str, Any]], asked: Query) -> None:
+    policy = Policy.parse(raw)
+    assert asked.tool is not None
+    said = policy.outlook(asked.tool, asked.key, asked.caller)
+    if said == "runs":  # a replay takes it for the decision
+        assert policy.decide(asked).effect == "allow"
+    elif said != "depends":
+        assert STRICTNESS[policy.decide(asked).effect] >= STRICTNESS[SAID[said]]

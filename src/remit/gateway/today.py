@@ -19,7 +19,6 @@ from remit.tools.catalog import ResolveError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remit.gateway.schema_gate import Checks
     from remit.gateway.services import Services
     from remit.policy.decision import Caller, Decision
     from remit.policy.overlay import Overlay
@@ -39,18 +38,29 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+RUNS: Final = Judged(effect="runs")
+
+
 class CallJudge:
-    """Judges many recorded calls as of one moment: what holds for a tool now is read once, not once a call."""
+    """Judges many calls of one caller as of one moment: what holds for a tool now is read once, not once a call."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, caller: Caller, overlays: Sequence[Overlay] = ()) -> None:
         self._services = services
+        self._caller = caller
+        self._policy = services.policy.under(overlays)
         self._remembered: dict[str, list[Remembered]] = {}
+        self._open: dict[str, Tool] = {}
+        """By name, tools that are ready, and whose calls run if their arguments fit."""
 
-    async def judge(self, tool: str, args: dict[str, Any], caller: Caller, overlays: Sequence[Overlay] = ()) -> Judged:
-        """Return what would become of this call; it is judged in the order of the stages."""
-        services = self._services
+    async def judge(self, tool: str, args: dict[str, Any]) -> Judged:
+        """Return what would become of a call; it is judged in the order of the stages."""
+        known = self._open.get(tool)
+        return await self._judged(tool, args) if known is None else _fitting(self._services, known, args)
+
+    async def _judged(self, asked: str, given: dict[str, Any]) -> Judged:
+        services, caller, policy = self._services, self._caller, self._policy
         try:
-            found, args = await services.catalog.resolve(tool, args)
+            found, args = await services.catalog.resolve(asked, given)
         except ResolveError as error:
             return Judged(effect="refused", code=error.code.name, reason=error.reason)
         name = found.meta.name
@@ -68,7 +78,10 @@ class CallJudge:
             now=services.journal.clock.now(),
         )
         remembered = await self._approvals(name)
-        return _judgement(services, found, args, services.policy.under(overlays).decide(query, remembered=remembered))
+        judged = _judgement(services, found, args, policy.decide(query, remembered=remembered))
+        if judged is RUNS and args is given and policy.outlook(found.meta, found.key, caller) == "runs":
+            self._open[asked] = found
+        return judged
 
     async def _approvals(self, tool: str) -> list[Remembered]:
         """Return the tool's remembered approvals as they were when it was first asked about."""
@@ -85,19 +98,22 @@ def _judgement(services: Services, tool: Tool, args: dict[str, Any], decision: D
     if tool.meta.isolation == "none" and exposed(tool.meta, services.limits.unprotected):
         why = f"{name} executes code without isolation"
         return Judged(effect="refused", code=Code.SANDBOX_REQUIRED.name, reason=why)
-    problems = _problems(services, tool.input, args)
-    if problems:
-        return Judged(effect="refused", code=Code.INVALID_TOOL_ARGS.name, reason=f"{name}: {problems}")
-    if decision.effect == "ask":
+    fitting = _fitting(services, tool, args)
+    if fitting is RUNS and decision.effect == "ask":
         return Judged(effect="asks", code=Code.CONFIRMATION_REQUIRED.name, reason=why)
-    return Judged(effect="runs")
+    return fitting
 
 
-def _problems(services: Services, schema: Checks, args: dict[str, Any]) -> str:
+def _fitting(services: Services, tool: Tool, args: dict[str, Any]) -> Judged:
+    """Return what becomes of a call that only its arguments can stop."""
     if services.limits.schema_gate != "strict":
-        return ""
+        return RUNS
     try:
-        found = schema.problems(args)
+        problems = tool.input.problems(args)
     except NotCanonicalError as error:
-        return str(error)
-    return "; ".join(f"{one.path or '/'} {one.message}" for one in found[:_PROBLEMS])
+        reason = str(error)
+    else:
+        if not problems:
+            return RUNS
+        reason = "; ".join(f"{each.path or '/'} {each.message}" for each in problems[:_PROBLEMS])
+    return Judged(effect="refused", code=Code.INVALID_TOOL_ARGS.name, reason=f"{tool.meta.name}: {reason}")

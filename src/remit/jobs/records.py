@@ -9,7 +9,7 @@ import msgspec
 from remit.journal import kinds as k
 
 
-class CallRecord(msgspec.Struct, eq=False):
+class CallRecord(msgspec.Struct, eq=False, gc=False):
     """What is recorded of one call."""
 
     started: k.ToolInvocationStarted | None = None
@@ -61,7 +61,7 @@ class CallRecord(msgspec.Struct, eq=False):
         return self.started.tool_name, self.started.arguments_hash
 
 
-class ModelRecord(msgspec.Struct, eq=False):
+class ModelRecord(msgspec.Struct, eq=False, gc=False):
     """What is recorded of one question to a model."""
 
     started: k.CommandStarted | None = None

@@ -41,7 +41,7 @@ class Requests:
         forgotten = self.close()
         if forgotten:
             coroutine, code, instruction = forgotten[0]
-            name = getattr(coroutine, "__name__", "call")
+            name = getattr(coroutine, "__name__", "call").lstrip("_")
             raise RunError(
                 f"run.{name} at {code.co_filename}:{_line(code, instruction)} was not awaited: it did not happen",
                 code=Code.NOT_AWAITED,

@@ -97,11 +97,10 @@ class Run:
         Of a function the result is what it returns, in its own type. Raises CallError if the call does not end well.
         """
         if isinstance(tool, str):
-            return await self.call_named(tool, *args_of(tool, args), **kwargs)
-        return tool.typed((await self.call_named(tool.meta.name, tool.arguments(*args, **kwargs))).value)
+            return await self._call_named(tool, *args_of(tool, args), **kwargs)
+        return tool.typed((await self._call_named(tool.meta.name, tool.arguments(*args, **kwargs))).value)
 
-    @effect
-    async def call_named(
+    async def _call_named(
         self,
         tool: str,
         args: dict[str, Any] | None = None,
@@ -136,6 +135,8 @@ class Run:
         if not outcome.ok:
             raise CallError(outcome, tool, step)
         return outcome
+
+    call_named = effect(_call_named)
 
     @effect
     async def attempt(
@@ -286,8 +287,7 @@ class Run:
     @effect
     async def now(self, *, key: str | None = None) -> int:
         """Microseconds since the Unix epoch, as recorded; `time` gives a datetime."""
-        found = await self._effects.value(current.get().place(key), TimeRecorded)
-        return int(found.value)
+        return int((await self._effects.value(current.get().place(key), TimeRecorded)).value)
 
     @effect
     async def time(self, *, key: str | None = None) -> datetime:
@@ -297,14 +297,12 @@ class Run:
     @effect
     async def random(self, *, key: str | None = None) -> float:
         """A random number in [0, 1), as recorded."""
-        found = await self._effects.value(current.get().place(key), RandomRecorded)
-        return float(found.value)
+        return float((await self._effects.value(current.get().place(key), RandomRecorded)).value)
 
     @effect
     async def uuid(self, *, key: str | None = None) -> UUID:
         """A random UUID (version 4), as recorded."""
-        found = await self._effects.value(current.get().place(key), UuidRecorded)
-        return UUID(str(found.value))
+        return UUID(str((await self._effects.value(current.get().place(key), UuidRecorded)).value))
 
     @effect
     async def wait_signal(self, name: str, *, timeout: Span | datetime | None = None, key: str | None = None) -> Any:

@@ -70,25 +70,22 @@ def job_of(stream: str) -> str:
     return stream.split("/", 2)[1]
 
 
-_EFFECTS: Final = (
-    k.ToolInvocationStarted,
-    k.ChildStarted,
-    k.TimeRecorded,
-    k.RandomRecorded,
-    k.UuidRecorded,
-    k.WaitCompleted,
+_EFFECTS: Final[frozenset[type]] = frozenset(
+    {k.ToolInvocationStarted, k.ChildStarted, k.TimeRecorded, k.RandomRecorded, k.UuidRecorded, k.WaitCompleted}
 )
-_PROGRESS: Final = (
-    k.ToolInvocationFinished,
-    k.GateRefused,
-    k.CommandCommitted,
-    k.TimeRecorded,
-    k.RandomRecorded,
-    k.UuidRecorded,
-    k.JobWaiting,
-    k.WaitCompleted,
-    k.TimerFired,
-    k.StepCompensated,
+_PROGRESS: Final[frozenset[type]] = frozenset(
+    {
+        k.ToolInvocationFinished,
+        k.GateRefused,
+        k.CommandCommitted,
+        k.TimeRecorded,
+        k.RandomRecorded,
+        k.UuidRecorded,
+        k.JobWaiting,
+        k.WaitCompleted,
+        k.TimerFired,
+        k.StepCompensated,
+    }
 )
 """Events that a pass gets done, or leaves for later; to announce a call is not yet to get it done."""
 Value = k.TimeRecorded | k.RandomRecorded | k.UuidRecorded
@@ -166,12 +163,13 @@ class History:
 
     def take(self, payload: k.Payload) -> None:
         """Fold one more event, decoded."""
-        fold = self._folds.get(type(payload))
+        kind = type(payload)
+        fold = self._folds.get(kind)
         if fold is not None:
             fold(self, payload)
-        if isinstance(payload, _PROGRESS):
+        if kind in _PROGRESS:
             self.deaths = 0
-        if isinstance(payload, _EFFECTS):
+        if kind in _EFFECTS:
             self.execution = self.under
             self.began = self.began or self.execution
 

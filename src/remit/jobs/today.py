@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Change = Literal["refused", "asks", "runs"]
 """A call that ran would be refused, or would have to be approved; or one that was refused would run."""
 _ORDER: Final[tuple[Change, ...]] = ("refused", "asks", "runs")
+_decode: Final = msgspec.json.Decoder().decode
 
 
 class CallToday(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,17 +58,20 @@ async def calls_of(
     services: Services, history: History, caller: Caller, overlays: Sequence[Overlay] = ()
 ) -> tuple[CallToday, ...]:
     """Those of one caller's recorded calls that would not end as recorded."""
-    found, judge = [], CallJudge(services)
+    found, judge = [], CallJudge(services, caller, overlays)
     for step, record in history.calls.items():
         started = record.started
         if started is None:
             continue  # it was not announced: its arguments are not in the job's record
-        try:
-            encoded = await services.journal.value(started.args, started.args_blob)
-        except PayloadErasedError:
-            continue  # nothing is left to judge
-        args = msgspec.json.decode(encoded) if encoded is not None else {}
-        judged = await judge.judge(started.tool_name, args, caller, overlays)
+        encoded: bytes | msgspec.Raw | None
+        if isinstance(started.args, msgspec.Raw):
+            encoded = started.args
+        else:
+            try:
+                encoded = await services.journal.value(started.args, started.args_blob)
+            except PayloadErasedError:
+                continue  # nothing is left to judge
+        judged = await judge.judge(started.tool_name, _decode(encoded) if encoded is not None else {})
         change = _change(record, started, judged.effect)
         if change is not None:
             found.append(

@@ -68,15 +68,16 @@ class Effects:
         matching = self.matching
         if self.history.forked is not None:
             tool, args = await self._changed(step, tool, args)
-        arguments_hash, encoded = _digested(args)
+        record = self.history.calls.get(step)
+        ended = record is not None and record.ended
+        arguments_hash, encoded = _digested(args, encode=not ended)
         if matching.enter(step, "call"):
             await matching.give_way(step)
-        record = self.history.calls.get(step)
         if record is None:
             record = self.history.call(step)
         else:
             self._compare(step, record, tool, args, arguments_hash)
-            if record.ended:
+            if ended:
                 held = held_outcome(record) if undo is None else None
                 if held is not None:
                     return self._told(step, held, conversation)
@@ -301,9 +302,9 @@ def _producer(model: str) -> str:
         return model
 
 
-def _digested(args: dict[str, Any]) -> tuple[str, bytes]:
+def _digested(args: dict[str, Any], *, encode: bool) -> tuple[str, bytes]:
     """Digest and bytes of arguments; empty for those without a canonical form, which the gateway refuses."""
     try:
-        return digest(args), _encode(args)
+        return digest(args), _encode(args) if encode else b""
     except (NotCanonicalError, TypeError):
         return "", b""

@@ -31,8 +31,11 @@ REFERENCES: Final[dict[str, str]] = {}
 """By kind the reference `"module:name"` of its payload: of each that was imported, and of those that parts declare."""
 
 
-class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an event says; KIND is the event's kind."""
+class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What an event says; KIND is the event's kind.
+
+    It holds JSON, which has no circles: the garbage collector need not look at it.
+    """
 
     KIND: ClassVar[str] = ""
 
