@@ -18,6 +18,7 @@ import msgspec
 from bench import (
     agents,
     api,
+    audit,
     browser,
     console,
     documents,
@@ -81,6 +82,7 @@ ALL = (
     scale.scale,
     usage.sums,
     drift.drift,
+    audit.questions,
     size.disk,
     memory.growth,
     memory.growth_spread,

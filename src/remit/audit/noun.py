@@ -1,22 +1,94 @@
-"""Audit: evidence of what was recorded, for people who trust no one."""
+"""Audit: evidence of what was recorded, for people who trust no one, and answers to their questions."""
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
+import msgspec
+
+from remit.audit.answers import Answer, Question, answer, resumption
 from remit.audit.package import write_package
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.jobs.state import ENDED
+from remit.operation import operation
 
 if TYPE_CHECKING:
-    from remit.journal.journal import Journal
+    from collections.abc import Mapping
+
+    from remit.audit.facts import What
+    from remit.http.access import Access
     from remit.service.opening import NounOpening
+    from remit.service.parts import Parts
+    from remit.service.service import Service
+
+
+async def for_all_tools(_audit: Audit, access: Access, _path: Mapping[str, Any]) -> None:
+    """Raise Problem for a token that is for some tools only: an answer tells of all."""
+    access.require_all_tools("the calls that it tells of")
 
 
 class Audit:
     """Evidence from one journal."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Look at `journal`."""
-        self._journal = journal
+    def __init__(self, parts: Parts, service: Service) -> None:
+        """Look at the journal of `parts`."""
+        self._parts = parts
+        self._service = service
+        self._journal = parts.journal
+
+    # --- queries
+
+    @operation(
+        "audit.ask",
+        "GET /v1/audit",
+        "read",
+        "Say who did, allowed and refused what, in which versions, and what is not known.",
+        codes=(Code.JOB_NOT_FOUND, Code.SCOPE_REQUIRED),
+        check=for_all_tools,
+        held_s=60.0,
+    )
+    async def ask(
+        self,
+        job: str = "",
+        *,
+        tool: str = "",
+        model: str = "",
+        principal: str = "",
+        since: int = 0,
+        until: int | None = None,
+        what: What | None = None,
+        before: int = 0,
+        limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 50,
+        today: bool = False,
+        against: str = "",
+        again: bool = False,
+    ) -> Answer:
+        """Say who did, allowed and refused what: of one job or session, or of the whole journal.
+
+        `since` and `until` are in microseconds since the Unix epoch. Acts come newest first; `before` is the `next` of
+        an earlier page. Of a job, `today` also says what is different today and whether it would go on, and `against`
+        what another job did otherwise. `again` reads every event, and says whether the index says the same. Raises
+        NotFoundError, UsageError or JournalError.
+        """
+        if not job and (today or against):
+            raise UsageError("only one job can be compared", code=Code.INVALID_INPUT, remedy="Name a job.")
+        job = await self._service.jobs.find(job) if job else ""
+        question = Question(
+            job=job, tool=tool, model=model, principal=principal, since=since, until=until, what=what,
+            before=before, limit=limit,
+        )  # fmt: skip
+        found = await answer(self._journal, question, again=again)
+        changes: dict[str, Any] = {}
+        if today:
+            report, row = await self._service.drift.report(job), await self._service.jobs.row(job)
+            mismatch = self._parts.settings.jobs.mismatch
+            changes["resumes"], changes["because"] = resumption(report, mismatch, ended=row.state in ENDED)
+            changes["today"] = msgspec.to_builtins(report)
+        if against:
+            other = await self._service.jobs.find(against)
+            changes["against"] = msgspec.to_builtins(await self._service.forks.diff(job, other))
+        return msgspec.structs.replace(found, **changes)
 
     async def package(self, job: str, file: IO[bytes], *, redacted: bool = False) -> None:
         """Write the evidence package of a job, a session or a named stream to `file`; `redacted`: without values.
@@ -28,4 +100,4 @@ class Audit:
 
 def open_audit(opening: NounOpening) -> Audit:
     """Return the noun."""
-    return Audit(opening.parts.journal)
+    return Audit(opening.parts, opening.service)

@@ -202,6 +202,12 @@ FIRST_PARTY: Final = (
                 about="Export the evidence of a job: everything recorded, in a zip that anyone can check.",
                 command="remit.audit.commands.export:command",
             ),
+            Command(
+                word="audit",
+                section="Look",
+                about="Say who did, allowed and refused what, in which versions, and what is not known.",
+                command="remit.audit.commands.audit:command",
+            ),
         ),
     ),
     Capability(

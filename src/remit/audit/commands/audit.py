@@ -1,0 +1,241 @@
+"""`remit audit`: who did, allowed and refused what?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from remit.cli import complete, exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.audit.answers import Answer
+    from remit.audit.entries import Entry
+    from remit.audit.facts import What
+    from remit.cli.opened import Opened
+
+_WHAT: Final = (
+    "called", "decided", "answered", "refused", "uncertain", "resolved", "remembered", "revoked", "stopped", "erased",
+)  # fmt: skip
+_LINES: Final = 30
+"""Sums that are shown; `--json` has all."""
+
+
+@click.command("audit")
+@click.argument("job", required=False, shell_complete=complete.jobs)
+@click.option("--tool", default="", metavar="NAME", help="One tool, or those of a glob.", shell_complete=complete.tools)
+@click.option("--model", default="", metavar="NAME", help="One model, as it was asked or as it answered; a part of it.")
+@click.option("--principal", "who", default="", metavar="NAME", help="What one principal did, asked for or decided.")
+@click.option("--since", metavar="AGE", help="Everything recorded in this time: 90s, 30m, 12h or 7d.")
+@click.option("--until", metavar="AGE", help="Nothing that is younger than this.")
+@click.option("--what", metavar="KIND", type=click.Choice(_WHAT), help=f"Only acts of this kind: {', '.join(_WHAT)}.")
+@click.option("--before", type=click.IntRange(min=1), default=None, metavar="N", help="Continue an earlier page.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=50, metavar="N", help="Acts on a page. Default: 50.")
+@click.option("--today", is_flag=True, help="Also say what is different today, and whether JOB would go on.")
+@click.option("--against", default="", metavar="OTHER", help="Also say what another run did otherwise.")
+@click.option("--again", is_flag=True, help="Read every event again, without the index over the journal.")
+@json_option("sums by tool and model, and the acts")
+@pass_state
+@click.pass_context
+def command(
+    context: click.Context,
+    state: State,
+    job: str | None,
+    tool: str,
+    model: str,
+    who: str,
+    since: str | None,
+    until: str | None,
+    what: What | None,
+    before: int | None,
+    limit: int,
+    *,
+    today: bool,
+    against: str,
+    again: bool,
+) -> int:
+    """Say who did, allowed and refused what, in which versions, and what is not known.
+
+    Of JOB, or of everything that is recorded: which version and schema of a tool ran, which model answered and what it
+    cost, who approved what on which digest with which proof, what was refused and why, which effects are uncertain. JOB
+    is an id, a unique ending of one, `last`, or the id of a session. A question about a whole journal makes an index
+    over it, the first time and from what is new; `--again` reads every event, and exits with status 6 if the index says
+    otherwise.
+    """
+    from remit.cli.output import reserved_stdout
+    from remit.cli.runnable import count_in_files_of
+    from remit.cli.values import seconds
+    from remit.clock import SECOND, SystemClock
+
+    if not job and (today or against):
+        raise click.UsageError("Give JOB with --today and --against.", context)
+    if job and today:
+        count_in_files_of(state, (job,))
+    now = SystemClock().now()
+    begin = now - seconds(since, "--since") * SECOND if since else 0
+    end = now - seconds(until, "--until") * SECOND if until else None
+
+    async def look(remit: Opened) -> Answer:
+        found: Answer = await remit.service.audit.ask(
+            job or "", tool=tool, model=model, principal=who, since=begin, until=end, what=what, before=before or 0,
+            limit=limit, today=today, against=against, again=again,
+        )  # fmt: skip
+        return found
+
+    with reserved_stdout():
+        found = state.ask(look) if today else state.ask(look, code="unused")
+    if state.as_json:
+        state.output.json(found)
+    else:
+        _print(state, found)
+    return exit_codes.DIVERGED if found.index == "differs" else exit_codes.OK
+
+
+def _print(state: State, found: Answer) -> None:
+    from remit.cli.text import counted, one_line
+
+    out = state.output.out
+    out.line(f"{one_line(found.job or 'everything recorded')}  {counted(found.events, 'event')}")
+    _sums(state, found)
+    for what, shape in _SHAPES.items():
+        entries = [entry for entry in found.entries if entry.what in what]
+        _section(state, shape, entries, sum(found.acts.get(one, 0) for one in what))
+    if found.resumes:
+        out.line()
+        style = {"yes": "ok", "no": "fail"}.get(found.resumes, "")
+        words = {"yes": "it would go on", "no": "it would not go on", "ended": "it has ended"}[found.resumes]
+        out.line(f"{out.style('today', style)}  {words}; `remit drift {found.job}` says more")
+        for why in found.because:
+            out.line(f"    {one_line(why)}")
+    if found.against is not None:
+        out.line()
+        parts = ", ".join(f"{found.against[name]} {name}" for name in ("same", "changed", "removed", "added"))
+        other = found.against["b"]["job"]
+        out.line(f"against {other}: steps {parts}; `remit diff {found.job} {other}` says more")
+    if found.index:
+        out.line(f"the index over the journal says {'the same' if found.index == 'same' else 'otherwise'}")
+    if found.next:
+        state.note(f"there is more: --before {found.next}")
+
+
+def _sums(state: State, found: Answer) -> None:
+    from remit.cli.tables import Column, moment, table
+    from remit.record.usage import priced
+
+    out = state.output.out
+    tools = [
+        (
+            one.tool, one.version or "none", _digest(one.request_schema_hash), f"L{one.capability_level}",
+            one.side_effect, one.principal, str(one.calls), str(one.ok), str(one.failed), moment(one.last_at),
+        )
+        for one in found.tools[:_LINES]
+    ]  # fmt: skip
+    models = [
+        (
+            one.asked, one.answered or "none", one.principal, str(one.answers), str(one.failed), f"{one.tokens:,}",
+            priced(one.cost if one.cost or not one.unpriced else None, one.unpriced), moment(one.last_at),
+        )
+        for one in found.models[:_LINES]
+    ]  # fmt: skip
+    for title, words, rows, number in (
+        ("Tools", _TOOLS, tools, len(found.tools)), ("Models", _MODELS, models, len(found.models)),
+    ):  # fmt: skip
+        if rows:
+            out.line()
+            out.line(out.style(title, "bold"))
+            table(out, [Column(word, whole=word not in _CUT) for word in words], rows, indent=2)
+        if number > len(rows):
+            state.note(f"{number - len(rows)} more: --json")
+
+
+_TOOLS: Final = ("TOOL", "VERSION", "SCHEMA", "LEVEL", "EFFECT", "FOR", "CALLS", "OK", "FAILED", "LAST")
+_MODELS: Final = ("ASKED", "ANSWERED", "FOR", "ANSWERS", "FAILED", "TOKENS", "US$", "LAST")
+_CUT: Final = frozenset({"VERSION", "FOR", "WHO", "ANSWERED", "ABOUT"})
+
+
+class _Shape(NamedTuple):
+    """A section of acts."""
+
+    title: str
+    columns: tuple[str, ...]
+    row: Callable[[Entry], tuple[str, ...]]
+    about: Callable[[Entry], str] | None = None
+    """The line below each row."""
+
+
+def _digest(text: str) -> str:
+    return text.removeprefix("sha256:")[:12] or "none"
+
+
+def _place(entry: Entry) -> str:
+    root = entry.stream.split("/")[1] if "/" in entry.stream else entry.stream
+    return f"{root} {entry.step}".rstrip()
+
+
+def _proof(entry: Entry) -> str:
+    signed = " signed" if entry.signed else ""
+    other = "" if entry.asked_digest in {"", entry.digest} or not entry.digest else " of another digest"
+    return f"{entry.proof or 'none'}{signed}{other}"
+
+
+_SHAPES: Final[dict[tuple[What, ...], _Shape]] = {
+    ("called",): _Shape(
+        "Calls",
+        ("STEP", "TOOL", "VERSION", "SCHEMA", "RULE", "WHO", "OUTCOME"),
+        lambda one: (
+            one.step, one.name, one.version or "none", _digest(one.request_schema_hash), one.rule_id, one.who,
+            one.outcome,
+        ),
+    ),
+    ("decided",): _Shape(
+        "Decisions of models",
+        ("STEP", "ASKED", "ANSWERED", "TEMPERATURE", "PROMPT", "TOKENS"),
+        lambda one: (
+            one.step, one.name, one.answered or one.code, "" if one.temperature is None else f"{one.temperature:g}",
+            _digest(one.prompt_hash), f"{one.tokens:,}",
+        ),
+    ),
+    ("answered", "remembered", "revoked"): _Shape(
+        "Approvals",
+        ("WHO", "DECISION", "ABOUT", "DIGEST", "PROOF", "WHERE"),
+        lambda one: (
+            one.who, one.outcome or one.what, one.name, _digest(one.digest), _proof(one), _place(one),
+        ),
+        lambda one: one.reason,
+    ),
+    ("refused",): _Shape(
+        "Refused",
+        ("WHO", "TOOL", "CODE", "RULE", "WHERE"),
+        lambda one: (one.who, one.name, one.code, one.rule_id or "none", _place(one)),
+        lambda one: one.reason,
+    ),
+    ("uncertain",): _Shape(
+        "Uncertain effects",
+        ("WHO", "TOOL", "KEY", "WHERE"),
+        lambda one: (one.who, one.name, _digest(one.idempotency_key), _place(one)),
+    ),
+    ("resolved", "stopped", "erased"): _Shape(
+        "Decisions of people",
+        ("WHO", "WHAT", "ABOUT", "WHERE"),
+        lambda one: (one.who, f"{one.what} {one.outcome}".rstrip(), one.name, _place(one)),
+        lambda one: one.reason,
+    ),
+}  # fmt: skip
+
+
+def _section(state: State, shape: _Shape, entries: list[Entry], number: int) -> None:
+    from remit.cli.tables import Column, moment, table
+
+    if not number:
+        return
+    out = state.output.out
+    out.line()
+    shown = f" ({len(entries)} of {number} on this page)" if number > len(entries) else ""
+    out.line(f"{out.style(shape.title, 'bold')}{out.style(shown, 'dim')}")
+    columns = [Column(word, whole=word not in _CUT, states=word == "OUTCOME") for word in ("AT", *shape.columns)]
+    rows = [(moment(entry.at), *shape.row(entry)) for entry in entries]
+    below = [shape.about(entry) for entry in entries] if shape.about is not None else []
+    table(out, columns, rows, indent=2, below=below if any(below) else ())
