@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from remit.cli.output import Output
-from remit.cli.prompt import Prompt, scopes_of
+from remit.cli.prompt import Prompt
 from remit.cli.question import show_question
 from remit.cli.text import pretty
 from remit.codes import Code
 from remit.errors import StateError
 from remit.journal.kinds import UntrustedArgument
 from remit.record.views import ConfirmationView
+from remit.service.approvals import scopes_of
 from tests.cli.test_text import Screen
 
 

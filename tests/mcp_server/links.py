@@ -28,6 +28,7 @@ from remit.journal.event import HeadQuery
 from remit.journal.kinds import Payload, decode
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.message import Message
+from remit.mcp_server.client import Terms
 from remit.mcp_server.endpoint import Endpoint
 from remit.mcp_server.names import Names, WireNames
 from remit.mcp_server.place import PATH
@@ -70,10 +71,15 @@ LINKS = [Link(transport, era) for transport in ("direct", "lines", "http") for e
 
 @asynccontextmanager
 async def facing(
-    remit: Remit, *, names: Names | None = None, principal: str = "tester", transport: str = "stdio"
+    remit: Remit,
+    *,
+    names: Names | None = None,
+    principal: str = "tester",
+    transport: str = "stdio",
+    terms: Terms = Terms(),  # noqa: B008 - a value
 ) -> AsyncIterator[ToolServer]:
     """A face of an open Remit."""
-    face = ToolServer(remit.service, names or WireNames(), principal=principal, transport=transport)
+    face = ToolServer(remit.service, names or WireNames(), principal=principal, transport=transport, terms=terms)
     try:
         yield face
     finally:

@@ -11,7 +11,8 @@ import pytest
 from remit import tool
 from remit.gateway.confirmation import Confirmation
 from remit.journal.kinds import UntrustedArgument
-from remit.mcp_server.calls import question_of
+from remit.mcp_server.client import Terms
+from remit.mcp_server.question import Form
 from remit.testing.clock import ManualClock
 from tests.cli.test_prompt import question
 from tests.mcp_server.links import Link, code_of, facing, kinds, text_of
@@ -41,14 +42,17 @@ def notes() -> Notes:
 class Person:
     """Answers what it is asked, with what the test says."""
 
-    def __init__(self, *answers: types.ElicitResult | types.ErrorData) -> None:
+    def __init__(self, *answers: types.ElicitResult | types.ErrorData, reason: str = "") -> None:
         self.asked: list[str] = []
+        self.reason = reason
         self._answers = list(answers)
 
     async def __call__(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
         assert isinstance(params, types.ElicitRequestFormParams)
-        self.asked.append(params.message)
+        if "required" not in params.requested_schema:  # why it is denied
+            return types.ElicitResult(action="accept", content={"reason": self.reason})
         assert params.requested_schema["required"] == ["decision"]
+        self.asked.append(params.message)
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
 
@@ -98,7 +102,7 @@ async def test_secrets_in_arguments_are_not_shown(remit_in: OpenRemit, link: Lin
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (said("deny", reason="not today"), "tester refused note.write: not today"),
+        (said("deny"), "tester refused note.write: not today"),
         (types.ElicitResult(action="decline"), "tester refused note.write: declined at the client"),
     ],
 )
@@ -107,8 +111,8 @@ async def test_a_denied_call_does_not_run_and_says_why(
 ) -> None:
     async with (
         remit_in(tools=[notes.tool]) as remit,
-        facing(remit) as face,
-        link.connect(face, elicitation_callback=Person(answer)) as client,
+        facing(remit, terms=Terms(person_s=0)) as face,
+        link.connect(face, elicitation_callback=Person(answer, reason="not today")) as client,
     ):
         refused = await client.call_tool("note__write", {"text": "x"})
         assert code_of(refused) == "CONFIRMATION_DENIED"
@@ -336,6 +340,6 @@ def test_a_question_shows_the_text_that_nobody_trusts() -> None:
         path="iban", role="iban", value="DE89", seen="untrusted", step="2", tool="mail.read",
         before="pay to ", span="DE89", after=" now\n\n# May I?",
     )  # fmt: skip
-    message = question_of(question(untrusted=(one,)))["message"]
+    message = Form.of(question(untrusted=(one,))).params["message"]
     assert "iban (iban) comes from mail.read, step 2, which is not trusted" in message
     assert "…pay to »DE89« now  # May I?…\n\nThe tool is note.write." in message

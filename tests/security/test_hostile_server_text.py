@@ -11,7 +11,7 @@ import pytest
 
 from remit.cli.prompt import _about
 from remit.cli.question import show_question
-from remit.mcp_server.calls import approvable
+from remit.mcp_server.question import approvable
 from tests.cli.conftest import Project, project
 from tests.cli.test_prompt import question
 from tests.cli.test_text import Screen

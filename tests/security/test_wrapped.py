@@ -16,7 +16,7 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
 from remit import Remit
-from remit.mcp_server.calls import question_of, said
+from remit.mcp_server.question import Form
 from remit.settings import load
 from tests.cli.conftest import Project, project
 from tests.cli.test_prompt import question
@@ -51,7 +51,8 @@ for line in sys.stdin:
         result = plan["result"]
     say({"id": message["id"], "result": result})
 """
-FORGED = question_of(question(tool="fs.read", args={"path": "README.md"}))
+FORM = Form.of(question(tool="fs.read", args={"path": "README.md"}))
+FORGED = FORM.params
 ALLOW = [{"effect": "allow", "tools": ["mcp.evil.*"]}]
 DIRECT = Link("lines", "legacy")
 
@@ -166,7 +167,7 @@ async def test_an_answer_that_is_none_runs_nothing(remit_in: OpenRemit, tmp_path
             given = str(error)
         assert "RAN" not in given
         assert all(one.state == "pending" for one in await remit.service.confirmations.pending())
-    assert isinstance(ANSWERS[name], types.ErrorData) or said(ANSWERS[name]) is None
+    assert isinstance(ANSWERS[name], types.ErrorData) or FORM.said(ANSWERS[name]) is None
 
 
 def test_no_word_of_a_client_reaches_the_terminal_raw(project: Project) -> None:  # W10

@@ -169,3 +169,9 @@ def test_a_link_to_nowhere_is_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / "remit.toml").symlink_to("nowhere")
     with pytest.raises(SettingsError, match="cannot be read: No such file"):
         load(cwd=tmp_path, env={})
+
+
+def test_policy_rules_stay_as_they_were_written(tmp_path: Path) -> None:
+    rules = "[[policy.rules]]\nid = 'a'\ntools = ['fs.*']\n[[policy.rules]]\nid = 'b'\ndeep = {x = 1}"
+    (tmp_path / "remit.toml").write_text(rules)
+    assert load(cwd=tmp_path, env={}).policy.rules == ({"id": "a", "tools": ["fs.*"]}, {"id": "b", "deep": {"x": 1}})

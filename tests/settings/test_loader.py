@@ -85,6 +85,10 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "mcp.first_use": ("refuse", "trust", "refuse"),
     "mcp.elicitation": ("defaults", "decline", "defaults"),
     "mcp.sampling": ("forward", "refuse", "forward"),
+    "mcp.ask": ("client", "terminal", "both"),
+    "mcp.patience": (0, 10, 20),
+    "mcp.waiting": ("result", "error", "result"),
+    "mcp.person_ms": (0, 10, 20),
     "mcp.max_message_bytes": (1, 2, 3),
     "mcp.expose": (["a"], ["b", "c_*"], ["d"]),
     "mcp.untrusted_input": (["a"], ["b", "c_*"], ["d"]),
@@ -393,8 +397,3 @@ def test_defaults_count_from_the_project_folder(tmp_path: Path) -> None:
     settings = load(cwd=below, env={})
     assert settings.journal.url == str(tmp_path / ".remit/journal.db")
     assert settings.fs.roots == (str(tmp_path),)
-
-
-def test_policy_rules_stay_as_they_were_written(tmp_path: Path) -> None:
-    write(tmp_path, "[[policy.rules]]\nid = 'a'\ntools = ['fs.*']\n[[policy.rules]]\nid = 'b'\ndeep = {x = 1}")
-    assert load(cwd=tmp_path, env={}).policy.rules == ({"id": "a", "tools": ["fs.*"]}, {"id": "b", "deep": {"x": 1}})

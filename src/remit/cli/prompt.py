@@ -18,6 +18,7 @@ from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import RemitError
 from remit.record.views import ConfirmationView
+from remit.service.approvals import REMEMBERED_S, scopes_of
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -35,8 +36,6 @@ _ANSWERS: Final = {
     "t": "session", "session": "session",
     "8": "everything", "everything": "everything",
 }  # fmt: skip
-_REMEMBERED_S: Final = 8 * 3_600
-"""The time that an approval is remembered that is given with one key."""
 _OVER: Final = frozenset({Code.CONFIRMATION_CLOSED, Code.CONFIRMATION_EXPIRED})
 """Errors after which there is nothing left to answer."""
 _EDITORS: Final = ("sensible-editor", "vim", "nano", "vi")
@@ -116,7 +115,7 @@ class Prompt:
         kept = await self._remit.service.approvals.remember(
             question.confirmation,
             scope,
-            seconds=_REMEMBERED_S,
+            seconds=REMEMBERED_S,
             exact=False,
             digest=question.digest,
             by=self._by,
@@ -201,19 +200,6 @@ class Prompt:
         keys += [("s", "show it again"), ("l", "later")]
         for key, meaning in keys:
             self._err.line(f"  {self._err.style(key, 'bold')}  {meaning}")
-
-
-def scopes_of(question: ConfirmationView) -> dict[str, Scope]:
-    """Return what an approval of the question can be remembered for with one key, by the word that says so.
-
-    Not an approval that needs several people, nor one whose arguments come from untrusted text: those are asked about
-    each time.
-    """
-    if not question.rememberable or question.approvals > 1 or question.untrusted:
-        return {}
-    if question.caller.startswith("job/"):
-        return {"job": "job", "everything": "everything"}
-    return {"session": "session", "everything": "everything"}
 
 
 async def preview(remit: Opened, question: ConfirmationView) -> Preview | None:

@@ -69,6 +69,7 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
 @asynccontextmanager
 async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tuple[Remit, ToolServer]]:
     try:
+        from remit.mcp_server.client import Terms
         from remit.mcp_server.server import ToolServer
     except ModuleNotFoundError as error:
         msg = f"{error.name} is not installed"
@@ -92,6 +93,7 @@ async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tu
             transport=transport,
             relay=relay,
             confirm=confirm,
+            terms=Terms.read(remit.settings),
         )
         if relay is not None:
             relay.subscribe(face.changes.heard)

@@ -223,6 +223,7 @@ def asked_lines(asked: QuestionRecord, *, whole: bool = False) -> list[str]:
     lines = [f"asked at {clock_time(asked.asked_at)}: {asked.confirmation}, digest {digest(asked.digest)}"]
     if asked.edited_from:
         lines.append(f"  in place of {asked.edited_from}")
+    lines += [f"  {clean(one.words)}, at {clock_time(one.at)}" for one in asked.put_off]
     for one in asked.decisions:
         seen = f", shown {digest(one.digest)}" if one.digest else ""
         became = f", now {one.replaced_by}" if one.replaced_by else ""

@@ -32,7 +32,7 @@ from remit.gateway.proof import ProofMode, Proofs
 from remit.ids import new_id
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
-from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested, ConfirmationUsed
+from remit.journal.kinds import ConfirmationDecided, ConfirmationPutOff, ConfirmationRequested, ConfirmationUsed
 from remit.redact import line
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from remit.journal.kinds import UntrustedArgument
     from remit.journal.writer import Draft
 
-
+Answer = ConfirmationDecided | ConfirmationPutOff
 _log: Final = logging.getLogger("remit.gateway")
 _NO_SUCH: Final = "`remit confirm` lists the open ones."
 _LOOK_AGAIN: Final = "Review the call again before you decide."
@@ -198,6 +198,11 @@ class Confirmations:
             # that writes to it next is at its old head, and is refused.
             return left if left.head.seq == found.head.seq + 1 else msgspec.structs.replace(decided, state=state)
 
+    async def put_off(self, found: Confirmation, answer: ConfirmationPutOff) -> None:
+        """Record an answer of a client that decides nothing; of a question that is over by now, nothing is recorded."""
+        while found.state == "pending" and not await self._end(found, answer, "pending"):
+            found = await self._again(found)
+
     async def edit(self, found: Confirmation, args: Any, by: str, reason: str = "") -> Confirmation:
         """Replace an open question by one with other arguments, which has to be approved in its own right.
 
@@ -331,19 +336,17 @@ class Confirmations:
             raise NotFoundError(stream or found.stream, code=Code.CONFIRMATION_NOT_FOUND)
         return again
 
-    async def _end(self, found: Confirmation, decision: ConfirmationDecided, state: str) -> bool:
+    async def _end(self, found: Confirmation, decision: Answer, state: str) -> bool:
         try:
             await self._append(found, decision, state)
         except AppendConflictError:
             return False
         return True
 
-    async def _append(
-        self, found: Confirmation, decision: ConfirmationDecided, state: str, wakes: tuple[str, ...] = ()
-    ) -> None:
+    async def _append(self, found: Confirmation, decision: Answer, state: str, wakes: tuple[str, ...] = ()) -> None:
         await self._journal.commit(self._draft(found, decision, state), synced=True, wakes=wakes)
 
-    def _draft(self, found: Confirmation, decision: ConfirmationDecided, state: str) -> Draft:
+    def _draft(self, found: Confirmation, decision: Answer, state: str) -> Draft:
         writer = self._journal.writer(found.stream, KIND, found.head)
         if state == "pending":
             return writer.draft(decision)

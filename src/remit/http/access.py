@@ -26,6 +26,12 @@ class Access(msgspec.Struct, frozen=True):
     """Names or globs of the tools that it may see and call; empty: all that policy allows."""
     dialog: bool = False
     """Whether a person answers the questions that its MCP client is asked: a program can answer them as well."""
+    ask: str = ""
+    """Where a person is asked about calls of its MCP client, if not as `mcp.ask` says."""
+    patience: int | None = None
+    """Seconds, if not as `mcp.patience` says."""
+    waiting: str = ""
+    """The answer of a call that waits, if not as `mcp.waiting` says."""
 
     def allows(self, scope: Scope) -> bool:
         """Whether it has the scope; `admin` stands for all."""

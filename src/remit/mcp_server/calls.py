@@ -1,30 +1,51 @@
-"""A client's call: asked about at the client if it can be, run once, answered with its outcome."""
+"""A client's call: asked about at the client if it can be, run once, answered with its outcome.
+
+A dialog outlives its call: a call answers that it waits before its client gives up on it, and what the person says in
+the dialog afterwards counts as if it had waited. The same call made again meets the dialog that is still open.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
-
-import msgspec
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.errors import NotFoundError, StateError, UsageError
-from remit.redact import MASK, line, mask
-from remit.redact.visible import visible
+from remit.journal.kinds import ConfirmationPutOff
+from remit.mcp_server.question import Form, reason_form, reason_in
+from remit.service.approvals import REMEMBERED_S
 from remit.service.calls import Live
+from remit.tasks import Tasks
 from remit.tools.peer import ELICIT, PeerError
 
 if TYPE_CHECKING:
     from remit.gateway.call import Progress
     from remit.http.access import Access
-    from remit.mcp_server.client import Client
+    from remit.mcp_server.client import Client, Terms
+    from remit.mcp_server.peers import ClientPeer, Parked
+    from remit.mcp_server.question import Said
     from remit.record.outcome import OutcomeView
     from remit.record.views import ConfirmationView
     from remit.service.service import Service
-    from remit.tools.peer import Peer
 
 
 _KEY: Final = "decision"
+_WHY: Final = "reason"
+TELL_S: Final = 5.0
+"""Seconds after which a client that wants progress hears once more that a person decides."""
 _log: Final = logging.getLogger("remit.mcp")
+
+
+class Asker(NamedTuple):
+    """A call's client, to which questions about it are put."""
+
+    client: Client
+    peer: ClientPeer | Parked
+    access: Access
+    terms: Terms
+    waits: Callable[[str], None]
+    """Is told, again and again, what the call waits for."""
 
 
 class Calls:
@@ -33,138 +54,134 @@ class Calls:
     def __init__(self, service: Service) -> None:
         """Make calls, and let people at clients decide, through `service`."""
         self._service = service
+        self._dialogs: dict[tuple[int, str], asyncio.Task[bool]] = {}
+        self._tasks = Tasks()
 
-    async def make(
-        self, client: Client, tool: str, args: dict[str, Any], *, progress: Progress, peer: Peer, access: Access
-    ) -> OutcomeView:
-        """Make a call. One that waits for a person is put to the person at the client, if `access` says there is one.
+    async def make(self, asker: Asker, tool: str, args: dict[str, Any], *, progress: Progress) -> OutcomeView:
+        """Make a call. One that waits for a person is put to the person at the client, if `asker` says there is one.
 
         If not, it stays pending; the same call made again continues with what was decided meanwhile, and runs once.
         """
 
         async def ask(confirmation: str) -> bool:
-            return await self._decided(client, confirmation, peer, access)
+            return await self._decided(confirmation, asker)
 
-        live = Live(progress, peer, ask if access.dialog and access.allows("decide") and peer.can(ELICIT) else None)
-        return await self._service.sessions.call(await client.session(), tool, args, only=access.tools, live=live)
+        access, peer = asker.access, asker.peer
+        there = asker.terms.ask != "terminal" and access.dialog and access.allows("decide") and peer.can(ELICIT)
+        live = Live(progress, peer, ask if there else None)
+        return await self._service.sessions.call(await asker.client.session(), tool, args, only=access.tools, live=live)
 
-    async def _decided(self, client: Client, confirmation: str, peer: Peer, access: Access) -> bool:
-        """Whether it is decided: here, if policy lets the person at the client decide, or meanwhile elsewhere."""
+    async def close(self) -> None:
+        """Close the dialogs that are open."""
+        self._tasks.cancel()
+        await self._tasks.ended()
+
+    async def _decided(self, confirmation: str, asker: Asker) -> bool:
+        """Whether it is decided within the client's patience: in its dialog, or meanwhile elsewhere."""
+        key = (id(asker.client), confirmation)
+        dialog = self._dialogs.get(key)
+        if dialog is None:
+            dialog = self._dialogs[key] = self._tasks.task(self._put(confirmation, asker))
+            dialog.add_done_callback(lambda ended: self._forget(key, ended))
+        loop, late = asyncio.get_running_loop(), asker.peer.hears_late
+        patience_s = asker.terms.patience_s if late else None
+        until = None if patience_s is None else loop.time() + patience_s
+        try:
+            while not dialog.done():
+                left = TELL_S if until is None else min(TELL_S, until - loop.time())
+                if left <= 0:
+                    return False
+                await asyncio.wait({dialog}, timeout=left)
+                if not dialog.done():
+                    asker.waits(f"waits for {asker.client.principal}, {confirmation}")
+        except asyncio.CancelledError:  # the client may have closed the dialog as well: another is opened next time
+            self._forget(key, dialog)
+            if not late:
+                dialog.cancel()
+            raise
+        return dialog.result()
+
+    def _forget(self, key: tuple[int, str], dialog: asyncio.Task[bool]) -> None:
+        if self._dialogs.get(key) is dialog:
+            del self._dialogs[key]
+
+    async def _put(self, confirmation: str, asker: Asker) -> bool:
+        """Put it to the person at the client; whether it is decided, there or elsewhere."""
         confirmations = self._service.confirmations
         try:
-            found = await confirmations.view(confirmation)
-            if found.state != "pending":
+            question = await confirmations.view(confirmation)
+            if question.state != "pending":
                 return True
-            answers = await peer.ask({_KEY: {"method": ELICIT, "params": question_of(found)}})
-            heard = said(answers[_KEY])
-            if heard is None or (heard.decision == "approve" and not approvable(found)):
+            asked_in = await self._service.sessions.asked_in(question.caller)
+            form = Form.of(question, session=asked_in == await asker.client.session())
+            begun = asyncio.get_running_loop().time()
+            answer = await self._answered(confirmation, {"method": ELICIT, "params": form.params}, asker)
+            if answer is None:
+                return True
+            took_s = asyncio.get_running_loop().time() - begun
+            said = form.said(answer)
+            action = answer.get("action")
+            alone = action in {"decline", "cancel"} and (took_s < asker.terms.person_s or asker.peer.request.unattended)
+            if action == "cancel" or (action == "decline" and alone):
+                put_off = ConfirmationPutOff(
+                    confirmation=confirmation,
+                    client=asker.client.name,
+                    answer=action,
+                    after_ms=round(took_s * 1_000),
+                    by_program=alone,
+                )
+                await confirmations.put_off(confirmation, put_off)
                 return False
-            decided = await confirmations.decide(
-                confirmation,
-                heard.decision,
-                digest=found.digest,
-                by=client.principal,
-                reason=heard.reason,
-                proof="token" if access.principal else "",
-            )
+            if said is None:
+                return False
+            if said.decision == "deny" and not said.reason:
+                said = said._replace(reason=await _why(asker))
+            decided = await self._take(question, said, asker)
         except (PeerError, NotFoundError):
             return False  # the client is gone, or the question
         except (StateError, UsageError) as error:
-            _log.info("the answer of %s to %s does not count: %s", client.principal, confirmation, error.message)
+            _log.info("the answer of %s to %s does not count: %s", asker.client.principal, confirmation, error.message)
             decided = await confirmations.view(confirmation)
         return decided.state != "pending"
 
+    async def _answered(self, confirmation: str, request: Mapping[str, Any], asker: Asker) -> dict[str, Any] | None:
+        """The client's answer; None if it is decided elsewhere first, which closes the dialog. Raises PeerError."""
+        asking = self._tasks.task(asker.peer.ask({_KEY: request}))
+        running: set[asyncio.Task[Any]] = {asking}
+        if asker.terms.ask == "both":
+            running.add(self._tasks.task(self._service.confirmations.decided(confirmation)))
+        try:
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            return asking.result()[_KEY] if asking.done() else None
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running)
 
-_SHOWN: Final = 4_000
-_LINE: Final = 500
-_LEFT_OUT: Final = "\n\nFor what they leave out, the tool takes its defaults:\n\n"
-_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "decision": {
-            "type": "string",
-            "title": "Decision",
-            "enum": ["approve", "deny"],
-            "description": "approve runs exactly this call, once",
-        },
-        "reason": {"type": "string", "title": "Reason", "description": "told to the caller", "maxLength": 1000},
-    },
-    "required": ["decision"],
-}
-_DENIAL: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "decision": {"type": "string", "title": "Decision", "enum": ["deny"], "description": "deny refuses this call"},
-        "reason": {"type": "string", "title": "Reason", "description": "told to the caller", "maxLength": 1000},
-    },
-    "required": ["decision"],
-}
-"""For a call that cannot be shown whole."""
-
-
-class Said(NamedTuple):
-    """The answer of a person."""
-
-    decision: Literal["approve", "deny"]
-    reason: str
-
-
-def question_of(found: ConfirmationView) -> dict[str, Any]:
-    """The parameters of `elicitation/create`: the exact call, with all that cannot be seen as escapes.
-
-    Secrets are masked, and what is too long is cut, as everywhere that something is shown; such a call can be denied
-    there but not approved (rule 15).
-    """
-    whole = _pretty(found)
-    # Cut before it is masked: masking hostile text takes seconds for a megabyte.
-    part = whole[:_SHOWN]
-    shown = visible(mask(part) if _hides(part) else part)
-    if len(whole) > _SHOWN or len(shown) > _SHOWN:
-        shown = f"{shown[:_SHOWN]}\n… ({len(whole)} characters in all)"
-    why = f"\n\n{visible(found.question)}" if found.question else ""
-    why += "".join(
-        f"\n\n{visible(line(one.words, _LINE))}\n{visible(line(one.excerpt, _LINE))}" for one in found.untrusted
-    )
-    level = f", level {found.capability_level}" if found.capability_level else ""
-    end = f"\n\nThe tool is {visible(found.tool)}{level}."
-    if approvable(found):
-        schema = _SCHEMA
-    else:
-        schema = _DENIAL
-        end += f" Part of the call is not shown here, so it is approved elsewhere: remit confirm {found.confirmation}"
-    return {
-        "mode": "form",
-        "message": f"May {visible(found.tool)} run with these arguments?\n\n{shown}{why}{end}",
-        "requestedSchema": schema,
-    }
+    async def _take(self, question: ConfirmationView, said: Said, asker: Asker) -> ConfirmationView:
+        """Record a person's answer; the question as that left it. Raises StateError, UsageError or NotFoundError."""
+        confirmation, by = question.confirmation, asker.client.principal
+        proof: Any = "token" if asker.access.principal else ""
+        if said.scope is None:
+            return await self._service.confirmations.decide(
+                confirmation, said.decision, digest=question.digest, by=by, reason=said.reason, proof=proof
+            )
+        await self._service.approvals.remember(
+            confirmation,
+            said.scope,
+            seconds=REMEMBERED_S,
+            digest=question.digest,
+            by=by,
+            reason=said.reason,
+            proof=proof,
+        )
+        return await self._service.confirmations.view(confirmation)
 
 
-def approvable(found: ConfirmationView) -> bool:
-    """Whether a client is shown the whole call, nothing masked and nothing cut, so that it can be approved there."""
-    whole = _pretty(found)
-    return len(whole) <= _SHOWN and len(visible(whole)) <= _SHOWN and not _hides(whole)
-
-
-def _hides(text: str) -> bool:
-    return mask(text).count(MASK) > text.count(MASK)
-
-
-def _pretty(found: ConfirmationView) -> str:
-    """The arguments, and what the tool puts in for what they leave out: all of it is what would run."""
-    parts = [found.args, *([found.defaults] if found.defaults else [])]
-    return _LEFT_OUT.join(msgspec.json.format(msgspec.json.encode(part), indent=2).decode() for part in parts)
-
-
-def said(answer: object) -> Said | None:
-    """Return what an elicitation's answer decides; None where the person put the question off."""
-    if not isinstance(answer, dict):
-        return None
-    if answer.get("action") == "decline":
-        return Said("deny", "declined at the client")
-    content = answer.get("content")
-    if answer.get("action") != "accept" or not isinstance(content, dict):
-        return None
-    decision, reason = content.get("decision"), content.get("reason")
-    if decision == "approve" or decision == "deny":  # noqa: PLR1714 - an answer may hold what cannot be hashed
-        return Said(decision, reason if isinstance(reason, str) else "")
-    return None
+async def _why(asker: Asker) -> str:
+    """The reason of a denial, if the person gives one."""
+    try:
+        answers = await asker.peer.ask({_WHY: {"method": ELICIT, "params": reason_form()}})
+    except PeerError:
+        return ""
+    return reason_in(answers[_WHY])

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from remit.http.access import Access
-
 if TYPE_CHECKING:
+    from remit.http.access import Access
     from remit.service.sessions import Sessions
+    from remit.settings.model import Settings
 
 MAX_REQUEST_BYTES: Final = 16 * 1024 * 1024
 """The largest request that is taken."""
+
+
+_STOPPED: Final = frozenset({"claude-code", "codex-mcp-client"})
+"""Programs whose dialog stops the clock of the call that it is about."""
 
 
 class Caller(NamedTuple):
@@ -23,14 +27,45 @@ class Caller(NamedTuple):
     """The session it names (before 2026-07-28)."""
 
 
+class Terms(NamedTuple):
+    """The way in which people are asked about a client's calls, and it is answered while they decide."""
+
+    ask: str = "both"
+    """As `mcp.ask`."""
+    patience_s: float | None = None
+    """Seconds that a call waits for its dialog; None: as long as it takes."""
+    waiting: str = "error"
+    """As `mcp.waiting`."""
+    person_s: float = 0.5
+    """Seconds that a person takes at least to decline."""
+    patience_is_ours: bool = False
+    """Whether the patience is the default, which is known better for some programs."""
+
+    @classmethod
+    def read(cls, settings: Settings) -> Terms:
+        """The terms that the settings name."""
+        mcp = settings.mcp
+        ours = settings.sources["mcp.patience"] == "default"
+        return cls(mcp.ask, mcp.patience or None, mcp.waiting, mcp.person_ms / 1_000, ours)
+
+    def of(self, access: Access, program: str) -> Terms:
+        """The terms for one client, by its table if it has one."""
+        patience_s = self.patience_s
+        if access.patience is not None:
+            patience_s = access.patience or None
+        elif self.patience_is_ours and program in _STOPPED:
+            patience_s = None
+        return self._replace(ask=access.ask or self.ask, patience_s=patience_s, waiting=access.waiting or self.waiting)
+
+
 class Client:
     """The caller."""
 
     def __init__(self, sessions: Sessions, *, principal: str, name: str, version: str, transport: str) -> None:
         """`name` and `version` are what the program says of itself. Nothing is recorded before its first call."""
         self.principal = principal
+        self.name = name
         self._sessions = sessions
-        self._name = name
         self._version = version
         self._transport = transport
         self._session = ""
@@ -43,7 +78,7 @@ class Client:
                 self._session = await self._sessions.open(
                     "mcp",
                     principal=self.principal,
-                    client=self._name,
+                    client=self.name,
                     client_version=self._version,
                     via=self._transport,
                 )

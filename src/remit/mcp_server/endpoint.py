@@ -245,10 +245,13 @@ class Endpoint:
         outbox = Outbox()
         exchange = Exchange(outbox, receive, send, _named(session))
         task = session.dispatcher.take(message, outbox, caller)
+        answer = None
         try:
-            return await exchange.answer(as_request_id(message["id"]), task, {})
+            answer = await exchange.answer(as_request_id(message["id"]), task, {})
+            return answer
         finally:
-            session.dispatcher.left(outbox)
+            if answer is None:  # one that had its answer may still say what it was asked meanwhile
+                session.dispatcher.left(outbox)
 
     async def _message(self, headers: Mapping[str, str], caller: Caller, receive: Receive) -> dict[str, Any]:
         """The one message that a request brings. Raises Refusal."""

@@ -66,6 +66,11 @@ class ClientPeer:
 
         self._telling.begin(pass_on())
 
+    @property
+    def hears_late(self) -> bool:
+        """Whether an answer to a question of ours may come when the request itself has been answered."""
+        return not self.request.modern
+
     async def told(self) -> None:
         """Wait until all is passed on: nothing may come after the answer."""
         await self._telling.ended()
@@ -111,6 +116,11 @@ class Parked:
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
         self.peer.tell(method, params)
+
+    @property
+    def hears_late(self) -> bool:
+        """The work waits for the answers: they come with the request itself."""
+        return False
 
     def take(self, responses: Mapping[str, Any], peer: ClientPeer) -> None:
         """Take the answers that the client brought; what it did not answer stays asked."""

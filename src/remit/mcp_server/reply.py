@@ -21,13 +21,16 @@ _RECIPE: Final = "recipe."
 _TEXT: Final = msgspec.json.Encoder().encode
 
 
-async def reply_of(outcome: OutcomeView, streams: Streams, tool: OfferedTool | None, confirm: str) -> dict[str, Any]:
+async def reply_of(
+    outcome: OutcomeView, streams: Streams, tool: OfferedTool | None, confirm: str, *, waiting: str = "error"
+) -> dict[str, Any]:
     """The result of a call of a tool. Only values of MCP servers are content, or structured without being objects.
 
-    `confirm` is the command by which a person here decides on calls that wait.
+    `confirm` is the command by which a person here decides on calls that wait; `waiting` is as `mcp.waiting`.
     """
     if not outcome.ok:
-        return _failure(outcome, confirm, await _attached(outcome, streams))
+        plain = waiting == "result" and not _promises_structure(tool)
+        return _failure(outcome, confirm, await _attached(outcome, streams), plain=plain)
     value, foreign = outcome.value, tool is not None and tool.definition is not None
     meta = {**await _attached(outcome, streams), OUTCOME: {"invocation": outcome.invocation_id}}
     if isinstance(value, dict) or (foreign and tool is not None and tool.output_schema is not None):
@@ -40,16 +43,27 @@ async def reply_of(outcome: OutcomeView, streams: Streams, tool: OfferedTool | N
     return {"content": [await _filled(block, outcome, streams) for block in blocks], "isError": False, "_meta": meta}
 
 
+def _promises_structure(tool: OfferedTool | None) -> bool:
+    """Whether clients want the structure of an output schema from each result of a tool, errors excepted."""
+    if tool is None or tool.output_schema is None:
+        return False
+    return tool.definition is not None or tool.output_schema.get("type") == "object"
+
+
 def _has_failed(value: Any) -> bool:
     """Whether the job that a call stands for ended badly; that it was started is all that the call itself says."""
     return isinstance(value, dict) and value.get("state") in {"failed", "cancelled"}
 
 
-def _failure(outcome: OutcomeView, confirm: str, attached: dict[str, Any]) -> dict[str, Any]:
+def _failure(outcome: OutcomeView, confirm: str, attached: dict[str, Any], *, plain: bool) -> dict[str, Any]:
+    """A call that did not do what was asked; `plain`: one that waits is no error."""
     code = outcome.code or "FAILED"
-    remedy = outcome.remedy
-    if code == Code.CONFIRMATION_REQUIRED.name:
-        remedy = f"Decide with: {confirm} {outcome.confirmation}. Then make the same call again."
+    remedy, waits = outcome.remedy, code == Code.CONFIRMATION_REQUIRED.name
+    if waits:
+        remedy = (
+            f"It has not run. A person decides with: {confirm} {outcome.confirmation}. Do something else meanwhile; "
+            "make the same call again once you are told that it is decided, not before."
+        )
     told = {
         "status": outcome.status,
         "code": code,
@@ -61,7 +75,7 @@ def _failure(outcome: OutcomeView, confirm: str, attached: dict[str, Any]) -> di
     }
     text = f"{outcome.named or code}: {outcome.reason.rstrip('.')}." + (f" {remedy}" if remedy else "")
     meta = {**attached, OUTCOME: {name: value for name, value in told.items() if value}}
-    return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": meta}
+    return {"content": [{"type": "text", "text": text}], "isError": not (plain and waits), "_meta": meta}
 
 
 def _text(value: Any) -> dict[str, Any]:

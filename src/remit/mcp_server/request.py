@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+import msgspec
+
 from remit.http.access import OPERATOR
 from remit.jsonrpc.protocol import is_modern
 from remit.mcp_server.client import Caller
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.shared.dispatcher import DispatchContext
 
+_TURN: Final = "x-codex-turn-metadata"
+"""Key of `_meta` under which Codex describes the turn that makes a call."""
 _ASKED: Final = ("elicitation", "roots", "sampling")
 """Capabilities of clients that answer requests of ours."""
 
@@ -59,6 +63,18 @@ class ClientRequest(NamedTuple):
             channel=session._request_outbound,  # noqa: SLF001 - the SDK has no other way from a handler to its request
             connection=session._connection,  # noqa: SLF001 - and none to its connection
         )
+
+    @property
+    def unattended(self) -> bool:
+        """Whether its program says that no person is there, as `codex exec` does."""
+        meta = self.params.get("_meta")
+        turn = meta.get(_TURN) if isinstance(meta, Mapping) else None
+        if isinstance(turn, str):
+            try:
+                turn = msgspec.json.decode(turn)
+            except msgspec.DecodeError:
+                return False
+        return isinstance(turn, Mapping) and turn.get("turn_trigger") == "exec"
 
     @property
     def modern(self) -> bool:

@@ -23,9 +23,9 @@ from remit.codes import Code
 from remit.http.access import Access
 from remit.jsonrpc.protocol import INVALID_PARAMS, SERVER_INFO_META_KEY, MCPError
 from remit.mcp_server import views as viewing
-from remit.mcp_server.calls import Calls
+from remit.mcp_server.calls import Asker, Calls
 from remit.mcp_server.changes import Changes
-from remit.mcp_server.client import Client
+from remit.mcp_server.client import Client, Terms
 from remit.mcp_server.conversation import Answering, answering
 from remit.mcp_server.definition import for_older
 from remit.mcp_server.parking import Parking
@@ -50,7 +50,8 @@ _MAX_OF_ONE: Final = 1_000
 """Clients of one principal: the name of its program, which it chooses, makes another one."""
 _INSTRUCTIONS: Final = (
     "Every call is checked against the operator's policy and recorded. A call that needs a person's approval is "
-    "answered with CONFIRMATION_REQUIRED; once it is approved, make the same call again and it runs."
+    "answered with CONFIRMATION_REQUIRED and does not run. Do something else meanwhile; once you are told that "
+    "it is approved, make the same call again, and it runs."
 )
 
 _Answer = Callable[[ClientRequest], Awaitable[dict[str, Any]]]
@@ -84,16 +85,19 @@ class ToolServer:
         transport: str,
         relay: Relay | None = None,
         confirm: str = "remit confirm",
+        terms: Terms = Terms(),  # noqa: B008 - a value
     ) -> None:
         """Offer what `names` shows; `principal` is the caller if the transport does not know better.
 
-        What `relay` passes on is offered beside the tools. `confirm` is the command that decides on calls that wait.
+        What `relay` passes on is offered beside the tools. `confirm` is the command that decides on calls that wait;
+        `terms` are those of clients whose tables say nothing else.
         """
         self._service = service
         self._principal = principal
         self._transport = transport
         self._relay = relay
         self._confirm = confirm
+        self._terms = terms
         self._calls = Calls(service)
         self._clients: dict[tuple[str, ...], Client] = {}
         self._parking = Parking()
@@ -128,6 +132,7 @@ class ToolServer:
         self._unwatch()
         await self.changes.close()
         await self._parking.close()
+        await self._calls.close()
 
     def close_streams(self) -> None:
         """End the streams that clients of 2026-07-28 listen to."""
@@ -195,8 +200,9 @@ class ToolServer:
     ) -> dict[str, Any]:
         tool = await self._views.full(viewer, name)
         known = await self._service.tools.known(tool)  # a call may change what its server offers
-        progress = Progress(peer)
-        outcome = await self._calls.make(client, tool, args, progress=progress, peer=peer, access=access)
+        progress, terms = Progress(peer), self._terms.of(access, client.name)
+        asker = Asker(client, peer, access, terms, progress.waits)
+        outcome = await self._calls.make(asker, tool, args, progress=progress)
         await progress.end()
         if outcome.code == Code.UNKNOWN_TOOL.name:
             why = {"code": outcome.code, "reason": outcome.reason, "remedy": outcome.remedy}
@@ -206,7 +212,7 @@ class ToolServer:
             said = f"{tool}: {told['message']}"  # the server's words, which could be ours
             raise MCPError(code=told["code"], message=said, data=told.get("data"))
         known = known or await self._service.tools.known(tool)
-        return await reply_of(outcome, self._service.streams, known, self._confirm)
+        return await reply_of(outcome, self._service.streams, known, self._confirm, waiting=terms.waiting)
 
     # --- who
 
@@ -257,6 +263,9 @@ async def _never(_ctx: object, params: types.RequestParams) -> dict[str, Any]:
 _log: Final = logging.getLogger("remit.mcp")
 
 
+_STEP: Final = 0.001
+
+
 class Progress:
     """Passes progress on to the client that asked for it, in order."""
 
@@ -266,11 +275,18 @@ class Progress:
         self._reports: list[tuple[float, float | None, str]] = []
         self._sender: asyncio.Task[None] | None = None
         self._ended = False
+        self._waited = 0.0
+
+    def waits(self, message: str) -> None:
+        """Report that the call waits, in steps so small that what the tool reports afterwards is more."""
+        self._waited += _STEP
+        self(self._waited, None, message)
 
     def __call__(self, done: float | None, total: float | None, message: str) -> None:
         """Report; the client may be slow, the tool does not wait for it."""
         if done is None or self._ended:
             return
+        done = max(done, self._waited)
         self._reports.append((done, total, str(message)))  # a line of output is a string of its own kind
         if self._sender is None or self._sender.done():
             self._sender = asyncio.create_task(self._send())

@@ -12,7 +12,7 @@ from remit.jobs.records import CallRecord
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Event
-from remit.record.step import Decided, QuestionRecord, Untrusted
+from remit.record.step import Decided, PutOff, QuestionRecord, Untrusted
 from remit.redact import mask
 
 
@@ -21,6 +21,7 @@ def read_question(identifier: str, events: Iterable[Event]) -> tuple[str, Questi
     request: k.ConfirmationRequested | None = None
     asked_at, used_at = 0, None
     decisions: list[Decided] = []
+    put_off: list[PutOff] = []
     for event in events:
         match k.decode(event.kind, event.data):
             case k.ConfirmationRequested() as request:
@@ -34,6 +35,16 @@ def read_question(identifier: str, events: Iterable[Event]) -> tuple[str, Questi
                         digest=decided.digest,
                         reason=decided.reason,
                         replaced_by=decided.replaced_by,
+                    )
+                )
+            case k.ConfirmationPutOff() as answer:
+                put_off.append(
+                    PutOff(
+                        client=answer.client,
+                        answer=answer.answer,
+                        at=event.at,
+                        after_ms=answer.after_ms,
+                        by_program=answer.by_program,
                     )
                 )
             case k.ConfirmationUsed():
@@ -53,6 +64,7 @@ def read_question(identifier: str, events: Iterable[Event]) -> tuple[str, Questi
         edited_from=request.edited_from,
         untrusted=found(request),
         decisions=tuple(decisions),
+        put_off=tuple(put_off),
         used_at=used_at,
     )
 

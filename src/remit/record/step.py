@@ -109,6 +109,26 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     replaced_by: str = ""
 
 
+class PutOff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An answer of a client that decided nothing."""
+
+    client: str
+    """The program, as it names itself."""
+    answer: str
+    """`decline` or `cancel`."""
+    at: int
+    after_ms: int
+    """Milliseconds from the question to the answer."""
+    by_program: bool = False
+    """Whether the program declined by itself."""
+
+    @property
+    def words(self) -> str:
+        """Return what it did, in words."""
+        did = "declined by itself" if self.by_program else "closed it"
+        return f"{self.client or 'the client'} {did} after {self.after_ms} ms: it stayed open"
+
+
 class Untrusted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The arguments of a call from untrusted text, and what was decided (docs/untrusted.md)."""
 
@@ -140,6 +160,8 @@ class QuestionRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     untrusted: Untrusted | None = None
     """The part of the question about untrusted arguments."""
     decisions: tuple[Decided, ...] = ()
+    put_off: tuple[PutOff, ...] = ()
+    """The answers of clients that decided nothing."""
     used_at: int | None = None
     """When the approval was spent on its call."""
 

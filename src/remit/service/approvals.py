@@ -29,10 +29,15 @@ from remit.service.visible import sees_tool
 if TYPE_CHECKING:
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.services import Services
+    from remit.record.views import ConfirmationView
 
 _DAY_S: Final = 86_400
 LONGEST_S: Final = 90 * _DAY_S
 """The time that an approval can be remembered."""
+
+
+REMEMBERED_S: Final = 8 * 3_600
+"""The time that an approval is remembered that is given with one key, or one choice."""
 
 
 _UNSIGNED: Final = Here(
@@ -214,6 +219,19 @@ class Approvals:
         Raises NotFoundError.
         """
         await self._services.remembered.revoke(rule, by or self._principal, reason)
+
+
+def scopes_of(question: ConfirmationView) -> dict[str, Scope]:
+    """Return what an approval of the question can be remembered for with one key, by the word that says so.
+
+    Not an approval that needs several people, nor one whose arguments come from untrusted text: those are asked about
+    each time.
+    """
+    if not question.rememberable or question.approvals > 1 or question.untrusted:
+        return {}
+    if question.caller.startswith(f"{JOB}/"):
+        return {"job": "job", "everything": "everything"}
+    return {"session": "session", "everything": "everything"}
 
 
 def not_rememberable(confirmation: str, tool: str, provider_id: str) -> StateError:

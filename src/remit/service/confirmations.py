@@ -15,7 +15,7 @@ from remit.gateway.proof import ProofKind, signed, statement
 from remit.jobs.state import KIND as JOB
 from remit.jobs.state import stream_of
 from remit.journal.event import HeadQuery
-from remit.journal.kinds import ConfirmationDecided
+from remit.journal.kinds import ConfirmationDecided, ConfirmationPutOff
 from remit.operation import Body, By, JsonObject, Wire, operation
 from remit.record.question import read_question
 from remit.record.step import QuestionRecord
@@ -151,6 +151,16 @@ class Confirmations:
         return await preview_of(self._services.catalog, found)
 
     # --- commands
+
+    async def put_off(self, reference: str, answer: ConfirmationPutOff) -> None:
+        """Record that a client to which a question was put decided nothing. Raises NotFoundError."""
+        await self._services.confirmations.put_off(await self._services.confirmations.find(reference), answer)
+
+    async def decided(self, reference: str) -> None:
+        """Wait until a question is open no more, wherever it is answered. Raises NotFoundError."""
+        mark = await self._journal.heads_changed(0)
+        while (await self._services.confirmations.find(reference)).state == "pending":
+            mark = await self._journal.heads_changed(mark)
 
     async def decide(
         self,

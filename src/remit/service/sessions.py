@@ -27,7 +27,7 @@ from remit.journal.kinds import decode as payload_of
 from remit.large import is_large
 from remit.operation import Here, operation
 from remit.policy.overlay import parse_overlay
-from remit.record.heads import PART, SESSION, stream_named
+from remit.record.heads import CALL, PART, SESSION, stream_named
 from remit.record.outcome import OutcomeView, outcome_view
 from remit.record.views import SessionRow, session_row
 from remit.redact import line
@@ -142,6 +142,11 @@ class Sessions:
     async def again(self, identifier: str) -> LiveReport:
         """Make the calls of a job or session again that only read, and compare. Raises NotFoundError."""
         return await LiveCalls(self._journal, self._gateway.services.catalog, self).again(identifier)
+
+    async def asked_in(self, caller: str) -> str:
+        """The session that the call of a stream was first made in; empty for any other stream."""
+        head = await self._journal.head(caller) if caller.startswith(f"{CALL}/") else None
+        return head.labels.get("session", "") if head is not None else ""
 
     async def relayed(self, session: str, provider_id: str, method: str, target: str, error: str) -> None:
         """Record a request that was passed on to an MCP server as it was. Raises NotFoundError."""

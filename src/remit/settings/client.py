@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -34,6 +35,12 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Names, patterns or keys of the tools that it may see and call; empty: all that policy allows."""
     dialog: bool = False
     """Whether a person answers what its MCP client is asked (elicitation), so that such answers count."""
+    ask: Literal["", "client", "terminal", "both"] = ""
+    """As `mcp.ask`, for its MCP client; empty: as that says."""
+    patience: int | None = None
+    """As `mcp.patience`, for its MCP client."""
+    waiting: Literal["", "error", "result"] = ""
+    """As `mcp.waiting`, for its MCP client."""
 
     def __repr__(self) -> str:
         """Without the token."""
@@ -59,7 +66,11 @@ _EXPECTED: Final = {
     "expires": "a date and time with its offset, such as 2027-01-31T12:00:00Z",
     "tools": "a list of names or patterns of tools, such as fs.*",
     "dialog": "true or false",
+    "ask": "client, terminal or both",
+    "patience": "a number of seconds, from 0 to 86400",
+    "waiting": "error or result",
 }
+_LONGEST_S: Final = 86_400
 
 
 def read_client(table: dict[str, Any], where: str) -> Client:
@@ -78,20 +89,33 @@ def read_client(table: dict[str, Any], where: str) -> Client:
     return msgspec.convert(table, Client)
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_seconds(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LONGEST_S
+
+
+def _are_tools(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) and _TOOLS.fullmatch(each) for each in value)
+
+
+_FITS: Final[dict[str, Callable[[Any], bool]]] = {
+    "scopes": lambda value: isinstance(value, list) and bool(value) and all(each in SCOPES for each in value),
+    "tools": _are_tools,
+    "expires": lambda value: _moment(value) is not None,
+    "dialog": lambda value: isinstance(value, bool),
+    "sha256": lambda value: isinstance(value, str) and _SHA256.fullmatch(value) is not None,
+    "ask": lambda value: value in ("client", "terminal", "both"),
+    "patience": _is_seconds,
+    "waiting": lambda value: value in ("error", "result"),
+}
+"""The check of a key's value, if it is not any text."""
+
+
 def _fits(key: str, value: Any) -> bool:
-    match key:
-        case "scopes":
-            return isinstance(value, list) and bool(value) and all(each in SCOPES for each in value)
-        case "tools":
-            return isinstance(value, list) and all(isinstance(each, str) and _TOOLS.fullmatch(each) for each in value)
-        case "expires":
-            return _moment(value) is not None
-        case "dialog":
-            return isinstance(value, bool)
-        case "sha256":
-            return isinstance(value, str) and _SHA256.fullmatch(value) is not None
-        case _:
-            return isinstance(value, str) and bool(value.strip())
+    return _FITS.get(key, _is_text)(value)
 
 
 def _moment(value: Any) -> datetime | None:

@@ -48,7 +48,15 @@ def bearer(client: Client, environ: Mapping[str, str]) -> Token:
 
     Raises SettingsError, also for a token that is empty then: it would let everyone in.
     """
-    access = Access(client.principal, frozenset(client.scopes), client.tools, client.dialog)
+    access = Access(
+        client.principal,
+        frozenset(client.scopes),
+        client.tools,
+        client.dialog,
+        ask=client.ask,
+        patience=client.patience,
+        waiting=client.waiting,
+    )
     if client.sha256:
         return Token(bytes.fromhex(client.sha256), access, client.expires_at)
     who = f"client {client.principal}"

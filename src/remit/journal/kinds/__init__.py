@@ -57,6 +57,7 @@ from remit.journal.kinds.people import (
     ApprovalRemembered,
     ApprovalRevoked,
     ConfirmationDecided,
+    ConfirmationPutOff,
     ConfirmationRequested,
     ConfirmationUsed,
     LimitTaken,

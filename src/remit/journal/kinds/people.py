@@ -80,6 +80,20 @@ class ConfirmationDecided(Payload, frozen=True, kw_only=True):
     """Of an approval that holds for later calls too; the signature covers it."""
 
 
+class ConfirmationPutOff(Payload, frozen=True, kw_only=True):
+    """Ours: a client to which the question was put gave no decision: it stays open."""
+
+    KIND: ClassVar[str] = "confirmation_put_off"
+    confirmation: str
+    client: str = ""
+    """The program, as it names itself."""
+    answer: Literal["decline", "cancel"]
+    after_ms: int
+    """Milliseconds from the question to the answer."""
+    by_program: bool = False
+    """Whether the program declined by itself: faster than a person can, or it says that no person is there."""
+
+
 class ConfirmationUsed(Payload, frozen=True, kw_only=True):
     """Ours: the approval was spent on the call it was given for, in the transaction that announced that call."""
 

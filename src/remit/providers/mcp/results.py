@@ -5,7 +5,8 @@
     anything else              is the list of its blocks; an image, a sound or a file is named by its digest and kept as
                                evidence, never carried in the value (rule 10)
 
-`isError` is a failure whose reason is the text; where another Remit says that its call is in doubt, so is this one.
+`isError` is a failure whose reason is the text; where another Remit says that its call is in doubt, so is this one, and
+one that waits there has failed here, however that is told.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
     The server has done its work: a part of another shape, or with bytes that cannot be read, is kept as a text.
     """
     content = _blocks(raw.get("content"))
-    if raw.get("isError") is True:
+    told = _told(raw)
+    if raw.get("isError") is True or told.get("status") == "pending":
         why = _reason(content) or "the tool reported an error without a message"
-        code = Code.OUTCOME_UNKNOWN if _in_doubt(raw) else None
+        code = Code.OUTCOME_UNKNOWN if told.get("uncertain") is True else None
         raise ProviderError(why, cause=None, code=code, evidence=_attached(raw.get("_meta"), source, now))
     evidence: list[EvidenceCandidate] = []
     blocks = [_referred(block, evidence, source, now) for block in content]
@@ -70,10 +72,11 @@ def _attached(meta: Any, source: str, now: int) -> list[EvidenceCandidate]:
     return [EvidenceCandidate(kind=META, source=source, retrieved_at=now, text=text)] if rest else []
 
 
-def _in_doubt(raw: dict[str, Any]) -> bool:
+def _told(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return what another Remit tells of the outcome of its call."""
     meta = raw.get("_meta")
     told = meta.get(OUTCOME) if isinstance(meta, dict) else None
-    return isinstance(told, dict) and told.get("uncertain") is True
+    return told if isinstance(told, dict) else {}
 
 
 def _referred(block: dict[str, Any], evidence: list[EvidenceCandidate], source: str, now: int) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from typing import Annotated, Literal
 
+import msgspec
+
 from remit.settings import pictures
 from remit.settings.base import Base
 from remit.settings.section import About, Bytes, Millis, Section, Tables, Texts
@@ -54,6 +56,37 @@ class McpSettings(Section, frozen=True):
         Literal["refuse", "forward"],
         About("Whether a server may use a model: refuse, or forward to the MCP client that made the call."),
     ] = "refuse"
+    ask: Annotated[
+        Literal["client", "terminal", "both"],
+        About(
+            "Where a person is asked about a client's call: client, in its dialog if it has one; terminal, only "
+            "elsewhere, as with `remit confirm`; or both: the first answer counts and closes the other."
+        ),
+    ] = "both"
+    patience: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=86_400),
+        About(
+            "Seconds that a call waits for its dialog before it is answered that it waits; the question stays open. "
+            "0: as long as it takes. By default, clients whose dialog stops their clock (Claude Code, Codex) wait "
+            "as long as it takes."
+        ),
+    ] = 50
+    waiting: Annotated[
+        Literal["error", "result"],
+        About(
+            "How a call that waits for a person is answered: error, as a failed call; or result, as one that did not "
+            "fail, for clients that end their run at an error. A tool with an output schema always answers an error."
+        ),
+    ] = "error"
+    person_ms: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=86_400_000),
+        About(
+            "Milliseconds that a person takes at least to decline. A client that declines sooner does so by itself: "
+            "the question stays open."
+        ),
+    ] = 500
     max_message_bytes: Annotated[Bytes, About("The largest message accepted from a server.")] = 64 * 1024 * 1024
     expose: Annotated[
         Texts,
