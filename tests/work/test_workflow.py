@@ -7,8 +7,10 @@ from typing import Final
 
 import pytest
 
+from remit import Remit
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import PolicyError, UsageError
+from remit.settings import load
 from remit.work.workflow import MAX_FILE, Workflow, read_workflow, repository_of, require_workflow
 
 BAD: Final = {
@@ -61,3 +63,13 @@ def test_a_role_works_in_its_repository_or_in_the_folder(tmp_path: Path) -> None
     workflow = read_workflow(tmp_path)
     assert repository_of(workflow, tmp_path, "backend") == (tmp_path / "../api").resolve()
     assert repository_of(workflow, tmp_path, "qa") == tmp_path.resolve()
+
+
+async def test_the_rule_of_governed_runs_is_the_only_one_of_its_id(tmp_path: Path) -> None:
+    (tmp_path / "workflow.toml").write_text("")
+    rules = [{"id": "work-run", "effect": "allow", "tools": ["fs.read"]}]
+    settings = load(env={}, cwd=tmp_path, flags={"journal.url": str(tmp_path / "j.db"), "policy.rules": rules})
+    with pytest.raises(PolicyError, match="work-run") as refused:
+        async with Remit(settings=settings) as remit:
+            await remit.service.tools.rows()
+    assert refused.value.code is Code.POLICY_INVALID

@@ -144,7 +144,7 @@ class Story:
             result_preview=shown(end.result, end.result_blob) if isinstance(end, k.JobCompleted) else "",
             error=end.error if isinstance(end, k.JobFailed) else None,
             cancelled_by=end.by if isinstance(end, k.JobCancelled) else "",
-            segments=self._timeline.segments(stopped=stopped),
+            segments=() if self.session else self._timeline.segments(stopped=stopped),  # a session has calls alone
             steps=tuple(self.tell()),
             drifts=tuple(self.drifts),
             recoveries=tuple(self.recoveries),

@@ -17,6 +17,8 @@ MAX_BODY: Final = 65_536
 _CUT: Final = "\n\n[cut: the whole text stands in the run's context pack]"
 RUN_TRIGGER: Final = "workrun:"
 """The beginning of the triggers of runs' results."""
+PULL_TRIGGER: Final = "pull:"
+"""The beginning of the triggers of pull requests, which take no comment."""
 _MARKER_BEGIN: Final = "<!-- remit:"
 _MARKER: Final = f"{_MARKER_BEGIN}{{trigger}} -->"
 

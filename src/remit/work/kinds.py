@@ -68,6 +68,9 @@ class WorkResultAccepted(Payload, frozen=True, kw_only=True):
     """Under which the comment is written once; empty: nothing is written."""
     comment: OptionalRaw = UNSET
     comment_blob: OptionalRef = UNSET
+    patch: OptionalRaw = UNSET
+    """Base64 of a line `base COMMIT`, and of a patch of the changes; none where its commits were pushed."""
+    patch_blob: OptionalRef = UNSET
     by: str = ""
     """The person who adopted the result by hand."""
 

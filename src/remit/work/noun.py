@@ -15,8 +15,9 @@ from remit.errors import ProviderError, StateError, UsageError
 from remit.jobs.state import ENDED
 from remit.operation import Body, By, operation
 from remit.work.executors.registry import MANUAL, hand_of
-from remit.work.executors.worktree import changed_by, paths_of
+from remit.work.executors.worktree import paths_of
 from remit.work.forms import Form, read_result_in
+from remit.work.git import changed_by
 from remit.work.references import IssueRef
 from remit.work.result import WorkResult
 from remit.work.runs import ROLE, STOP_S, Runs, Wanted

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
-from remit.errors import ProviderError, UsageError
+from remit.errors import PolicyError, ProviderError, UsageError
 from remit.settings.principal import principal
 from remit.work.control import ControlPlane
 from remit.work.decisions import DecisionProvider
+from remit.work.executors.port import GRANT
 from remit.work.executors.provider import ExecutorProvider
 from remit.work.noun import Work
 from remit.work.outbox.local import LocalForge
 from remit.work.outbox.provider import OutboxProvider
+from remit.work.outbox.remote import Pushes
 from remit.work.outbox.rows import OutboxRows
 from remit.work.runs import Runs
 from remit.work.store import WorkStore
@@ -64,13 +67,25 @@ _ROOTS: Final = Path("/var/lib/remit/work")
 
 
 def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
-    """Return the outbox and the executors of the project folder; none if it has no workflow.toml."""
+    """Return the outbox and the executors of the project folder; none if it has no workflow.toml.
+
+    Raise PolicyError (POLICY_INVALID) for a rule with the id under which governed runs are allowed their tools.
+    """
     if not (opening.settings.folder / FILE).is_file():
         return ()
+    if any(isinstance(rule, Mapping) and rule.get("id") == GRANT for rule in opening.settings.policy.rules):
+        remedy = "Give the rule another id: decisions about governed runs are recorded under this one."
+        raise PolicyError(f'the rule id "{GRANT}" is taken by the approval of runs', remedy=remedy)
     store = WorkStore(opening.journal)
     project = ProjectForge(opening.journal, opening.settings)
     return (
-        OutboxProvider(project, OutboxRows(opening.journal), store.confirm_written, store.comment),
+        OutboxProvider(
+            project,
+            OutboxRows(opening.journal),
+            store.confirm_written,
+            store.comment,
+            Pushes(opening.settings.folder, store),
+        ),
         DecisionProvider(store),
         ExecutorProvider(
             opening.settings.folder,

@@ -83,6 +83,8 @@ class ContextPack:
         self._inside = ConfinedDirectory(folder)
         self._seen = folder.with_name(f"{folder.name}.audit.json")
         self._proved = folder.with_name(f"{folder.name}.result.json")
+        self.patch = folder.with_name(f"{folder.name}.patch")
+        """The changes of the run, if its commits were pushed nowhere; beside the pack, like what was proved."""
 
     @classmethod
     def of(cls, root: Path, issue: IssueRef, run_id: str) -> ContextPack:

@@ -32,6 +32,8 @@ async def work_run(
         await run.call("outbox.comment", written)
     if done["comment"] or done["verdict"]["code"] == Code.output_unparseable.name:
         await _label(run, issue_ref, done["verdict"]["state"])
+    if done.get("pull"):
+        await run.attempt("outbox.pull", done["pull"])  # what fails is recorded; the result counts all the same
     return done
 
 

@@ -17,7 +17,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, StateError
 from remit.journal import kinds as k
-from remit.journal.blobs import pack
+from remit.journal.blobs import Packed, pack
 from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
 from remit.redact import line
 from remit.work import kinds as w
@@ -137,6 +137,12 @@ class WorkStore:
         data = await self.journal.value(queued.comment, queued.comment_blob) if queued is not None else None
         return None if data is None else msgspec.json.decode(data, type=Comment)
 
+    async def patch(self, issue: IssueRef, run_id: str) -> bytes:
+        """Return what a run changed, where its commits were pushed nowhere; empty: it is not known."""
+        accepted = (await self.unit(issue)).results.get(run_id)
+        data = await self.journal.value(accepted.patch, accepted.patch_blob) if accepted is not None else None
+        return msgspec.json.decode(data, type=bytes) if data is not None else b""
+
     # --- commands
 
     async def open(self, issue: IssueRef, title: str, by: str = "", parent: str = "") -> WorkUnit:
@@ -221,14 +227,16 @@ class WorkStore:
 
         return await self._change(issue, decide)
 
-    async def accept(self, order: WorkOrder, result: WorkResult, *, adopter: str = "") -> Verdict:
+    async def accept(self, order: WorkOrder, result: WorkResult, *, adopter: str = "", patch: bytes = b"") -> Verdict:
         """Take the result of the active run and queue its comment, or archive that of any other run.
 
-        `adopter` is the person who takes a result that was archived. Raise UsageError (output_unparseable) for a result
+        `adopter` is the person who takes a result that was archived; `patch` is what changed, if nothing else than this
+        process has the commits. Raise UsageError (output_unparseable) for a result
         that names another issue or run.
         """
         result.require_echo(order.issue_ref, order.run_id)
         packed = pack(msgspec.json.encode(result))
+        changes = pack(msgspec.json.encode(patch)) if patch else Packed(msgspec.UNSET, msgspec.UNSET, ())
 
         def decide(unit: WorkUnit) -> Change[Verdict]:
             run = unit.runs.get(order.run_id)
@@ -254,10 +262,12 @@ class WorkStore:
                 trigger=comment.trigger,
                 comment=body.inline,
                 comment_blob=body.ref,
+                patch=changes.inline,
+                patch_blob=changes.ref,
                 by=adopter,
             )
             verdict = Verdict(accepted=True, state=step.state, trigger=comment.trigger)
-            return Change((accepted,), verdict, (*packed.blobs, *body.blobs))
+            return Change((accepted,), verdict, (*packed.blobs, *body.blobs, *changes.blobs))
 
         return await self._change(order.issue, decide)
 

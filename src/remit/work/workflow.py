@@ -41,7 +41,15 @@ class OutboxTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_issues: Cap = 10
     """Issues that one job opens."""
     max_changes: Cap = 50
-    """Changes of labels, assignee or standing of one job."""
+    """Changes of labels, assignee, standing or pull requests of one job."""
+    remote: Annotated[str, Meta(pattern="^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?$")] = ""
+    """The git remote to which the work on an issue is pushed, to one branch for each; empty: to none."""
+    branches: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._/-]{0,99}$")] = "remit/issue-"
+    """The beginning of the names of those branches; the number of the issue follows."""
+    push_seconds: Annotated[int, Meta(ge=0, le=86_400)] = 300
+    """Work that is under way is pushed so often; 0: at its end alone."""
+    pulls: bool = True
+    """Whether each of these branches gets a pull request, where the forge has any."""
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -85,7 +85,7 @@ def cut(_number: int) -> None:
 
 def leave(_number: int) -> None:
     """Leave a process in a session of its own."""
-    late = f"sleep 300; echo late > {Path('late.txt').absolute()}"
+    late = f"sleep 300 && echo late > {Path('late.txt').absolute()}"
     survivor = subprocess.Popen(["/usr/bin/setsid", "sh", "-c", late], stdin=subprocess.DEVNULL)
     Path("survivor.txt").write_text(str(survivor.pid))
     if MODE == "leave":

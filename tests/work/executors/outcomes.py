@@ -29,7 +29,7 @@ PAGE: Final = Path("docs/work.md")
 BIN: Final = "node_modules/.bin"
 _EXEC: Final = "worktree__exec"
 _EDIT: Final = ("fs__write", {"path": "clock.txt", "content": "mended\n"})
-_LATE: Final = "echo mended > clock.txt; setsid sh -c 'sleep 3; echo late > late.txt' >/dev/null 2>&1 </dev/null &"
+_LATE: Final = "echo mended > clock.txt; setsid sh -c 'sleep 3 && echo late > late.txt' >/dev/null 2>&1 </dev/null &"
 _SHELLS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "claude": ("Bash", {"command": _LATE}),
     "codex": ("exec_command", {"cmd": _LATE}),

@@ -17,6 +17,7 @@ from remit.tools.door import Passage
 from remit.work.executors import acp, program
 from remit.work.executors.acp import AcpExecutor
 from remit.work.executors.adapter import Adapter, Places
+from remit.work.executors.beginning import Beginning
 from remit.work.executors.port import Ending, Site, no_tools
 from remit.work.executors.worktree import Worktree
 from remit.work.order import Command, Constraints
@@ -72,7 +73,7 @@ class Bench:
         tree = Worktree.of(self.repository, self.tree, self.order.issue, RUN)
         places = Places(SystemClock(), "alice", show=lambda _, data: self.shown.append(data), door=desk)
         adapter = Adapter(self.order, AcpExecutor("test", command), table, tree, self.pack, places)
-        return await adapter.run("main", Contents(), lambda _: None)
+        return await adapter.run(Beginning("main"), Contents(), lambda _: None)
 
     @property
     def ending(self) -> Ending:

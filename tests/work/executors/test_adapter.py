@@ -14,6 +14,7 @@ from remit.codes import Code
 from remit.errors import ProviderError, StateError, UsageError
 from remit.work.executors import program
 from remit.work.executors.adapter import Adapter, GiveSkills, Places
+from remit.work.executors.beginning import Beginning
 from remit.work.executors.program import ProgramExecutor
 from remit.work.executors.worktree import Worktree
 from remit.work.order import Command, Constraints, WorkOrder
@@ -56,7 +57,7 @@ class Bench:
         tree = Worktree.of(self.repository, self.tree, order.issue, RUN)
         executor = ProgramExecutor((table.program, *table.args))
         adapter = Adapter(order, executor, table, tree, self.pack, Places(SystemClock(), skills=skills))
-        return await adapter.run("main", Contents(), lambda _: None)
+        return await adapter.run(Beginning("main"), Contents(), lambda _: None)
 
 
 @pytest.fixture

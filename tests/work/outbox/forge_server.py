@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from tests.work.outbox.forge_pulls import PullRows
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PROJECTS: Final = {"github": "org/repo", "forgejo": "org/repo", "gitlab": "group/sub/project"}
 ME: Final = "remit-bot"
@@ -57,6 +59,7 @@ class ForgeServer:
         self.lag = 0
         """Lists to come that do not show the newest comment."""
         self.url = ""
+        self.pulls = PullRows(dialect)
         self._ids = 1000
 
     @asynccontextmanager
@@ -76,6 +79,7 @@ class ForgeServer:
         notes = "notes" if self.dialect == "gitlab" else "comments"
         app.router.add_get(f"{one}/{notes}", self._thread)
         app.router.add_post(f"{one}/{notes}", self._comment)
+        self.pulls.add_routes(app, base)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         try:

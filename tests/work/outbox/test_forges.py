@@ -24,7 +24,7 @@ from remit.work.references import IssueRef
 from remit.work.workflow import OutboxTable
 from tests.journal.storages import SqliteStorage
 from tests.work.outbox.forge_server import PROJECTS, TOKEN, ForgeServer, QuickClock
-from tests.work.outbox.test_local import Written, call
+from tests.work.outbox.test_local import Written, call, unpushed
 
 ASKED = {"trigger": "note:1", "body": "Done."}
 
@@ -54,7 +54,7 @@ async def outbox(github: ForgeServer, tmp_path: Path) -> AsyncIterator[OutboxPro
     await forge.create_issue("One", "", (), key="one")
     written = Written()
     async with SqliteStorage(tmp_path / "journal.db").open(ManualClock()) as journal:
-        yield OutboxProvider(lambda: (OutboxTable(), forge), OutboxRows(journal), written, written.queued)
+        yield OutboxProvider(lambda: (OutboxTable(), forge), OutboxRows(journal), written, written.queued, unpushed)
 
 
 @pytest.mark.parametrize("check", FORGE_CHECKS, ids=lambda check: check.__name__)

@@ -20,6 +20,7 @@ from remit.work.comment import MAX_BODY, Comment, marker_of
 from remit.work.outbox.local import LocalForge
 from remit.work.outbox.port import exclusive
 from remit.work.outbox.provider import OutboxProvider
+from remit.work.outbox.remote import Pushed
 from remit.work.outbox.rows import OutboxRows
 from remit.work.references import IssueRef
 from remit.work.workflow import OutboxTable
@@ -41,6 +42,11 @@ class Written:
 
     async def __call__(self, issue: IssueRef, trigger: str, reference: str) -> None:
         self.comments.append((str(issue), trigger, reference))
+
+
+async def unpushed(_issue: IssueRef, _run_id: str, _commit: str) -> tuple[str, Pushed]:
+    """Push nothing."""
+    raise ProviderError("no remote", cause=Code.InvalidInput)
 
 
 @pytest.fixture
@@ -66,7 +72,7 @@ def written() -> Written:
 
 @pytest.fixture
 def outbox(forge: LocalForge, rows: OutboxRows, written: Written) -> OutboxProvider:
-    return OutboxProvider(lambda: (OutboxTable(), forge), rows, written, written.queued)
+    return OutboxProvider(lambda: (OutboxTable(), forge), rows, written, written.queued, unpushed)
 
 
 async def call(outbox: OutboxProvider, name: str, **args: Any) -> Any:
@@ -80,7 +86,8 @@ async def test_it_is_a_provider_by_the_contract(
     check: Check, forge: LocalForge, rows: OutboxRows, written: Written
 ) -> None:
     await check(
-        lambda: OutboxProvider(lambda: (OutboxTable(), forge), rows, written, written.queued), Sample("outbox.list", {})
+        lambda: OutboxProvider(lambda: (OutboxTable(), forge), rows, written, written.queued, unpushed),
+        Sample("outbox.list", {}),
     )
 
 
@@ -156,12 +163,16 @@ async def test_what_is_not_given_stays_and_a_state_takes_the_place_of_another(ou
         ("get", {"issue_ref": "org/repo#1"}, Code.not_found),
         ("get", {"issue_ref": "I_kwDO"}, Code.InvalidInput),
         ("comment", {"issue_ref": "local#9", "trigger": "t", "body": "b"}, Code.not_found),
+        ("comment", {"issue_ref": "local#1", "trigger": "pull:b", "body": "b"}, Code.InvalidInput),
+        ("pull", {"issue_ref": "local#1", "branch": "b", "target": "m", "title": "t"}, Code.ToolNotFound),
+        ("push", {"issue_ref": "local#1", "run_id": "2026-02-14-work-0001", "commit": "a" * 40}, Code.InvalidInput),
         ("nonsense", {}, Code.ToolNotFound),
     ],
 )
 async def test_what_cannot_be_done_says_why(
     outbox: OutboxProvider, name: str, args: dict[str, Any], cause: Code
 ) -> None:
+    await call(outbox, "create", title="One")
     with pytest.raises(ProviderError) as refused:
         await call(outbox, name, **args)
     assert refused.value.cause is cause
@@ -173,6 +184,8 @@ async def test_every_writing_tool_shows_what_it_would_write(outbox: OutboxProvid
         "create": {"title": "Two", "body": "b"},
         "comment": {"issue_ref": "local#1", "trigger": "t", "body": "Done."},
         "mutate": {"issue_ref": "local#1", "labels": ["y"]},
+        "push": {"issue_ref": "local#1", "run_id": "2026-02-14-work-0001", "commit": "a" * 40},
+        "pull": {"issue_ref": "local#1", "branch": "b", "target": "main", "title": "Mend", "body": "How."},
     }
     writing = {tool.name for tool in await outbox.list_tools() if tool.capability_level >= Level.L1}
     assert writing == {f"outbox.{name}" for name in calls}
@@ -181,7 +194,13 @@ async def test_every_writing_tool_shows_what_it_would_write(outbox: OutboxProvid
         preview = await outbox.preview(f"outbox.{name}", args)
         assert preview is not None
         diffs[name] = preview.diff
-    assert diffs == {"create": "+Two\n+\n+b", "comment": "+Done.", "mutate": "-label x\n+label y"}
+    assert diffs == {
+        "create": "+Two\n+\n+b",
+        "comment": "+Done.",
+        "mutate": "-label x\n+label y",
+        "push": "",
+        "pull": "+Mend\n+\n+How.",
+    }
 
 
 async def test_a_closed_outbox_refuses(outbox: OutboxProvider) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -27,9 +28,11 @@ from remit.process.enclosure import (
     SandboxUnavailableError,
 )
 from remit.process.environment import environment
+from remit.work.executors.beginning import Beginning
 from remit.work.executors.judgement import Facts, judge
 from remit.work.executors.port import Ending, Executor, OpenTools, Output, Site, no_tools
 from remit.work.executors.program import run_program
+from remit.work.executors.publication import Publication, Published
 from remit.work.executors.worktree import Worktree, paths_of
 from remit.work.handover import named_files
 from remit.work.order import NO_CONTRACTS, WorkOrder
@@ -70,6 +73,8 @@ class Places(NamedTuple):
     """The gate, for what an agent asks."""
     skills: GiveSkills | None = None
     """Gives the files of skills, by path."""
+    publication: Publication | None = None
+    """Pushes what there is; None: nothing is pushed."""
 
 
 class Adapter:
@@ -92,10 +97,10 @@ class Adapter:
         self._pack = pack
         self._places = places
 
-    async def run(self, base: str, contents: Contents, progress: Progress) -> WorkResult:
+    async def run(self, beginning: Beginning, contents: Contents, progress: Progress) -> WorkResult:
         """Run the order; return the result that was proved. Raise ProviderError or UsageError for what stops it."""
         progress("checking out")
-        start = await self._tree.create(base)
+        start = await self._check_out(beginning)
         look_at = await asyncio.to_thread(named_files, self._order.spec_snapshot, self._tree.folder)
         skills = {f"{_SKILLS[0]}/{path}": data for path, data in (await self._skills()).items()}
         files = {**contents.files, **skills}
@@ -115,9 +120,27 @@ class Adapter:
         command = self._site.filled(self._executor.command)
         progress(f"running {command[0]}")
         self._pack.put_audit(begun(command, start, self._places.clock))
-        ending = replace(await self._executor.work(self._site), base=start)
+        async with self._publishing(start, progress):
+            ending = replace(await self._executor.work(self._site), base=start)
         self._pack.put_audit(ending)
         return await self.take(ending, progress)
+
+    async def _check_out(self, beginning: Beginning) -> str:
+        """Make the worktree, with what an earlier run left in it; return the commit that the work begins at."""
+        fresh = not await self._tree.exists()
+        start = await self._tree.create(beginning.commit)
+        if not (fresh and beginning.patch):
+            return start
+        place = self._pack.patch.with_suffix(".applied")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        await asyncio.to_thread(place.write_bytes, beginning.patch)
+        if await self._tree.apply(place):
+            await self._tree.commit(beginning.source)
+        return await self._tree.head()
+
+    def _publishing(self, start: str, progress: Progress) -> AbstractAsyncContextManager[None]:
+        publication = self._places.publication
+        return publication.early(self._tree, start, progress) if publication is not None else nullcontext()
 
     async def _skills(self) -> dict[str, bytes]:
         """Return the files of the skills that the executor is given. Raise ProviderError if one cannot be used."""
@@ -145,13 +168,21 @@ class Adapter:
         changed = await self._tree.changed(start) if head != start else []
         interfaces = constraints.interface_paths if self._order.contracts_ref in {"", NO_CONTRACTS} else ()
         tests = await self._prove(progress) if ending.exit_code is not None and not ending.timed_out else ()
+        forbidden = tuple(paths_of(changed, constraints.forbidden_paths))
+        published = Published()
+        if changed and not forbidden and self._places.publication is not None:
+            progress("pushing")
+            published = await self._places.publication.end(head)
+        elif changed:
+            await self._tree.patch(constraints.target_branch or "HEAD", self._pack.patch)
         facts = Facts(
+            published=published,
             ending=ending,
             base=start,
             head=head,
             commits=self._table.commits,
             tests=tests,
-            forbidden=tuple(paths_of(changed, constraints.forbidden_paths)),
+            forbidden=forbidden,
             interfaces=tuple(paths_of(changed, interfaces)),
             strayed=head != start and not await self._tree.follows(start),
             claim=claim,

@@ -33,7 +33,7 @@ from remit.tasks import Tasks
 from remit.wiring.capabilities import FIRST_PARTY
 from remit.wiring.runtime import Additions, Runtime
 from remit.work.executors.handtools import PROVIDER, WorktreeTools
-from remit.work.executors.port import Site, Tools
+from remit.work.executors.port import GRANT, Site, Tools
 
 if TYPE_CHECKING:
     from remit.capability import Capability
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _FILES: Final = "fs"
 """The part that brings the file tools."""
 _OFFERED: Final = frozenset({"builtin", PROVIDER})
-GRANT: Final = {"id": "work-run", "effect": "allow", "tools": ["fs.*", f"{PROVIDER}.*"]}
+_RULE: Final = {"id": GRANT, "effect": "allow", "tools": ["fs.*", f"{PROVIDER}.*"]}
 """Follows from the approval of the run, which says so."""
 _SOCKET: Final = "tools.sock"
 _BRIDGE: Final = "bridge.py"
@@ -165,7 +165,7 @@ def _settings_of(settings: Settings, site: Site) -> Settings:
         app=replace(settings.app, modules=(), capabilities=(), principal=site.principal),
         fs=replace(settings.fs, roots=(str(site.folder),)),
         mcp=replace(settings.mcp, expose=()),
-        policy=replace(settings.policy, rules=(*settings.policy.rules, GRANT)),
+        policy=replace(settings.policy, rules=(*settings.policy.rules, _RULE)),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from remit.codes import Code
 from remit.record.heads import SESSION
 from remit.work.executors.port import Ending, Turn
+from remit.work.executors.publication import Published
 from remit.work.order import WorkOrder
 from remit.work.result import Changes, Status, Test, WorkResult
 from remit.work.workflow import Mode
@@ -39,6 +40,7 @@ class Facts(NamedTuple):
     """Whether what stands there does not follow what the work began at."""
     claim: WorkResult | None = None
     """The result that the executor left."""
+    published: Published = Published()
 
 
 class Fault(NamedTuple):
@@ -53,19 +55,25 @@ def judge(order: WorkOrder, facts: Facts) -> WorkResult:
     """Return the result of a run."""
     fault = next(_faults(facts), None)
     claim = facts.claim
-    claimed = claim.summary if claim is not None else ""
     return WorkResult(
         issue_ref=order.issue_ref,
         run_id=order.run_id,
         status=fault.status if fault is not None else "ok",
         changes=_changes(facts),
         tests=facts.tests or (_own_test(facts),),
-        summary=": ".join(part for part in (fault.why if fault is not None else "", claimed) if part) or _said(facts),
+        summary=_summary(facts, fault),
         blocked_by=claim.blocked_by if claim is not None else (),
         questions=claim.questions if claim is not None else (),
         artifacts=(*(claim.artifacts if claim is not None else ()), *_session(facts)),
         result_code=fault.code.name if fault is not None and fault.code is not None else "",
     )
+
+
+def _summary(facts: Facts, fault: Fault | None) -> str:
+    claimed = facts.claim.summary if facts.claim is not None else ""
+    said = ": ".join(part for part in (fault.why if fault is not None else "", claimed) if part) or _said(facts)
+    problem = facts.published.problem
+    return f"{said} It is not shown as a pull request: {problem}" if problem else said
 
 
 def _faults(facts: Facts) -> Iterator[Fault]:
@@ -107,7 +115,7 @@ def _breaches(facts: Facts, denied: int) -> Iterator[Fault]:
 
 def _changes(facts: Facts) -> Changes:
     """Return the commit that was seen, and the pull request that was named. A test suite leaves what it tested."""
-    pr = facts.claim.changes.pr if facts.claim is not None else ""
+    pr = facts.published.url or (facts.claim.changes.pr if facts.claim is not None else "")
     return Changes(pr=pr, commit=facts.head if facts.head != facts.base or not facts.commits else "")
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from remit.work.order import WorkOrder
     from remit.work.pack import ContextPack
 
+GRANT: Final = "work-run"
+"""The id of the rule that lets a governed run use its tools in its worktree, for its approval says so."""
 _NAME: Final = re.compile(r"\{([a-z]+)\}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -22,11 +23,15 @@ from remit.tools.provider import CallContext, Preview, ToolResult
 from remit.tools.shapes import arguments, struct_schema
 from remit.work.executors.acp import PERMIT, AcpExecutor
 from remit.work.executors.adapter import Adapter, GiveSkills, Places, Progress
+from remit.work.executors.beginning import Beginning, Beginnings
 from remit.work.executors.port import Ending, OpenTools, Turn
+from remit.work.executors.publication import Publication
 from remit.work.executors.registry import Hand, hand_of, hands_of, name_of, tool_of
 from remit.work.executors.worktree import Worktree
 from remit.work.handover import contents_for
 from remit.work.order import WorkOrder
+from remit.work.outbox.calls import PullArgs
+from remit.work.outbox.remote import Remote
 from remit.work.pack import Contents, ContextPack
 from remit.work.references import IssueRef
 from remit.work.result import RESULT_CODES, Test, WorkResult
@@ -63,6 +68,8 @@ class ExecuteResult(msgspec.Struct, frozen=True, kw_only=True):
     pack: str
     turn: Turn | None = None
     """An agent's turn: its mode, what it took, the session of its calls; None for any other program."""
+    pull: PullArgs | None = None
+    """The call that has its pull request say the result; None: it has none."""
 
 
 class PermitArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -133,7 +140,8 @@ class ExecutorProvider:
         if (await self._store.unit(order.issue)).active != order.run_id:
             raise ProviderError(f"Another run took the place of {order.run_id}.", cause=Code.stale_run)
         try:
-            result = await adapter.run(await self._base(order), await self._contents(order), _told(ctx))
+            beginning = await self._beginnings(order).of(order)
+            result = await adapter.run(beginning, await self._contents(order, beginning), _told(ctx))
         except UsageError as error:
             return await self._refused(order, error)
         except ProviderError as error:
@@ -142,7 +150,7 @@ class ExecutorProvider:
             result = not_begun(order, f"Remit could not see it through: {_words(error)}")
         finally:
             live.end()
-        return await self._accepted(order, result)
+        return await self._accepted(order, result, ctx.principal)
 
     async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:
         """Find out the result of a run whose call did not end. Raise ProviderError.
@@ -152,15 +160,15 @@ class ExecutorProvider:
         """
         if name == PERMIT:
             return None
-        order, adapter = await self._adapter(name, args, Places(self._clock, ctx.principal))
+        order, adapter = await self._adapter(name, args, Places(self._clock, ctx.principal, door=self._door))
         accepted = await self._store.result(order.issue, order.run_id)
         if accepted is not None:
-            return await self._accepted(order, accepted)
+            return await self._accepted(order, accepted, ctx.principal)
         try:
             ending = _recorded(self._pack(order))
             if ending is None:
                 return None
-            return await self._accepted(order, await adapter.take(ending, _told(ctx)))
+            return await self._accepted(order, await adapter.take(ending, _told(ctx)), ctx.principal)
         except UsageError as error:
             return await self._refused(order, error)
         except OSError as error:
@@ -208,11 +216,13 @@ class ExecutorProvider:
         if asked.command != hand.executor.command:
             raise ProviderError("workflow.toml names another program by now. Start a new run.", cause=Code.InvalidInput)
         order = await self._order(asked)
+        title = (await self._store.unit(order.issue)).title
         places = places._replace(
             enclosures=self._enclosures if hand.table.isolation == "sandbox" else None,
             tools=self._tools,
             skills=self._skills,
-            title=(await self._store.unit(order.issue)).title,
+            title=title,
+            publication=self._publication(order, title, places.principal) if hand.table.commits else None,
         )
         return order, Adapter(order, hand.executor, hand.table, self._tree(order), self._pack(order), places)
 
@@ -231,31 +241,41 @@ class ExecutorProvider:
     def _tree(self, order: WorkOrder) -> Worktree:
         return Worktree.of(self._repository(order), Path(order.repo_dir), order.issue, order.run_id)
 
-    async def _base(self, order: WorkOrder) -> str:
-        """Return where the work begins: at what the run before left, at the target branch, or where it stands."""
-        previous = (await self._store.unit(order.issue)).runs[order.run_id].previous
-        if previous:
-            place = Path((await self._store.order(order.issue, previous)).repo_dir)
-            left = Worktree.of(self._repository(order), place, order.issue, previous)
-            if await left.exists():
-                await left.commit(f"What {previous} left")
-            if await left.has(left.branch):
-                return left.branch
-        return order.constraints.target_branch or "HEAD"
+    def _beginnings(self, order: WorkOrder) -> Beginnings:
+        return Beginnings(self._store, self._repository(order), self._workflow().outbox, self._tree)
 
-    async def _contents(self, order: WorkOrder) -> Contents:
+    def _publication(self, order: WorkOrder, title: str, principal: str) -> Publication | None:
+        """Return what pushes the work of a run; None where nothing is pushed."""
+        table, repository = self._workflow().outbox, self._repository(order)
+        if not table.remote or self._door is None:
+            return None
+        pulls = table.pulls and table.backend != "local" and repository == self._folder.resolve()
+        remote = Remote(repository, table)
+        return Publication(self._door, principal, order, title, remote, table, self._clock, pulls=pulls)
+
+    async def _contents(self, order: WorkOrder, beginning: Beginning) -> Contents:
         unit = await self._store.unit(order.issue)
         results = {run: await self._store.result(order.issue, run) for run in unit.results}
         given = {run: result for run, result in results.items() if result is not None}
-        return await asyncio.to_thread(contents_for, order, unit, given, self._root)
+        contents = await asyncio.to_thread(contents_for, order, unit, given, self._root)
+        begins = (f"begins at {beginning.source}",) if beginning.source else ()
+        return msgspec.structs.replace(contents, links=(*contents.links, *begins))
 
     # --- what Remit does with it
 
-    async def _accepted(self, order: WorkOrder, result: WorkResult) -> ToolResult:
-        verdict = await self._store.accept(order, result)
+    async def _accepted(self, order: WorkOrder, result: WorkResult, principal: str) -> ToolResult:
+        patch = self._pack(order).patch
+        verdict = await self._store.accept(order, result, patch=patch.read_bytes() if patch.exists() else b"")
         comment = await self._store.comment(order.issue, verdict.trigger) if verdict.trigger else None
         body = comment.body if comment is not None else ""
-        return self._given(order, ExecuteResult(result=result, verdict=verdict, comment=body, pack=""))
+        told = body.removesuffix(comment.marker).rstrip() if comment is not None else ""
+        given = ExecuteResult(result=result, verdict=verdict, comment=body, pack="")
+        publication = self._publication(order, (await self._store.unit(order.issue)).title, principal)
+        if publication is not None and verdict.accepted and result.changes.pr and body:
+            with suppress(ProviderError):  # the pull request stays a draft, and says what it says
+                pull = await publication.pull(told, draft=verdict.state != "review")
+                given = msgspec.structs.replace(given, pull=pull)
+        return self._given(order, given)
 
     async def _refused(self, order: WorkOrder, error: UsageError) -> ToolResult:
         verdict = await self._store.refuse(order.issue, order.run_id, error.code, error.message)

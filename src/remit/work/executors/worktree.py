@@ -1,36 +1,22 @@
-"""A run's own checkout of the repository: a git worktree on a branch of the run.
-
-git runs without hooks, without prompts, and without what a repository could have it start.
-"""
+"""A run's own checkout of the repository: a git worktree on a branch of the run."""
 
 from __future__ import annotations
 
 import asyncio
 import fnmatch
 import os
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.process.child import Child
-from remit.process.environment import environment
+from remit.work.git import commit_of, git, is_within
 from remit.work.references import IssueRef
 
-_OUTPUT: Final = 4_000_000
-_TIMEOUT_S: Final = 300.0
-_QUIET: Final = (
-    *("-c", "core.hooksPath=/dev/null"),
-    *("-c", "core.fsmonitor=false"),
-    *("-c", "commit.gpgSign=false"),
-    *("-c", "submodule.recurse=false"),
-    *("-c", "protocol.ext.allow=never"),
-    *("-c", "safe.directory=*"),  # in the sandbox a worktree belongs to another user
-    *("-c", "user.name=Remit"),
-    *("-c", "user.email=remit@localhost"),
-)
-_ENV: Final = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": "true", "LC_ALL": "C"}
+_PATCH: Final = 1_000_000
+"""Bytes of a patch that is handed over."""
 _DROPPINGS: Final = (":(exclude,glob)**/.aider*",)
 """Files that tools leave behind and that do not belong to the work."""
 
@@ -59,8 +45,7 @@ class Worktree:
         if inside != "true":
             why = f"{self.repository} is no git repository. Run it where the code is, or give the repository."
             raise ProviderError(why, cause=Code.env_unavailable)
-        found = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
-        commit = await git(self.repository, *found, refusal="")
+        commit = await commit_of(self.repository, base)
         if not commit:
             why = f"{self.repository} has no commit {base} to begin at. Commit something first."
             raise ProviderError(why, cause=Code.env_unavailable)
@@ -91,23 +76,66 @@ class Worktree:
         Repositories within the checkout are left out: git would look into them by their own settings, which can name
         programs, and would commit no more than a name of what is in them.
         """
-        nested = await asyncio.to_thread(_nested, self.folder)
-        left_out = (f":(exclude,top,literal){path}" for path in nested)
-        await self._git("add", "--all", "--", ".", *_DROPPINGS, *left_out)
+        await self._add()
         dirty = bool(await self._git("diff", "--cached", "--name-only"))
         if dirty:
             await self._git("commit", "--no-verify", "--quiet", "--message", message)
         await self._git("update-ref", f"refs/heads/{self.branch}", "HEAD")  # a program may have left the branch
         return dirty
 
+    async def _add(self, env: Mapping[str, str] | None = None) -> None:
+        nested = await asyncio.to_thread(_nested, self.folder)
+        left_out = (f":(exclude,top,literal){path}" for path in nested)
+        await self._git("add", "--all", "--", ".", *_DROPPINGS, *left_out, env=env)
+
     async def follows(self, base: str) -> bool:
         """Return whether a commit is among those that stand behind the present one."""
-        return await self._git("rev-list", "--count", base, "--not", "HEAD") == "0"
+        return await is_within(self.repository, base, await self.head())
 
-    async def changed(self, base: str) -> list[str]:
-        """Return the paths that differ from a commit."""
-        names = await self._git("diff", "--name-only", "--no-renames", "-z", base, "HEAD", "--")
+    async def changed(self, base: str, head: str = "HEAD") -> list[str]:
+        """Return the paths in which `head` differs from a commit."""
+        names = await self._git("diff", "--name-only", "--no-renames", "-z", base, head, "--")
         return [name for name in names.split("\0") if name]
+
+    async def snapshot(self, message: str) -> str:
+        """Return a commit of what is there now, which stands on no branch; the program at work sees nothing of it."""
+        head = await self.head()
+        place = await self._place()
+        index = place / "snapshot"
+        env = {"GIT_INDEX_FILE": str(index)}
+        await asyncio.to_thread(shutil.copyfile, place / "index", index)
+        try:
+            await self._add(env)
+            tree = await self._git("write-tree", env=env)
+        finally:
+            index.unlink(missing_ok=True)
+        if tree == await self._git("rev-parse", f"{head}^{{tree}}"):
+            return head
+        moment = await self._git("show", "--no-patch", "--format=%cI", head)  # the same content is the same commit
+        dates = {"GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
+        return await self._git("commit-tree", "-p", head, "-m", message, tree, env=dates)
+
+    async def patch(self, target: str, file: Path) -> None:
+        """Write to a file what `target` has not: a line `base COMMIT`, and a patch, unless it is long.
+
+        Who has neither the commits of this run nor those of the runs before can apply it to that commit.
+        """
+        base = await git(self.repository, "merge-base", target, await self.head(), refusal="")
+        form = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", f"--output={file}")
+        if base:
+            await self._git("diff", *form, base, "HEAD", "--")
+            await asyncio.to_thread(_head_line, file, f"base {base}\n".encode())
+
+    async def apply(self, patch: Path) -> bool:
+        """Apply a patch; return whether it did. Nothing of it is there if not."""
+        place = await self._place()
+        try:  # by itself it does not go to the checkout
+            await git(
+                self.folder, f"--git-dir={place}", f"--work-tree={self.folder}", "apply", "--index", "--", str(patch)
+            )
+        except ProviderError:
+            return False
+        return True
 
     async def status(self) -> str:
         """Return the paths that differ from the last commit, a line each, as `git status --porcelain` says it."""
@@ -117,14 +145,18 @@ class Worktree:
         """Return what differs from the last commit, in files that git knows."""
         return await self._git("diff", "--no-ext-diff", "--no-textconv", "HEAD", "--")
 
-    async def _git(self, *words: str) -> str:
+    async def _git(self, *words: str, env: Mapping[str, str] | None = None) -> str:
         """Run git on the checkout, by what the repository says of it: its own `.git` may lead anywhere by now."""
+        place = await self._place()
+        return await git(self.repository, f"--git-dir={place}", f"--work-tree={self.folder}", *words, env=env)
+
+    async def _place(self) -> Path:
         if not self._common:
             self._common = await git(self.repository, "rev-parse", "--path-format=absolute", "--git-common-dir")
         place = await asyncio.to_thread(_administered, Path(self._common, "worktrees"), str(self.folder / ".git"))
         if place is None:
             raise ProviderError(f"{self.folder} is no worktree of {self.repository}", cause=Code.env_unavailable)
-        return await git(self.repository, f"--git-dir={place}", f"--work-tree={self.folder}", *words)
+        return place
 
     async def remove(self) -> None:
         """Take the checkout away; the branch stays, and so does what was committed on it."""
@@ -150,6 +182,14 @@ def _administered(worktrees: Path, mark: str) -> Path | None:
     return next((place for place in places if (place / "gitdir").read_text(encoding="utf-8").strip() == mark), None)
 
 
+def _head_line(file: Path, line: bytes) -> None:
+    """Put a line before a file; take one away that is long."""
+    data = file.read_bytes() if file.stat().st_size <= _PATCH else b""
+    file.unlink()
+    if data:
+        file.write_bytes(line + data)
+
+
 def _nested(folder: Path) -> list[str]:
     """Return the folders below a checkout that are repositories of their own, as git names paths."""
     found = []
@@ -161,15 +201,6 @@ def _nested(folder: Path) -> list[str]:
     return found
 
 
-async def changed_by(repository: Path, commit: str, beside: str) -> list[str]:
-    """Return the paths that a commit of a repository changes beside another one; none if it is not there."""
-    found = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
-    known = await git(repository, *found, refusal="")
-    base = await git(repository, "merge-base", beside, known, refusal="") if known else ""
-    names = await git(repository, "diff", "--name-only", "--no-renames", "-z", base, known, "--") if base else ""
-    return [name for name in names.split("\0") if name]
-
-
 def paths_of(paths: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """Return the paths that one of the patterns names; `*` stands for any text, `/` too."""
     return [path for path in paths if any(_names(pattern, path) for pattern in patterns)]
@@ -177,27 +208,3 @@ def paths_of(paths: Sequence[str], patterns: Sequence[str]) -> list[str]:
 
 def _names(pattern: str, path: str) -> bool:
     return fnmatch.fnmatchcase(path, pattern) or path.startswith(f"{pattern.rstrip('/*')}/")
-
-
-async def git(folder: Path, *words: str, refusal: str | None = None) -> str:
-    """Run git in a folder; return what it printed. Raise ProviderError, or return `refusal` if one is given."""
-    child = Child(tail_bytes=_OUTPUT)
-    env = {**environment(os.environ, {}), **_ENV}
-    try:
-        await child.start(["git", *_QUIET, "-C", str(folder), *words], env=env)
-    except OSError as error:
-        raise ProviderError(f"git cannot be run: {error.strerror or error}", cause=Code.env_unavailable) from error
-    child.close_stdin()
-    try:
-        async with asyncio.timeout(_TIMEOUT_S):
-            status = await child.ended()
-    except TimeoutError as error:
-        raise ProviderError(f"git {words[0]} did not end", cause=Code.env_unavailable) from error
-    finally:
-        await child.close()
-    if status == 0:
-        return child.out.data.decode(errors="replace").rstrip("\n")
-    if refusal is not None:
-        return refusal
-    said = child.shown(child.err).splitlines()
-    raise ProviderError(f"git {words[0]}: {said[-1] if said else child.why_ended}", cause=Code.env_unavailable)

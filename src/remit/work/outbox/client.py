@@ -107,6 +107,10 @@ class ForgeClient:
                 self._wrote = self._clock.monotonic()
         return self._accepted(reply).body
 
+    def beside(self, name: str) -> str:
+        """Return the path of another API of the same place, such as `graphql`: beside the version, if it has one."""
+        return f"../{name}" if self._base.endswith("/v3") else name
+
     # --- requests
 
     async def _read(self, url: str) -> Reply:

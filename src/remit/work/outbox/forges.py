@@ -15,6 +15,7 @@ from remit.http.guard import LOOPBACK
 from remit.work.comment import MAX_BODY, marked, marker_of
 from remit.work.outbox.client import ForgeClient
 from remit.work.outbox.port import Issue, Posted
+from remit.work.outbox.pulls import LAGS_S, ForgejoPulls, GitHubPulls, GitLabPulls
 from remit.work.references import IssueRef
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 _NEWEST: Final = 100
 """Issues that are looked through for one that was opened under a key."""
-_LAGS_S: Final = (1.0, 2.0, 4.0, 8.0)
-"""Seconds between looks for a comment that may have been posted: lists show it late."""
 _GREY: Final = "#ededed"
 
 
@@ -43,6 +42,7 @@ class RemoteForge:
     login: ClassVar[str] = "login"
     link: ClassVar[str] = "html_url"
     opened: ClassVar[str] = "open"
+    requests: ClassVar[type[GitHubPulls]] = GitHubPulls
 
     def __init__(self, project: str, base: str, token: str, clock: Clock, account: str = "") -> None:
         """Write to `project` alone. `account` is the login that `token` writes as; empty: it is asked for."""
@@ -88,6 +88,11 @@ class RemoteForge:
 
     # --- the port
 
+    @property
+    def pulls(self) -> GitHubPulls:
+        """Return the pull requests of the project."""
+        return self.requests(self._client, self._project, self.path)
+
     async def list_issues(self, *, labels: Sequence[str] = (), state: str = "open", limit: int = 100) -> list[Issue]:
         """Return issues that carry all of these labels, newest first."""
         found = []
@@ -127,7 +132,7 @@ class RemoteForge:
 
     async def find(self, issue: IssueRef, marker: str, *, in_doubt: bool = False) -> Posted | None:
         """Return the comment of ours with the lowest id that carries a marker: lists lag, searches more so."""
-        for pause in (0.0, *_LAGS_S) if in_doubt else (0.0,):
+        for pause in (0.0, *LAGS_S) if in_doubt else (0.0,):
             await self._client.pause(pause)
             found = (one for one in await self.comments(issue) if one.own and marker in one.body)
             if (posted := next(found, None)) is not None:
@@ -215,6 +220,7 @@ class Forgejo(RemoteForge):
     name = "forgejo"
     page: ClassVar[Mapping[str, str]] = {"limit": "50"}
     order: ClassVar[Mapping[str, str]] = {"type": "issues"}
+    requests: ClassVar[type[GitHubPulls]] = ForgejoPulls
 
     @staticmethod
     def credentials(token: str) -> dict[str, str]:
@@ -256,6 +262,7 @@ class GitLab(RemoteForge):
     login = "username"
     link = "web_url"
     opened = "opened"
+    requests: ClassVar[type[GitHubPulls]] = GitLabPulls
 
     @staticmethod
     def credentials(token: str) -> dict[str, str]:

@@ -43,6 +43,10 @@ class LocalForge:
         """`local`."""
         return _PROJECT
 
+    @property
+    def pulls(self) -> None:
+        """Return None: the journal has no branches."""
+
     async def list_issues(self, *, labels: Sequence[str] = (), state: str = "open", limit: int = 100) -> list[Issue]:
         """Return issues that carry all of these labels, newest first; bodies are left out."""
         query = HeadQuery(

@@ -1,4 +1,4 @@
-"""The port to a place that keeps issues (contract: executors, "Outbox"): five operations, and the list of comments."""
+"""The port to a place that keeps issues (contract: executors, "Outbox"), and pull requests where it has any."""
 
 from __future__ import annotations
 
@@ -42,12 +42,56 @@ class Posted(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the account that writes for Remit wrote it."""
 
 
+class Pull(msgspec.Struct, frozen=True, kw_only=True):
+    """A pull request, or merge request, as its forge has it."""
+
+    number: int
+    url: str
+    title: str
+    body: str
+    draft: bool
+    state: Literal["open", "merged", "closed"]
+
+
+class PullForm(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pull request is to say."""
+
+    title: str
+    body: str
+    draft: bool
+
+
+class Pulls(Protocol):
+    """The pull requests of a project. Every method raises ProviderError, as those of a forge do."""
+
+    async def get(self, number: int) -> Pull:
+        """Return a pull request. Raise ProviderError with cause `not_found`."""
+        ...
+
+    async def find(self, branch: str, *, in_doubt: bool = False) -> Pull | None:
+        """Return the open pull request of a branch; `in_doubt` looks again at a list that lags."""
+        ...
+
+    async def open(self, branch: str, target: str, form: PullForm) -> Pull:
+        """Open one, a draft if the forge takes drafts. It does not look whether the branch has one."""
+        ...
+
+    async def change(self, pull: Pull, form: PullForm) -> Pull:
+        """Change what differs."""
+        ...
+
+
 class Forge(Protocol):
     """A place that keeps issues. Every method raises ProviderError where the place refuses or cannot be reached."""
 
     @property
     def name(self) -> str:
         """`local`, or the kind of forge."""
+        ...
+
+    @property
+    def pulls(self) -> Pulls | None:
+        """Return its pull requests; None where it has none."""
         ...
 
     async def list_issues(self, *, labels: Sequence[str] = (), state: str = "open", limit: int = 100) -> list[Issue]:

@@ -7,86 +7,38 @@ for among the thread's own comments, by the trigger's marker. Of two that carry 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import Meta
+from msgspec.structs import replace
 
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.tools.meta import Level, Retry, Risk, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
 from remit.tools.shapes import arguments, struct_schema
-from remit.work.comment import MAX_BODY, RUN_TRIGGER, Comment, marked, marker_of
-from remit.work.outbox.port import Forge, Issue, exclusive
+from remit.work.comment import PULL_TRIGGER, RUN_TRIGGER, Comment, marked, marker_of
+from remit.work.outbox.calls import (
+    CommentArgs,
+    Commented,
+    CreateArgs,
+    Created,
+    GetArgs,
+    IssueList,
+    ListArgs,
+    MutateArgs,
+    PullArgs,
+    PullGiven,
+    PushArgs,
+    PushGiven,
+)
+from remit.work.outbox.port import Forge, Issue, Pull, PullForm, Pulls, exclusive
+from remit.work.outbox.remote import Pushed, branch_of
 from remit.work.outbox.rows import OutboxRows
 from remit.work.references import IssueRef
 from remit.work.workflow import OutboxTable
 
 PROVIDER: Final = "outbox"
-
-Reference = Annotated[str, Meta(min_length=3, max_length=512, description="Such as owner/repo#12 or local#12.")]
-Labels = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=100)], ...], Meta(max_length=50)]
-
-
-class GetArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which issue."""
-
-    issue_ref: Reference
-
-
-class ListArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which issues."""
-
-    labels: Labels = ()
-    state: Annotated[str, Meta(pattern="^(open|closed|all)$")] = "open"
-    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
-
-
-class IssueList(msgspec.Struct, frozen=True):
-    """Issues, newest first."""
-
-    issues: list[Issue]
-
-
-class CreateArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A new issue."""
-
-    title: Annotated[str, Meta(min_length=1, max_length=200)]
-    body: Annotated[str, Meta(max_length=MAX_BODY)] = ""
-    labels: Labels = ()
-
-
-class Created(msgspec.Struct, frozen=True):
-    """The new issue."""
-
-    issue_ref: str
-
-
-class CommentArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A comment, and what it is written for."""
-
-    issue_ref: Reference
-    trigger: Annotated[str, Meta(min_length=1, max_length=200, description="It is written once for each trigger.")]
-    body: Annotated[str, Meta(min_length=1, max_length=MAX_BODY)]
-
-
-class Commented(msgspec.Struct, frozen=True, kw_only=True):
-    """The comment that stands in the issue now."""
-
-    reference: str
-    written: bool
-    """False: it stood there before."""
-
-
-class MutateArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is to change; what is not given stays."""
-
-    issue_ref: Reference
-    labels: Annotated[Labels | None, Meta(description="All of the labels; of exclusive ones, one of each kind.")] = None
-    assignee: Annotated[str, Meta(max_length=100)] | None = None
-    closed: bool | None = None
-
 
 _PATIENCE_MS: Final = 1_800_000
 """A forge's limits are waited out for so long."""
@@ -97,6 +49,8 @@ Project = Callable[[], tuple[OutboxTable, Forge]]
 """Gives the project's outbox and its forge, as workflow.toml has them now. Raise UsageError (WORK_INVALID)."""
 Wrote = Callable[[IssueRef, str, str], Awaitable[None]]
 Queued = Callable[[IssueRef, str], Awaitable[Comment | None]]
+Push = Callable[[IssueRef, str, str], Awaitable[tuple[str, Pushed]]]
+"""Pushes a commit of an issue's run; gives the branch. Raise ProviderError (stale_run) for one that is not active."""
 
 
 class Row(NamedTuple):
@@ -111,13 +65,14 @@ class Row(NamedTuple):
 
 
 class OutboxProvider:
-    """outbox.list, outbox.get, outbox.create, outbox.comment and outbox.mutate, on one forge."""
+    """Tools that read and write on one forge, and push to the remote beside it."""
 
-    def __init__(self, project: Project, rows: OutboxRows, wrote: Wrote, queued: Queued) -> None:
+    def __init__(self, project: Project, rows: OutboxRows, wrote: Wrote, queued: Queued, push: Push) -> None:
         """Write to the project's forge; `wrote` is told of each comment there, by its issue, trigger and reference.
 
         `queued` returns the comment that is to be written for the trigger of a run: such a trigger takes no other one.
         """
+        self._pushes = push
         self._project = project
         self._rows = rows
         self._wrote = wrote
@@ -131,6 +86,8 @@ class OutboxProvider:
                 "Write a comment, once for each trigger.", CommentArgs, Commented, self._comment, "max_comments"
             ),
             "mutate": Row("Change labels, assignee or standing.", MutateArgs, Issue, self._mutate, "max_changes"),
+            "push": Row("Push the work on an issue to its branch.", PushArgs, PushGiven, self._push, "max_changes"),
+            "pull": Row("Open or change the pull request of a branch.", PullArgs, PullGiven, self._pull, "max_changes"),
         }
 
     @property
@@ -139,7 +96,7 @@ class OutboxProvider:
         return PROVIDER
 
     async def list_tools(self) -> Sequence[ToolMeta]:
-        """Return the five tools."""
+        """Return the tools."""
         self._require_open()
         return [_meta(f"{PROVIDER}.{name}", row) for name, row in self._tools.items()]
 
@@ -188,6 +145,17 @@ class OutboxProvider:
                 return Preview(what=f"Opens an issue ({self._forge.name}).", diff=added)
             case "mutate":
                 return await self._preview_mutate(arguments(MutateArgs, args))
+            case "push":
+                push = arguments(PushArgs, args)
+                table = self._project()[0]
+                branch = branch_of(table, IssueRef.parse(push.issue_ref))
+                return Preview(what=f"Pushes {push.commit} to {branch} of {table.remote}.")
+            case "pull":
+                pull = arguments(PullArgs, args)
+                added = "\n".join(f"+{line}" for line in (pull.title, "", *pull.body.splitlines()))
+                draft = "a draft" if pull.draft else "ready for review"
+                where = f"{pull.branch} to {pull.target} ({self._forge.name})"
+                return Preview(what=f"Opens or changes the pull request of {where}, {draft}.", diff=added)
             case _:
                 return None
 
@@ -259,6 +227,9 @@ class OutboxProvider:
 
         Used before its run ends, one would keep the result of the run out of the issue.
         """
+        if asked.trigger.startswith(PULL_TRIGGER):
+            why, remedy = f"{asked.trigger} is that of a pull request", "Take another trigger."
+            raise UsageError(why, code=Code.WORK_INVALID, remedy=remedy)
         if asked.trigger.startswith(RUN_TRIGGER):
             queued = await self._queued(issue, asked.trigger)
             if queued is None or queued.body != asked.body:
@@ -276,6 +247,34 @@ class OutboxProvider:
         labels = None if asked.labels is None else exclusive(asked.labels)
         async with self._rows.turn(issue):
             return await self._forge.mutate_issue(issue, labels=labels, assignee=asked.assignee, closed=asked.closed)
+
+    async def _push(self, asked: PushArgs, _ctx: CallContext) -> PushGiven:
+        issue = IssueRef.parse(asked.issue_ref)
+        async with self._rows.turn(issue):
+            branch, pushed = await self._pushes(issue, asked.run_id, asked.commit)
+        return PushGiven(branch=branch, commit=pushed.commit, written=pushed.written)
+
+    async def _pull(self, asked: PullArgs, _ctx: CallContext) -> PullGiven:
+        """Change the pull request of a branch, or open one. One that people closed stays so, and so does their text."""
+        pulls, trigger = self._forge.pulls, f"{PULL_TRIGGER}{asked.branch}"
+        if pulls is None:
+            raise ProviderError(f"{self._forge.name} has no pull requests.", cause=Code.ToolNotFound)
+        form = PullForm(title=asked.title, body=marked(asked.body, trigger), draft=asked.draft)
+        async with self._rows.turn(IssueRef.parse(asked.issue_ref)) as rows:
+            known = rows.confirmed.get(trigger, "")
+            pull = await pulls.get(int(known)) if known else None
+            if pull is None or pull.state == "merged":
+                pull = await pulls.find(asked.branch, in_doubt=trigger in rows.announced and not known)
+            if pull is None:
+                await rows.announce(trigger)
+                pull = await _opened(pulls, asked, form)
+            elif pull.state == "open":
+                own = marker_of(trigger) in pull.body
+                words = form if own else PullForm(title=pull.title, body=pull.body, draft=form.draft)
+                pull = await pulls.change(pull, replace(words, draft=pull.draft and form.draft))
+            if str(pull.number) != known:
+                await rows.confirm(trigger, str(pull.number))
+        return PullGiven(url=pull.url, number=pull.number, state=pull.state, draft=pull.draft)
 
     async def _posted(self, issue: IssueRef, trigger: str, *, in_doubt: bool) -> str:
         """Return the oldest comment of ours that carries a trigger's marker; empty for none."""
@@ -296,6 +295,19 @@ class OutboxProvider:
         return Preview(what=f"Changes {asked.issue_ref} ({self._forge.name}).", diff="\n".join(lines))
 
 
+async def _opened(pulls: Pulls, asked: PullArgs, form: PullForm) -> Pull:
+    """Open a pull request; if the forge fails, or says that there is one, look for it. Raise ProviderError."""
+    try:
+        return await pulls.open(asked.branch, asked.target, form)
+    except ProviderError as error:
+        found = None
+        if error.cause in {*_IN_DOUBT, Code.InvalidInput}:
+            found = await pulls.find(asked.branch, in_doubt=error.cause in _IN_DOUBT)
+        if found is None:
+            raise
+        return found
+
+
 def _meta(name: str, row: Row) -> ToolMeta:
     return ToolMeta(
         name=name,
@@ -311,5 +323,5 @@ def _meta(name: str, row: Row) -> ToolMeta:
         timeout_ms=_PATIENCE_MS,
         retry=_AGAIN,
         version="1",
-        output_trusted=row.gives in {Created, Commented},
+        output_trusted=row.gives in {Created, Commented, PushGiven, PullGiven},
     )
