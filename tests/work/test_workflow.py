@@ -70,6 +70,6 @@ async def test_the_rule_of_governed_runs_is_the_only_one_of_its_id(tmp_path: Pat
     rules = [{"id": "work-run", "effect": "allow", "tools": ["fs.read"]}]
     settings = load(env={}, cwd=tmp_path, flags={"journal.url": str(tmp_path / "j.db"), "policy.rules": rules})
     with pytest.raises(PolicyError, match="work-run") as refused:
-        async with Remit(settings=settings) as remit:
-            await remit.service.tools.rows()
+        async with Remit(settings=settings):
+            pass
     assert refused.value.code is Code.POLICY_INVALID

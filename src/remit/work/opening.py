@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -73,7 +72,7 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
     """
     if not (opening.settings.folder / FILE).is_file():
         return ()
-    if any(isinstance(rule, Mapping) and rule.get("id") == GRANT for rule in opening.settings.policy.rules):
+    if any(rule.get("id") == GRANT for rule in opening.settings.policy.rules):
         remedy = "Give the rule another id: decisions about governed runs are recorded under this one."
         raise PolicyError(f'the rule id "{GRANT}" is taken by the approval of runs', remedy=remedy)
     store = WorkStore(opening.journal)
