@@ -21,7 +21,7 @@ HOUR: Final = 3_600_000_000
 
 
 def started(name: str, tool: str, *, who: str = "ada", version: str = "1", **more: object) -> k.ToolInvocationStarted:
-    """The announcement of a call."""
+    """The announcement of a call; `args` are a value."""
     fields = {
         "arguments_hash": "",
         "idempotency_key": f"key-{name}",
@@ -32,15 +32,20 @@ def started(name: str, tool: str, *, who: str = "ada", version: str = "1", **mor
         "provider_id": "local",
         "principal": who,
         "rule_id": "small",
-        **more,
+        **_recorded(more),
     }
     return k.ToolInvocationStarted(invocation_id=name, tool_name=tool, step=name, **fields)  # type: ignore[arg-type] # a test's own fields
 
 
 def finished(name: str, **more: object) -> k.ToolInvocationFinished:
     """The end of a call."""
-    fields = {"outcome": "success", **more}
+    fields = {"outcome": "success", **_recorded(more)}
     return k.ToolInvocationFinished(invocation_id=name, step=name, **fields)  # type: ignore[arg-type] # a test's own fields
+
+
+def _recorded(fields: dict[str, object]) -> dict[str, object]:
+    values = {"args", "result"}
+    return {name: msgspec.Raw(msgspec.json.encode(one)) if name in values else one for name, one in fields.items()}
 
 
 def asked(name: str, *, answered: str = "gpt-5-2026-01-01", who: str = "ada") -> tuple[k.Payload, k.Payload]:

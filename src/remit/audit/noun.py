@@ -90,6 +90,12 @@ class Audit:
             changes["against"] = msgspec.to_builtins(await self._service.forks.diff(job, other))
         return msgspec.structs.replace(found, **changes)
 
+    async def trace(self, job: str) -> bytes:
+        """Return what a job or session did as one HTML file that needs nothing else. Raise NotFoundError."""
+        from remit.audit.trace import trace  # noqa: PLC0415 - templates are loaded for it
+
+        return await trace(self._journal, job)
+
     async def package(self, job: str, file: IO[bytes], *, redacted: bool = False) -> None:
         """Write the evidence package of a job, a session or a named stream to `file`; `redacted`: without values.
 

@@ -1,4 +1,4 @@
-"""Audit of a server: a package is a download."""
+"""Audit of a server: packages and traces are downloads."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from remit.client.twin import Twin
 
 class RemoteAudit(Twin, Audit):
     """Evidence from a server's journal."""
+
+    async def trace(self, job: str) -> bytes:
+        data: bytes = await self._connection.ask("audit.trace", job)
+        return data
 
     async def package(self, job: str, file: IO[bytes], *, redacted: bool = False) -> None:
         data: bytes = await self._connection.ask("audit.package", job, query=PackageQuery(redacted=redacted))

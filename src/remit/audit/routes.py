@@ -1,4 +1,4 @@
-"""Audit over HTTP: the evidence package of a job."""
+"""Audit over HTTP: the evidence package of a job, and its trace as a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,28 @@ async def package(asked: ApiRequest) -> Answer:
     return Answer(value=file.getvalue(), headers=headers, media=BYTES)
 
 
+async def trace(asked: ApiRequest) -> Answer:
+    """Answer with what a job or session did as one HTML file: times, a search, what led to what, what was changed."""
+    job = await asked.service.jobs.find(asked.path["job"])
+    headers = {
+        "content-disposition": f'attachment; filename="{job}.html"',
+        "content-security-policy": "sandbox; default-src 'none'",
+    }
+    return Answer(value=await asked.service.audit.trace(job), headers=headers, media=BYTES)
+
+
 ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/v1/jobs/{job}/trace.html",
+        name="audit.trace",
+        scope="read",
+        summary="Download what a job or session did as one HTML file.",
+        handler=trace,
+        answer=bytes,
+        media=BYTES,
+        codes=(Code.JOB_NOT_FOUND,),
+    ),
     Route(
         method="GET",
         path="/v1/jobs/{job}/package",

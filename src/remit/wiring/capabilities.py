@@ -195,6 +195,7 @@ FIRST_PARTY: Final = (
             ),
         ),
         routes="remit.audit.routes:ROUTES",
+        pages="remit.audit.pages:PAGES",
         commands=(
             Command(
                 word="export",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
@@ -10,6 +11,7 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.audit.answers import Answer
@@ -37,6 +39,13 @@ _LINES: Final = 30
 @click.option("--today", is_flag=True, help="Also say what is different today, and whether JOB would go on.")
 @click.option("--against", default="", metavar="OTHER", help="Also say what another run did otherwise.")
 @click.option("--again", is_flag=True, help="Read every event again, without the index over the journal.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write what JOB did to one HTML file: times, a search, what led to what, what was changed.",
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option("sums by tool and model, and the acts")
 @pass_state
 @click.pass_context
@@ -56,6 +65,8 @@ def command(
     today: bool,
     against: str,
     again: bool,
+    html: Path | None,
+    force: bool,
 ) -> int:
     """Say who did, allowed and refused what, in which versions, and what is not known.
 
@@ -72,6 +83,8 @@ def command(
 
     if not job and (today or against):
         raise click.UsageError("Give JOB with --today and --against.", context)
+    if html is not None:
+        return _write_trace(context, state, job, html, force=force)
     if job and today:
         count_in_files_of(state, (job,))
     now = SystemClock().now()
@@ -92,6 +105,27 @@ def command(
     else:
         _print(state, found)
     return exit_codes.DIVERGED if found.index == "differs" else exit_codes.OK
+
+
+def _write_trace(context: click.Context, state: State, job: str | None, place: Path, *, force: bool) -> int:
+    from remit.atomic import replace_file
+
+    if not job:
+        raise click.UsageError("Give JOB with --html.", context)
+    if place.exists() and not force:
+        raise UsageError(f"{place} exists", remedy="Name another file with --html, or use --force.")
+
+    async def look(remit: Opened) -> bytes:
+        data: bytes = await remit.service.audit.trace(await remit.service.jobs.find(job))
+        return data
+
+    data = state.ask(look, code="unused")
+    replace_file(place, data)
+    if state.as_json:
+        state.output.json({"file": str(place), "bytes": len(data)})
+    else:
+        state.output.out.line(f"{place}  {len(data)} bytes")
+    return exit_codes.OK
 
 
 def _print(state: State, found: Answer) -> None:

@@ -1,0 +1,263 @@
+"""The trace of a job or session as one HTML file: times, a search, what led to what, and what effects changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import msgspec
+
+from remit.audit.causes import Causes
+from remit.audit.document import document
+from remit.jobs.state import KIND
+from remit.pages.page import View
+from remit.record.heads import head_of
+from remit.record.job_story import story_of, whole_step
+from remit.record.states import shown_state
+from remit.record.views import job_row
+from remit.redact import line, mask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from remit.journal.journal import Journal
+    from remit.record.step import StepNarrative
+    from remit.record.story import Narrative
+
+_PITCH: Final = 20
+"""Height of a step in the graph."""
+_FILE: Final = 1_000_000
+"""Bytes that a file may have, and so many more for each thousand steps beyond the first."""
+_LENGTHS: Final = (0, 80, 20)
+"""Characters that values are cut to, one after the other, until the file is small enough; 0: as `remit trace` does."""
+_DIFF: Final = 4_000
+"""Characters of a change that are shown; all of them together take as much as a file may."""
+_DIFFS: Final = 200_000
+_TONES: Final = {"failed": "f", "blocked": "f", "unknown": "k", "waiting": "k", "running": "w"}
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step goes back to, as it was recorded."""
+
+    number: int
+    """The number of the earlier step."""
+    step: str
+    why: str
+    is_untrusted: bool = False
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A line of a change."""
+
+    mark: str
+    text: str
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """A step as the file shows it."""
+
+    number: int
+    step: str
+    name: str
+    state: str
+    tone: str
+    offset: int
+    """Microseconds since the beginning."""
+    took: int
+    left: int
+    """Where its bar begins, and how long it is, in thousandths of the whole."""
+    width: int
+    facts: tuple[tuple[str, str], ...]
+    """Names and texts, without what is not recorded."""
+    causes: tuple[Cause, ...]
+    change: tuple[Line, ...]
+    """The lines that its effect took away and put in."""
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A step in the graph."""
+
+    number: int
+    y: int
+    label: str
+
+
+class Edge(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the graph."""
+
+    path: str
+    why: str
+    is_untrusted: bool
+
+
+class TraceView(View, frozen=True, kw_only=True):
+    """A job or session."""
+
+    template: ClassVar[str] = "trace.html"
+    told: Narrative
+    state: str
+    items: tuple[Item, ...]
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    height: int
+    digests: tuple[tuple[str, str], ...]
+    """Digests that steps name by their beginning, whole, and of what."""
+    brief: int
+    """The number of characters that values are cut to; 0: they are shown as everywhere."""
+    made_at: int
+
+
+async def trace(journal: Journal, job: str) -> bytes:
+    """Return the trace of a job or session as an HTML file. Raise NotFoundError and JournalError."""
+    head, story = await head_of(journal, job), await story_of(journal, job)
+    state = shown_state(job_row(head)) if head.kind == KIND else "session"
+    told = story.narrative(stopped=state == "stopped")
+    steps = [await whole_step(journal, step) for step in told.steps]
+    causes, data = Causes(journal), b""
+    await causes.read(job)
+    for most in _LENGTHS:
+        data = document(_view(told, steps, causes, state, journal.clock.now(), most), journal.clock.now())
+        if len(data) <= max(_FILE, len(steps) * _FILE // 1_000):
+            break
+    return data
+
+
+def _view(told: Narrative, steps: list[StepNarrative], causes: Causes, state: str, now: int, most: int) -> TraceView:
+    items = _items(told, steps, causes, now, most)
+    nodes, edges = _graph(items)
+    return TraceView(
+        title=f"{told.name or told.kind} {told.job}",
+        told=told,
+        state=state,
+        items=items,
+        nodes=nodes,
+        edges=edges,
+        height=len(nodes) * _PITCH + 8,
+        digests=tuple(dict.fromkeys(pair for step in steps for pair in _digests(step))),
+        brief=most,
+        made_at=now,
+    )
+
+
+def _items(told: Narrative, steps: list[StepNarrative], recorded: Causes, now: int, most: int) -> tuple[Item, ...]:
+    begin = min([told.created_at, *(step.started_at for step in steps)])
+    end = told.ended_at or max([begin + 1, *(step.ended_at or step.started_at for step in steps)])
+    numbers = {step.step: number for number, step in enumerate(steps, 1)}
+    room = _DIFFS // 10 if most else _DIFFS
+    items = []
+    for number, step in enumerate(steps, 1):
+        until = step.ended_at or (now if step.state == "running" else step.started_at)
+        left = (step.started_at - begin) * 1_000 // max(1, end - begin)
+        diff = mask(recorded.changes.get(step.step, ""))[: min(_DIFF, room)]
+        room -= len(diff)
+        items.append(
+            Item(
+                number=number,
+                step=step.step,
+                name=step.name.removeprefix("tool."),
+                state=step.state,
+                tone=_TONES.get(step.state, ""),
+                offset=step.started_at - begin,
+                took=until - step.started_at,
+                left=left,
+                width=max(2, min(1_000 - left, (until - step.started_at) * 1_000 // max(1, end - begin))),
+                facts=tuple((name, _cut(text, most)) for name, text in _facts(step) if text),
+                causes=tuple(_causes(step, recorded, numbers)),
+                change=tuple(_lines(diff)),
+            )
+        )
+    return tuple(items)
+
+
+def _cut(text: str, most: int) -> str:
+    return f"{text[:most]}…" if most and len(text) > most else text
+
+
+def _lines(diff: str) -> Iterable[Line]:
+    for text in diff.splitlines():
+        mark = text[:1] if text[:1] in {"+", "-"} and text[:3] not in {"+++", "---"} else ""
+        yield Line(mark, text)
+
+
+def _causes(step: StepNarrative, recorded: Causes, numbers: dict[str, int]) -> Iterable[Cause]:
+    for earlier, why in recorded.of.get(step.step, ()):
+        if earlier in numbers:
+            yield Cause(number=numbers[earlier], step=earlier, why=why)
+    arguments = step.untrusted.arguments if step.untrusted is not None else ()
+    for earlier, path in dict.fromkeys((one.step, one.path) for one in arguments):
+        if earlier in numbers:
+            why = f"took {line(path)} from untrusted"
+            yield Cause(number=numbers[earlier], step=earlier, why=why, is_untrusted=True)
+
+
+def _facts(step: StepNarrative) -> Iterable[tuple[str, str]]:
+    """Give what is told of a step, by name."""
+    tool, model, effect = step.tool_invocation, step.llm_invocation, step.state_diff
+    yield "arguments", step.args_preview
+    yield "result", step.result_preview
+    yield "why", line(" ".join(filter(None, (step.code, step.reason, step.remedy))))
+    yield "for", line(step.principal)
+    yield "decided by", f"{step.rule_id} of policy {_short(step.policy_hash)}" if step.policy_hash else step.rule_id
+    if tool is not None:
+        yield (
+            "tool",
+            " ".join(filter(None, (tool.provider, line(tool.version), step.capability_level, step.risk_level))),
+        )
+        yield "schemas", " → ".join(filter(None, map(_short, (tool.request_schema_hash, tool.response_schema_hash))))
+    if model is not None:
+        temperature = f", temperature {model.temperature:g}" if model.temperature is not None else ""
+        yield "model", f"{model.provider}/{model.model}{temperature}, prompt {_short(model.prompt_hash)}"
+        yield "took", model.words
+    for attempt in step.attempts if len(step.attempts) > 1 else ():
+        yield (
+            f"attempt {attempt.number}",
+            line(" ".join(filter(None, (attempt.outcome, attempt.code, attempt.message)))),
+        )
+    for question in step.confirmations:
+        for answer in question.decisions:
+            who = f"{line(answer.by) or 'no one'}: {answer.decision} {_short(answer.digest)}"
+            yield f"question {question.confirmation}", f"{who} {line(answer.reason)}".rstrip()
+    for waited in step.waits:
+        came = "timed out" if waited.timed_out else "" if waited.until is None else f"came {line(waited.answer)}"
+        yield f"waited for {waited.type}", line(" ".join(filter(None, (waited.key, waited.by, came))))
+    if effect is not None:
+        yield "effect", f"{effect.side_effect}, {effect.effect}; key {_short(effect.idempotency_key)}"
+    for item in step.evidence:
+        yield "evidence", line(f"{item.get('kind', '')} {item.get('source', '')} {_short(str(item.get('hash', '')))}")
+    for drift in step.drifts:
+        yield "drift", f"{drift.words}: {line(drift.recorded)} → {line(drift.current)}"
+    yield "taken from", step.taken_from
+
+
+def _short(digest: str) -> str:
+    return digest.removeprefix("sha256:")[:12]
+
+
+def _digests(step: StepNarrative) -> Iterable[tuple[str, str]]:
+    tool, model = step.tool_invocation, step.llm_invocation
+    found = {"policy": step.policy_hash}
+    if tool is not None:
+        found |= {
+            f"arguments of {tool.tool}": tool.request_schema_hash,
+            f"result of {tool.tool}": tool.response_schema_hash,
+        }
+    if model is not None and model.prompt_hash:
+        found["prompt"] = model.prompt_hash
+    return [(about, digest) for about, digest in found.items() if digest]
+
+
+def _graph(items: tuple[Item, ...]) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
+    """The steps that lead to others or come from some, below one another, with an arc from each to each."""
+    linked = {number for item in items for cause in item.causes for number in (item.number, cause.number)}
+    nodes = [
+        Node(number=item.number, y=place * _PITCH + 14, label=f"{item.step} {item.name}"[:40])
+        for place, item in enumerate(item for item in items if item.number in linked)
+    ]
+    heights = {node.number: node.y for node in nodes}
+    edges = []
+    for item in items:
+        for cause in item.causes:
+            above, below = heights[cause.number], heights[item.number]
+            bend = 84 - min(76, 8 + abs(below - above) // 4)
+            path = f"M84,{above}C{bend},{above} {bend},{below} 84,{below}"
+            edges.append(Edge(path=path, why=f"{item.step} {cause.why} {cause.step}", is_untrusted=cause.is_untrusted))
+    return tuple(nodes), tuple(edges)
