@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from remit.drift.models import ModelCollector, answer_digest
+from remit.drift.models import ModelCollector
 from remit.journal import kinds as k
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import MEMORY, SqliteStore
+from remit.models.message import answer_digest
 from remit.models.names import info_of
 from remit.record.walk import walk
 from remit.testing.clock import ManualClock

@@ -12,6 +12,8 @@ from remit import tool
 from remit.codes import Code
 from remit.errors import JournalError, NotFoundError, StateError, VersionError
 from remit.jobs.stopping import Stop
+from remit.journal.event import HeadQuery
+from remit.record.heads import CALL
 from remit.testing.journal.storage import note
 from tests.opened import OpenRemit
 from tests.service.desk import MAY, Desk
@@ -151,6 +153,36 @@ async def test_a_session_is_replayed_by_judging_its_calls_as_of_today(
         report = await remit.service.jobs.replay(session)
         assert (report.today, {call.code for call in report.calls}) == (today, changes)
         assert {one.about for one in report.drifts} >= ({"request"} if tools[0] is not rate else set())
+
+
+async def test_calls_that_were_refused_are_judged_again_too(remit_in: OpenRemit) -> None:
+    flags = {"policy.rules": [{"effect": "deny", "tools": ["desk.close"]}, *ALLOWED["policy.rules"]]}
+    async with remit_in(tools=[rate, close], flags=flags) as remit:
+        session: str = await remit.service.sessions.open("mcp", client="editor")
+        for name, args in (("desk.close", {}), ("desk.rate", {"day": 1}), ("desk.none", {}), ("desk.rate", {})):
+            assert (await remit.service.sessions.call(session, name, args)).status == "blocked"
+        assert (await remit.service.jobs.replay(session)).today == "same"
+    async with remit_in(tools=[rate, close], flags=ALLOWED) as remit:
+        report = await remit.service.jobs.replay(session)
+        assert [(call.tool, call.change) for call in report.calls] == [("desk.close", "runs")]
+    async with remit_in(tools=[rate, close], flags={"policy.rules": []}) as remit:
+        report = await remit.service.jobs.replay(session)
+        assert [(call.tool, call.change) for call in report.calls] == [("desk.close", "asks")]
+
+
+async def test_one_call_of_a_session_is_replayed_by_its_id(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=[rate, close], flags=ALLOWED) as remit:
+        session = await remit.service.sessions.open("mcp", client="editor")
+        await remit.service.sessions.call(session, "desk.rate", {"city": "Graz"})
+        await remit.service.sessions.call(session, "desk.close", {}, key="once")
+        (call,) = await remit.runtime.journal.heads(HeadQuery(kind=CALL))
+        identifier = call.stream.partition("/")[2]
+        assert identifier.startswith("call_")
+        report = await remit.service.jobs.replay(identifier)
+        assert (report.verdict, report.steps, report.today) == ("same", 1, "same")
+    deny = {"policy.rules": [{"effect": "deny", "tools": ["desk.close"], "callers": ["mcp:*"]}]}
+    async with remit_in(tools=[rate, close], flags=deny) as remit:
+        assert (await remit.service.jobs.replay(identifier)).today == "refused"
 
 
 async def test_a_session_is_refused_under_other_versions_unless_anyway(remit_in: OpenRemit) -> None:

@@ -114,7 +114,7 @@ class RemoteJobs(Twin, Jobs):
         while rows := await self.rows(states, labels=dict(labels or {}), limit=_PAGE, before=before):
             for row in rows:
                 if row.created_at >= since:
-                    yield await replayed_row(partial(self.replay, anyway=anyway), row)
+                    yield await replayed_row(partial(self.replay, anyway=anyway), row.job, row.name, row.state)
             before = rows[-1].job
             if rows[-1].created_at < since:
                 return

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from remit.canonical import sha256
 from remit.errors import PayloadErasedError
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
+from remit.models.message import answer_digest
 from remit.models.names import ModelInfo, info_of
 from remit.record.step import said
 
@@ -60,7 +60,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The model that answered, `provider/model`."""
     temperature: float | None
     digest: str
-    """Digest of the answer without the identifiers of its calls."""
+    """Digest of the answer without its model and the identifiers of its calls."""
     preview: str
 
 
@@ -186,21 +186,6 @@ class ModelCollector:
             digest=answer_digest(encoded or b"null"),
             preview="" if hidden else said(payload.result, payload.result_blob),
         )
-
-
-def answer_digest(encoded: bytes) -> str:
-    """Digest of a recorded answer without what is made up for each: identifiers of calls, and seals."""
-    return sha256(msgspec.json.encode(_plain(msgspec.json.decode(encoded)), order="deterministic"))
-
-
-_MADE_UP: Final = frozenset({"id", "wire_id", "seal"})
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        made_up = _MADE_UP if value.get("type") in {"call", "text"} else frozenset()
-        return {key: _plain(one) for key, one in value.items() if key not in made_up and value.get("type") != "opaque"}
-    return [_plain(one) for one in value] if isinstance(value, list) else value
 
 
 def _told(name: _Name) -> ModelDrift:

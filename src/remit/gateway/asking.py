@@ -11,7 +11,7 @@ from remit.gateway.spending import Budget, Spent
 from remit.models.faults import ModelFault
 from remit.models.message import Message
 from remit.models.prompt import Output, Sampling, ToolSpec
-from remit.models.reply import Reply, Watch
+from remit.models.reply import Reply, Usage, Watch
 from remit.models.thread import Known, Thread
 from remit.policy.decision import CallerKind
 from remit.policy.overlay import Overlay
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from remit.models.port import Model, Sending
 
 _LONGEST_MS: Final = 3_600_000
+_BYTES_PER_TOKEN: Final = 3
+"""Bytes of a request that make a token at least; JSON and most languages take more."""
+_OUTPUT: Final = 4_096
+"""Output tokens that are reserved if the caller sets no limit."""
 _ANYTHING: Final = compile_schema({"type": "object"}, closed=False)
 
 
@@ -61,6 +65,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The skills that the question is under, with the digest of each."""
     hash: str = ""
     """Digest of what was asked for."""
+    asks: bool = True
+    """Whether a person is asked if policy wants that; else the question is refused."""
 
     @property
     def failed(self) -> int:
@@ -169,6 +175,11 @@ def model_tool(asking: Asking, name: ModelName) -> Tool:
         contract_hash="",
         prompt_hash="",
     )
+
+
+def most_of(sending: Sending, sampling: Sampling) -> Usage:
+    """Return the most that an answer to a prepared request may take."""
+    return Usage(input=len(sending.body) // _BYTES_PER_TOKEN + 1, output=sampling.max_output_tokens or _OUTPUT)
 
 
 def _shown(message: Message) -> dict[str, Any]:

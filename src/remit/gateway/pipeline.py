@@ -130,6 +130,7 @@ class Gateway:
             recipe=request.recipe,
             attempt=request.attempt,
             confirmation=request.confirmation,
+            asks=request.asks,
             overlays=request.overlays,
         )
         call = Call(seen, self.services.journal, writer, no_progress)

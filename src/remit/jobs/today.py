@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.jobs.records import CallRecord
     from remit.jobs.state import History
-    from remit.journal.kinds import ToolInvocationStarted
     from remit.policy.overlay import Overlay
 
 Change = Literal["refused", "asks", "runs"]
-"""A call that ran would be refused, or would have to be approved; or one that was refused would run."""
+"""A call that ran would be refused, or would have to be approved; or one that was refused would run, or ask."""
 _ORDER: Final[tuple[Change, ...]] = ("refused", "asks", "runs")
 _decode: Final = msgspec.json.Decoder().decode
+_JUDGED: Final = frozenset({"", "resolve", "authorize", "ready", "validate_arguments", "load_confirmation", "confirm"})
+"""Stages whose refusals are judged again; the others look at origins, budgets and what else runs."""
 
 
 class CallToday(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,30 +59,35 @@ async def calls_of(
     services: Services, history: History, caller: Caller, overlays: Sequence[Overlay] = ()
 ) -> tuple[CallToday, ...]:
     """Those of one caller's recorded calls that would not end as recorded."""
-    found, judge = [], CallJudge(services, caller, overlays)
+    changes, judge = [], CallJudge(services, caller, overlays)
     for step, record in history.calls.items():
-        started = record.started
-        if started is None:
-            continue  # it was not announced: its arguments are not in the job's record
+        recorded = record.started or record.refused
+        if recorded is None:
+            continue
         encoded: bytes | msgspec.Raw | None
-        if isinstance(started.args, msgspec.Raw):
-            encoded = started.args
+        if isinstance(recorded.args, msgspec.Raw):
+            encoded = recorded.args
         else:
             try:
-                encoded = await services.journal.value(started.args, started.args_blob)
+                encoded = await services.journal.value(recorded.args, recorded.args_blob)
             except PayloadErasedError:
                 continue  # nothing is left to judge
-        judged = await judge.judge(started.tool_name, _decode(encoded) if encoded is not None else {})
-        change = _change(record, started, judged.effect)
+        if encoded is None and record.started is None:
+            continue  # an older Remit did not record the arguments of refused calls
+        judged = await judge.judge(recorded.tool_name, _decode(encoded) if encoded is not None else {})
+        change = _change(record, judged.effect)
         if change is not None:
-            found.append(
-                CallToday(step=step, tool=started.tool_name, change=change, code=judged.code, reason=judged.reason)
+            changes.append(
+                CallToday(step=step, tool=recorded.tool_name, change=change, code=judged.code, reason=judged.reason)
             )
-    return tuple(found)
+    return tuple(changes)
 
 
-def _change(record: CallRecord, started: ToolInvocationStarted, effect: Change) -> Change | None:
-    if effect == "runs":
-        return "runs" if record.refused is not None else None
-    approved = bool(started.confirmation)
-    return None if effect == "asks" and approved else effect
+def _change(record: CallRecord, effect: Change) -> Change | None:
+    started, refused = record.started, record.refused
+    if refused is None:
+        asked = started is not None and bool(started.confirmation)
+        return None if effect == "runs" or (effect == "asks" and asked) else effect
+    if effect == "refused" or refused.stage not in _JUDGED or (effect == "asks" and refused.confirmation):
+        return None
+    return effect

@@ -6,7 +6,7 @@ everything a provider worded is kept as the string it sent, so that any message 
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -116,3 +116,22 @@ def decode(encoded: bytes) -> Message:
 def digest_of(message: Message) -> str:
     """The message's identity: the digest of its canonical bytes."""
     return sha256(encode(message))
+
+
+def answer_digest(encoded: bytes) -> str:
+    """Digest of a recorded answer without what is made up for each, and without its model.
+
+    That is the identifiers of calls, seals, and blocks that only their producer understands.
+    """
+    return sha256(msgspec.json.encode(_plain(msgspec.json.decode(encoded)), order="deterministic"))
+
+
+_MADE_UP: Final = frozenset({"id", "wire_id", "seal", "producer"})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        if value.get("type") == "opaque":
+            return {}
+        return {key: _plain(each) for key, each in value.items() if key not in _MADE_UP}
+    return [_plain(each) for each in value] if isinstance(value, list) else value

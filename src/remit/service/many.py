@@ -29,7 +29,7 @@ _SPACING_S: Final = 0.05
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One of many jobs that were replayed."""
+    """One of many jobs and sessions that were replayed."""
 
     job: str
     name: str
@@ -101,16 +101,17 @@ async def replayed(
     ):
         for head in page:
             if head.created_at >= since:
-                yield await replayed_row(replay, job_row(head))
+                row = job_row(head)
+                yield await replayed_row(replay, row.job, row.name, row.state)
         before = page[-1].stream
         if page[-1].created_at < since:
             return
 
 
-async def replayed_row(replay: Replay, row: JobRow) -> Replayed:
-    """Replay one of many jobs; say why if it cannot be replayed."""
+async def replayed_row(replay: Replay, job: str, name: str, state: str) -> Replayed:
+    """Replay one of many jobs or sessions; say why if it cannot be replayed."""
     try:
-        report = await replay(row.job)
+        report = await replay(job)
     except RemitError as error:
-        return Replayed(job=row.job, name=row.name, state=row.state, code=error.code.name, reason=error.message)
-    return Replayed(job=row.job, name=row.name, state=row.state, report=report)
+        return Replayed(job=job, name=name, state=state, code=error.code.name, reason=error.message)
+    return Replayed(job=job, name=name, state=state, report=report)

@@ -12,7 +12,7 @@ from remit.jobs.today import calls_of, calls_today, worst
 from remit.jobs.versions import differences
 from remit.journal.lineage import whole
 from remit.policy.decision import Caller
-from remit.record.heads import SESSION, head_of, stream_named
+from remit.record.heads import CALL, SESSION, head_of, stream_named
 from remit.record.job_story import story_of
 from remit.service.retrying import replayable
 from remit.service.sessions import CALLERS
@@ -35,17 +35,20 @@ async def replay_job(parts: Parts, job: str, policy: str, stop: Stop | None) -> 
 
 
 async def replay_session(parts: Parts, head: Head, session: str, policy: str) -> ReplayReport:
-    """Judge the calls of a session by today's tools and rules. Raises VersionError for what `policy` refuses.
+    """Judge the calls of a session, or one of its calls, by today's tools and rules.
+
+    Raises VersionError for what `policy` refuses.
 
     What a client's own token forbids is not recorded, and not asked again.
     """
     services = parts.services
     history = (await story_of(parts.journal, session)).history
+    within = head if head.kind == SESSION else await head_of(parts.journal, head.labels["session"])
     drifts = tuple(await differences(history, None, services.catalog, parts.journal, services.migrations))
     require_allowed(drifts, policy)
     caller = Caller(
         principal=head.labels.get("principal", ""),
-        kind=CALLERS.get(head.labels.get("face", ""), "session"),
+        kind=CALLERS.get(within.labels.get("face", ""), "session"),
         recipe="",
         stream=stream_named(session),
     )
@@ -56,6 +59,6 @@ async def replay_session(parts: Parts, head: Head, session: str, policy: str) ->
 
 
 async def session_head(parts: Parts, identifier: str) -> Head | None:
-    """The head of a session; None for anything else. Raises NotFoundError."""
+    """The head of a session or of one of its calls; None for a job. Raises NotFoundError."""
     head = await head_of(parts.journal, identifier)
-    return head if head.kind == SESSION else None
+    return head if head.kind in {SESSION, CALL} else None

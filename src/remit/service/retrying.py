@@ -43,7 +43,7 @@ async def replayable(journal: Journal, job: str) -> Head:
     """The head of a job. Raises NotFoundError, and StateError (JOB_NOT_REPLAYABLE) for a session."""
     head = await head_of(journal, job)
     if head.kind != KIND:
-        why = f"{job} is a session: programs outside made its calls, and no recipe here can make them again"
+        why = f"{job} is no job: a program outside made the call, and no recipe here can make it again"
         remedy = f"See what it did: remit trace {job}. Check its record: remit verify {job}."
         raise StateError(why, code=Code.JOB_NOT_REPLAYABLE, remedy=remedy)
     return head

@@ -32,11 +32,13 @@ from remit.record.outcome import OutcomeView, outcome_view
 from remit.record.views import SessionRow, session_row
 from remit.redact import line
 from remit.service.calls import NOT_LIVE, Calls, Live
-from remit.service.live import LiveCalls, LiveReport
+from remit.service.live import AskingCost, LiveCalls, LiveQuestions, LiveReport
 
 if TYPE_CHECKING:
+    from remit.gateway.asking import ModelRequest
     from remit.gateway.pipeline import Gateway
     from remit.journal.journal import Journal
+    from remit.journal.kinds import Payload
     from remit.journal.writer import StreamWriter
     from remit.policy.decision import CallerKind
 
@@ -86,9 +88,19 @@ class Sessions:
     # --- commands
 
     async def open(
-        self, face: FaceName, *, principal: str = "", client: str = "", client_version: str = "", via: str = ""
+        self,
+        face: FaceName,
+        *,
+        principal: str = "",
+        client: str = "",
+        client_version: str = "",
+        via: str = "",
+        subject: str = "",
     ) -> str:
-        """Open a session; its identifier. `client` and `client_version` are what the program says of itself."""
+        """Open a session; its identifier. `client` and `client_version` are what the program says of itself.
+
+        What is recorded in it can be erased with its `subject`, if it has one.
+        """
         opened = SessionOpened(
             session=new_id("ses"),
             face=face,
@@ -97,7 +109,7 @@ class Sessions:
             client_version=client_version,
             via=via,
         )
-        session = _Open(self._journal, f"{SESSION}/{opened.session}", SESSION, opened)
+        session = _Open(self._journal, f"{SESSION}/{opened.session}", SESSION, opened, subject)
         await session.writer()
         self._keep(session)
         return opened.session
@@ -148,11 +160,26 @@ class Sessions:
         head = await self._journal.head(caller) if caller.startswith(f"{CALL}/") else None
         return head.labels.get("session", "") if head is not None else ""
 
+    async def asking_cost(self, job: str) -> AskingCost:
+        """Say what it costs at most to ask a job's models again. Raises NotFoundError or PayloadErasedError."""
+        return await LiveQuestions(self._gateway.services, self).cost(job)
+
+    async def asked_again(self, job: str) -> LiveReport:
+        """Ask a job's models again, and compare the answers. Raises NotFoundError or PayloadErasedError."""
+        return await LiveQuestions(self._gateway.services, self).again(job)
+
+    async def ask(self, session: str, request: ModelRequest) -> Outcome:
+        """Ask a model through the gate, once. Raises NotFoundError."""
+        return await self._gateway.ask(request, await (await self._found(session, None)).writer())
+
+    async def record(self, session: str, payload: Payload) -> None:
+        """Append an event to a session. Raises NotFoundError."""
+        await self._journal.append(await (await self._found(session, None)).writer(), payload, synced=False)
+
     async def relayed(self, session: str, provider_id: str, method: str, target: str, error: str) -> None:
         """Record a request that was passed on to an MCP server as it was. Raises NotFoundError."""
-        found = await self._found(session, None)
         relayed = RequestRelayed(step=new_id("s"), provider_id=provider_id, method=method, target=target, error=error)
-        await self._journal.append(await found.writer(), relayed, synced=False)
+        await self.record(session, relayed)
 
     # --- common
 
@@ -210,8 +237,9 @@ class Sessions:
 class _Open:
     """A session that this process calls in: the stream that it alone writes."""
 
-    def __init__(self, journal: Journal, stream: str, kind: str, opened: SessionOpened) -> None:
+    def __init__(self, journal: Journal, stream: str, kind: str, opened: SessionOpened, subject: str = "") -> None:
         self.opened = opened
+        self._subject = subject
         self._journal = journal
         self._stream = stream
         self._kind = kind
@@ -236,7 +264,8 @@ class _Open:
         if head is None:
             opened = self.opened
             title = f"{opened.client or f'a {opened.face} client'} as {opened.principal}"
-            patch = HeadPatch(state="open", title=title, labels={"face": opened.face, "principal": opened.principal})
+            labels = {"face": opened.face, "principal": opened.principal}
+            patch = HeadPatch(state="open", title=title, labels=labels, subject=self._subject)
             await self._journal.append(writer, opened, synced=True, patch=patch)
         return writer
 

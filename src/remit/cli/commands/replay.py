@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from remit.service.many import Replayed
 
 STATES: Final = ("pending", "running", "waiting", "completed", "failed", "cancelled")
+_SESSIONS: Final = 10_000
+"""Sessions that `--all` replays, the newest."""
 _WORDS: Final = {
     "same": "the current code follows the record",
     "incomplete": "the same as far as the job has come",
@@ -38,6 +40,7 @@ _ABOUT: Final = {
     "request": "the schema of the arguments",
     "response": "the schema of the result",
 }
+_DRIFTED: Final = {"output": "another answer", "model": "another model answered"}
 _DRIFTS: Final = {
     "annotation_only": "(only descriptions)",
     "compatible": "(compatible)",
@@ -47,15 +50,18 @@ _DRIFTS: Final = {
 
 @click.command("replay")
 @click.argument("job", required=False, shell_complete=complete.jobs)
-@click.option("--all", "everything", is_flag=True, help="Every job.")
-@click.option("--since", metavar="AGE", help="Every job created in this time: 90s, 30m, 12h or 7d.")
+@click.option("--all", "everything", is_flag=True, help="Every job and session.")
+@click.option("--since", metavar="AGE", help="Every job and session of this time: 90s, 30m, 12h or 7d.")
 @click.option(
     "--state", "states", multiple=True, type=click.Choice(STATES), help="Every job in this state; repeatable."
 )
 @click.option("--anyway", is_flag=True, help="Also where jobs.mismatch refuses other versions than recorded.")
 @click.option(
-    "--live", type=click.Choice(["L0"]), metavar="L0", help="Call read-only tools of this level again, and compare."
+    "--live",
+    type=click.Choice(["L0", "models"]),
+    help="Call read-only tools again, or ask models again, and compare.",
 )
+@click.option("-y", "--yes", is_flag=True, help="With --live models: ask without confirming what it costs.")
 @click.option("--until", metavar="STEP", help="Stop at this step with a Python prompt in the recipe; Ctrl-D goes on.")
 @json_option("verdict, divergence and drifts; a list for several jobs; with --live, both reports")
 @pass_state
@@ -69,6 +75,7 @@ def command(
     states: tuple[str, ...],
     anyway: bool,
     live: str | None,
+    yes: bool,
     until: str | None,
 ) -> int:
     """Run a job's code against its record, and report differences.
@@ -79,6 +86,7 @@ def command(
     unless --anyway is given. Exits with status 6 if the code departs or a call would be refused. For several jobs,
     prints a table; the status is 1 if none departs but some could not be replayed. With --live, the job's calls that
     only read are made again, each through the gate, and what they return is compared; so are those of a session. With
+    --live models, its models are asked again what they were asked, once you have confirmed what that may cost. With
     --until, a Python prompt opens in the recipe at a step, with its variables; what it asks of the run is refused. JOB
     is an id, a unique ending of one, or `last`; of a session, each call is judged as of today, and no recipe runs.
     """
@@ -96,7 +104,7 @@ def command(
 
     count_in_files_of(state, (job,))
     if live:
-        return _live(state, job, anyway=anyway)
+        return _live(state, job, live, anyway=anyway, yes=yes)
     stop = _prompt(state, until) if until else None
 
     async def look(remit: Opened) -> ReplayReport:
@@ -130,31 +138,63 @@ def _prompt(state: State, step: str) -> Stop:
     return Stop(step, lambda frame, wanted: ask_python(state.output.err, frame, f"step {step}: {wanted}"))
 
 
-def _live(state: State, job: str, *, anyway: bool) -> int:
+def _confirm_cost(state: State, job: str, *, yes: bool) -> None:
+    """Show what asking a job's models again costs, and have it confirmed. Raises UsageError, or Abort."""
+    from remit.cli.text import counted, one_line
+    from remit.service.live import AskingCost
+
+    async def look(remit: Opened) -> AskingCost:
+        return await remit.service.sessions.asking_cost(await remit.service.jobs.find(job))
+
+    cost = state.ask(look)
+    if not cost.questions:
+        return
+    unpriced = f"; no price is known for {cost.unpriced} of them" if cost.unpriced else ""
+    state.note(
+        f"{counted(cost.questions, 'question')} to {one_line(', '.join(cost.models))}: {cost.tokens:,} tokens and "
+        f"${cost.cost:.4f} when recorded, at most {cost.most_tokens:,} tokens and ${cost.most_cost:.4f} now{unpriced}"
+    )
+    if not yes and not state.output.interactive:
+        raise UsageError("no one has confirmed what asking costs", remedy="Give --yes, or run it at a terminal.")
+    if not yes:
+        click.confirm("Ask again?", err=True, abort=True)
+
+
+def _live(state: State, given: str, live: str, *, anyway: bool, yes: bool) -> int:
     from remit.cli.output import reserved_stdout
-    from remit.cli.text import clean, one_line
+    from remit.cli.text import clean, counted, one_line
     from remit.service.live import LiveReport
 
+    if live == "models":
+        _confirm_cost(state, given, yes=yes)
+
     async def look(remit: Opened) -> tuple[ReplayReport, LiveReport]:
-        found = await remit.service.jobs.find(job)
-        report = await remit.service.jobs.replay(found, anyway=anyway)
-        return report, await remit.service.sessions.again(found)
+        job = await remit.service.jobs.find(given)
+        report, sessions = await remit.service.jobs.replay(job, anyway=anyway), remit.service.sessions
+        return report, await (sessions.asked_again(job) if live == "models" else sessions.again(job))
 
     with reserved_stdout():
-        report, live = state.ask(look, servers=True, writes=True)
+        report, made = state.ask(look, servers=live == "L0", writes=True)
     if state.as_json:
-        state.output.json({"replay": report, "live": live})
+        state.output.json({"replay": report, "live": made})
     else:
         _print(state, report)
         out = state.output.out
-        for call in live.calls:
+        for call in made.calls:
             style = {"same": "ok", "skipped": "dim"}.get(call.verdict, "fail")
-            out.line(f"  {out.style(call.verdict, style)}  step {call.step} {one_line(call.tool)}")
+            what = f" ({_DRIFTED[call.drift]})" if call.drift else ""
+            out.line(f"  {out.style(call.verdict, style)}  step {call.step} {one_line(call.tool)}{what}")
             for side, text in (("recorded", call.recorded), ("now", call.now)):
                 if call.verdict != "same" and text:
                     out.line(f"    {side}  {clean(text)}")
-        state.note(f"{len(live.calls)} calls looked at; what was called again is recorded in {live.session}")
-    return exit_codes.DIVERGED if live.differs or _differs(report) else exit_codes.OK
+        looked = counted(len(made.calls), "question" if live == "models" else "call")
+        state.note(f"{looked} looked at" + (f"; recorded in {made.session}" if made.session else ""))
+    return exit_codes.DIVERGED if made.differs or _differs(report) else exit_codes.OK
+
+
+def _is_session(identifier: str) -> bool:
+    """Whether a session is named, or a call of one."""
+    return identifier.startswith(("ses_", "call_"))
 
 
 def _differs(report: ReplayReport) -> bool:
@@ -162,16 +202,24 @@ def _differs(report: ReplayReport) -> bool:
 
 
 def _many(state: State, since: str | None, states: tuple[str, ...], *, anyway: bool) -> int:
+    from functools import partial
+
     from remit.cli.output import reserved_stdout
     from remit.cli.runnable import count_in_files_of
     from remit.cli.values import seconds
     from remit.clock import SECOND, SystemClock
+    from remit.service.many import replayed_row
 
     begin = SystemClock().now() - seconds(since, "--since") * SECOND if since else 0
     count_in_files_of(state, (), states or STATES)
 
     async def look(remit: Opened) -> list[Replayed]:
-        return [one async for one in remit.service.jobs.replays(states, since=begin, anyway=anyway)]
+        replays = [each async for each in remit.service.jobs.replays(states, since=begin, anyway=anyway)]
+        if not states:
+            replay = partial(remit.service.jobs.replay, anyway=anyway)
+            rows = [row for row in await remit.service.sessions.rows(limit=_SESSIONS) if row.created_at >= begin]
+            replays += [await replayed_row(replay, row.session, row.title, "") for row in rows]
+        return [each for each in replays if not _is_session(each.job) or each.report is None or each.report.steps]
 
     with reserved_stdout():
         found = state.ask(look)
@@ -188,6 +236,7 @@ def _print_many(state: State, found: list[Replayed]) -> None:
     from collections import Counter
 
     from remit.cli.tables import Column, short_ids, table
+    from remit.cli.text import counted
 
     columns = (Column("JOB"), Column("REPLAY", states=True), Column("NAME", whole=False), Column("ABOUT", whole=False))
     jobs = short_ids(state.output.out, [one.job for one in found])
@@ -195,22 +244,27 @@ def _print_many(state: State, found: list[Replayed]) -> None:
     table(state.output.out, columns, rows)
     counts = Counter(_verdict(one) for one in found)
     words = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-    state.note(f"{len(found)} jobs: {words}" if found else "no such jobs")
+    sessions = sum(_is_session(one.job) for one in found)
+    kinds = ((len(found) - sessions, "job"), (sessions, "session"))
+    what = " and ".join([counted(number, kind) for number, kind in kinds if number])
+    state.note(f"{what}: {words}" if found else "no such jobs")
 
 
 def _verdict(one: Replayed) -> str:
     if one.report is None:
         return "not replayed"
+    if _is_session(one.job):
+        return one.report.today
     return "refused" if one.report.verdict != "diverged" and one.report.today == "refused" else one.report.verdict
 
 
 def _about(one: Replayed) -> str:
-    from remit.cli.text import one_line
+    from remit.cli.text import counted, one_line
 
     if one.report is None:
         return one_line(f"{one.code}: {one.reason}")
     parted, drifts = one.report.divergence, len(one.report.drifts)
-    changed = f"{drifts} version{'' if drifts == 1 else 's'} changed since" if drifts else ""
+    changed = f"{counted(drifts, 'version')} changed since" if drifts else ""
     if parted is None and one.report.calls:
         first = next(call for call in one.report.calls if call.change == one.report.today)
         return one_line(f"step {first.step}: {_CALLS[first.change]} {first.code} {first.reason}")
@@ -219,14 +273,12 @@ def _about(one: Replayed) -> str:
 
 def _print(state: State, report: ReplayReport) -> None:
     from remit.cli.tables import fields
-    from remit.cli.text import clean, one_line
+    from remit.cli.text import clean, counted, one_line
 
     out = state.output.out
-    steps = f"{report.steps} recorded step{'' if report.steps == 1 else 's'} returned"
-    if report.job.startswith("ses_"):
-        judged = (
-            f"{report.steps} recorded call{'' if report.steps == 1 else 's'} judged by the tools and rules of today"
-        )
+    steps = f"{counted(report.steps, 'recorded step')} returned"
+    if _is_session(report.job):
+        judged = f"{counted(report.steps, 'recorded call')} judged by the tools and rules of today"
         out.line(f"{report.job}  {out.style(report.today, report.today)}: {judged}")
     else:
         out.line(f"{report.job}  {out.style(report.verdict, report.verdict)}: {_WORDS[report.verdict]}; {steps}")

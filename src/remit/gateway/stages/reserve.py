@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from remit.codes import Code
 from remit.gateway.allowance import Claim
-from remit.gateway.asking import Asking
+from remit.gateway.asking import Asking, most_of
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome, refused
-from remit.models.reply import Usage
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
-
-_BYTES_PER_TOKEN: Final = 3
-"""Bytes of a request that make a token at least; JSON and most languages take more."""
-_OUTPUT: Final = 4_096
-"""Output tokens that are reserved if the caller sets no limit."""
 
 
 class Reserve:
@@ -33,10 +27,7 @@ class Reserve:
         asking = call.asking
         if asking is None:
             return await proceed(call)
-        most = Usage(
-            input=len(asking.sending.body) // _BYTES_PER_TOKEN + 1,
-            output=asking.request.sampling.max_output_tokens or _OUTPUT,
-        )
+        most = most_of(asking.sending, asking.request.sampling)
         name = asking.model.name
         cost = self._prices.cost(name, name.model, most, self._clock.now())
         if cost is None and (asking.request.budget.cost is not None or self._allowance.limits.cost is not None):

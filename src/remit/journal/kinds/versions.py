@@ -48,7 +48,7 @@ class ModelDriftRecorded(Payload, frozen=True, kw_only=True):
     prompt_hash: str
     subject: Literal["model", "output"]
     recorded: str
-    """The model as `provider/model`, or the digest of the answer."""
+    """The model as `provider/model`, or the digest of the answer: empty in a stream about a subject."""
     current: str
     """The same, now."""
     policy: str = "warn"
