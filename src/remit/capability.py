@@ -9,7 +9,6 @@ names it (rule 13).
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -109,6 +108,8 @@ class Capability(NamedTuple):
     @property
     def missing(self) -> tuple[str, ...]:
         """Those of `modules` that are not installed; nothing is imported to find out."""
+        from importlib.util import find_spec  # noqa: PLC0415 - only a look at the parts needs it
+
         return tuple(module for module in self.modules if find_spec(module) is None)
 
     @property

@@ -13,7 +13,7 @@ from typing import Final
 MOST: Final = 10
 """Frames of one exception that are kept: the first one, and those nearest to the error."""
 _LONGEST: Final = 300
-_OURS: Final = str(Path(__file__).parent)
+_OURS: Final = f"{Path(__file__).resolve().parent}/"
 
 
 def frames_of(error: BaseException) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def frames_of(error: BaseException) -> tuple[str, ...]:
         (code.co_filename, f"{_near(code.co_filename)}:{line} in {code.co_qualname}"[-_LONGEST:])
         for code, line in ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
     ]
-    own = [text for file, text in found if _is_own(file)]
+    own = [text for file, text in found if is_own(file)]
     shown = own or [text for file, text in found if not file.startswith(_OURS)][-1:]
     return tuple(shown if len(shown) <= MOST else [shown[0], *shown[1 - MOST :]])
 
@@ -43,7 +43,7 @@ def exit_words(error: BaseException) -> str:
     while last.tb_next is not None:
         last = last.tb_next
     code = last.tb_frame.f_code
-    by_code = code.co_code[last.tb_lasti] == opcode.opmap["RAISE_VARARGS"] and _is_own(code.co_filename)
+    by_code = code.co_code[last.tb_lasti] == opcode.opmap["RAISE_VARARGS"] and is_own(code.co_filename)
     return "raised KeyboardInterrupt" if by_code else ""
 
 
@@ -53,16 +53,17 @@ def place_of(function: Callable[..., object]) -> str:
     return f"{_near(code.co_filename)}:{code.co_firstlineno} in {code.co_qualname}" if code else repr(function)
 
 
-def _is_own(file: str) -> bool:
-    """Whether a file is neither Remit's, nor Python's, nor a library's."""
+def is_own(file: str) -> bool:
+    """Whether a file is the user's: neither Remit's, nor Python's, nor an installed library's."""
     return not file.startswith((_OURS, *_libraries(), "<frozen"))
 
 
 @cache
 def _libraries() -> tuple[str, ...]:
-    import sysconfig  # noqa: PLC0415 - only an error needs it, and every start would pay for it
+    import sysconfig  # noqa: PLC0415 - only an error or a recipe needs it, and every start would pay for it
 
-    return tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+    paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return tuple(paths | {str(Path(path).resolve()) for path in paths})
 
 
 def _near(file: str) -> str:

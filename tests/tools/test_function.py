@@ -101,6 +101,8 @@ def test_what_contradicts_itself_is_refused_where_it_is_written() -> None:
             tool("a.b", timeout=timeout)
     with pytest.raises(NameInvalidError):
         tool("ab")
+    with pytest.raises(NameInvalidError, match="has no name"):
+        tool(len)  # type: ignore[arg-type]
 
 
 def test_only_functions_with_one_result_are_tools() -> None:

@@ -12,7 +12,6 @@ import hashlib
 import inspect
 import subprocess
 import sys
-import sysconfig
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -21,17 +20,10 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 from remit.errors import SettingsError
+from remit.frames import is_own
 
 _DIGITS: Final = 12
 _CONSTANTS: Final = (str, bytes, int, float, complex, bool, type(None))
-_INSTALLED: Final = tuple(
-    {
-        str(Path(path).resolve())
-        for name in ("stdlib", "platstdlib", "purelib", "platlib")
-        if (path := sysconfig.get_path(name))
-    }
-)
-_OURS: Final = str(Path(__file__).resolve().parents[1])
 _GIT_S: Final = 5.0
 
 
@@ -191,4 +183,4 @@ def _is_users(name: str) -> bool:
         return name == "__main__"
     file = getattr(sys.modules.get(name), "__file__", None)
     path = str(Path(file).resolve()) if file else ""
-    return not path.startswith((*_INSTALLED, _OURS + "/"))
+    return is_own(path)

@@ -35,6 +35,8 @@ _RULE: Final = (
 
 def check_name(name: object) -> str:
     """The full name itself; a provider may offer anything. Raises NameInvalidError where it breaks the rules above."""
+    if callable(name):
+        raise NameInvalidError("the tool has no name", remedy='Give it one, such as @tool("shop.refund").')
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise NameInvalidError(f"{_shown(name)} is not a tool's name", remedy=_RULE)
     length = len(name) + name.count(".")
