@@ -66,6 +66,7 @@ def claude(place: Place, url: str) -> tuple[list[str], dict[str, str]]:
         "ANTHROPIC_MODEL": "claude-test",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
+        "MCP_CONNECTION_NONBLOCKING": "0",
         "MCP_CONNECT_TIMEOUT_MS": "60000",
     }
     return [*words, "--tools", "", "--allowedTools", "mcp__notes"], env

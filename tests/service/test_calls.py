@@ -263,3 +263,28 @@ async def test_an_approval_remembered_for_a_session_covers_its_other_calls_and_n
             assert (await remit.call("desk.write", {"text": "y"}, key=other)).ok
         session = await remit.service.sessions.open("python")
         assert (await remit.service.sessions.call(session, "desk.write", {"text": "y"})).status == "pending"
+
+
+async def test_the_record_of_both_sessions_says_where_an_approved_call_ran(remit_in: OpenRemit) -> None:
+    desk = Desk()
+    async with remit_in(providers=[desk], flags=MUST_ASK) as remit:
+        asked_in, again_in = [await remit.service.sessions.open("mcp", client=client) for client in ("one", "two")]
+        asked = await remit.service.sessions.call(asked_in, "desk.write", {"text": "x"})
+        again = await remit.service.sessions.call(again_in, "desk.write", {"text": "x"})
+        assert again.confirmation == asked.confirmation
+        empty = await remit.service.streams.narrative(again_in)
+        assert empty.steps == ()  # it waits where it was asked
+        await remit.service.confirmations.decide(asked.confirmation, "approve", by="ann")
+        assert (await remit.service.sessions.call(again_in, "desk.write", {"text": "x"})).ok
+        first = await remit.service.streams.narrative(asked_in)
+        second = await remit.service.streams.narrative(again_in)
+        assert (await remit.service.streams.verify()).ok
+    (here,), (there,) = first.steps, second.steps
+    assert (here.step, here.state, there.state) == (there.step, "ok", "ok")
+    for step in (here, there):
+        (continued,) = step.continued
+        assert (continued.session, continued.asked_in) == (again_in, asked_in)
+        assert step.started_at <= continued.at <= step.attempts[0].started_at
+    assert there.started_at > here.started_at  # its own time
+    assert there.confirmations[0].used_at is not None
+    assert desk.written == ["x"]

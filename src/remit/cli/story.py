@@ -117,6 +117,10 @@ class Story:
         out.line(f"  {self._time(step.started_at)}  {pad(one_line(step.step), self._place)}  {name}  {state}{took}")
         if step.taken_from:
             self._more(f"taken from {step.taken_from}, recorded {moment(step.started_at)}", "dim")
+        for again in step.continued:
+            self._more(
+                f"made again at {clock_time(again.at)} in {again.session}, first asked in {again.asked_in}", "dim"
+            )
         self._more(self._cut(step.args_preview, 6))
         if step.code:
             self._more(line(f"{step.code}: {step.reason}"), "red")

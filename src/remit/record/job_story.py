@@ -14,7 +14,7 @@ from remit.jobs.inbox import Inbox
 from remit.jobs.skills import pins_of
 from remit.jobs.state import ENDED, stream_of
 from remit.journal.event import UNSET, HeadQuery
-from remit.journal.kinds import JobCompleted
+from remit.journal.kinds import CallContinued, JobCompleted, decode
 from remit.journal.lineage import origin_of, whole
 from remit.record.heads import CALL, PART, head_of, stream_named
 from remit.record.question import arguments
@@ -140,11 +140,29 @@ async def story_of(journal: Journal, identifier: str) -> Story:
     streams = [stream_named(identifier), *await beside(journal, identifier)]
     # Before its questions: a call that ran is never shown as one that waits for approval.
     events: list[Event] = [event for stream in streams for event in await whole(journal, await journal.read(stream))]
+    for stream in _continued_in(identifier, events):
+        streams.append(stream)
+        events += _since_continued(identifier, await whole(journal, await journal.read(stream)))
     if len(streams) > 1:
         events.sort(key=lambda event: event.at)  # stable: each stream keeps its order
     story = Story(events)
     await ask_about(journal, story, streams, {})
     return story
+
+
+def _continued_in(session: str, events: list[Event]) -> list[str]:
+    """The streams of calls that other sessions asked for, and that were made again in this one."""
+    again = [payload for event in events if isinstance(payload := decode(event.kind, event.data), CallContinued)]
+    return list(dict.fromkeys(f"{CALL}/{one.call}" for one in again if one.session == session))
+
+
+def _since_continued(session: str, events: list[Event]) -> list[Event]:
+    """The part of a call's events from the moment on in which the session made it again."""
+    for place, event in enumerate(events):
+        payload = decode(event.kind, event.data)
+        if isinstance(payload, CallContinued) and payload.session == session:
+            return events[place:]
+    return []
 
 
 async def decided_since(journal: Journal, job: str, history: History) -> set[tuple[str, int]]:

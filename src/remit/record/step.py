@@ -129,6 +129,15 @@ class PutOff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.client or 'the client'} {did} after {self.after_ms} ms: it stayed open"
 
 
+class Continued(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A call that was made again in another session, and ran there."""
+
+    session: str
+    asked_in: str
+    """The session it was first made in."""
+    at: int
+
+
 class Untrusted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The arguments of a call from untrusted text, and what was decided (docs/untrusted.md)."""
 
@@ -291,6 +300,8 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     state_diff: StateDiff | None = None
     drifts: tuple[Drift, ...] = ()
     """Versions of the tool or model that are not the recorded ones, as found when the job was resumed."""
+    continued: tuple[Continued, ...] = ()
+    """The sessions in which the call was made again once it was decided."""
 
     @property
     def attempt(self) -> int:

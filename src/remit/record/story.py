@@ -13,7 +13,7 @@ from remit.journal.event import Event
 from remit.journal.lineage import Origins, origin_of
 from remit.record.question import read_question
 from remit.record.segments import Segment, Timeline
-from remit.record.step import Drift, Preview, StepNarrative, Waited, shown
+from remit.record.step import Continued, Drift, Preview, StepNarrative, Waited, shown
 from remit.record.teller import Child, Drifted, Seen, Teller, Try, children, drift_of, state_of
 
 _ABOUT: Final = (
@@ -183,6 +183,10 @@ class Story:
     def _relay(self, payload: k.RequestRelayed, at: int) -> None:
         self._step(payload.step, at).relayed = payload
 
+    def _continue(self, payload: k.CallContinued, at: int) -> None:
+        again = Continued(session=payload.session, asked_in=payload.asked_in, at=at)
+        self._step(payload.step, at).continued.setdefault(payload.session, again)
+
     def _drift(self, payload: Drifted, at: int) -> None:
         self.drifts.append(drift_of(payload, at))
 
@@ -228,6 +232,7 @@ class Story:
         k.CommandCommitted: _finish,
         k.SessionOpened: _open,
         k.RequestRelayed: _relay,
+        k.CallContinued: _continue,
         k.JobWaiting: _wait,
         k.WaitCompleted: _end_wait,
         k.TimerFired: _end_wait,

@@ -13,6 +13,7 @@ from remit.journal.kinds import JobFailed
 from remit.record.question import judged
 from remit.record.step import (
     Attempt,
+    Continued,
     Drift,
     LlmInvocation,
     Preview,
@@ -87,6 +88,7 @@ class Teller:
             "taken_from": one.taken_from,
             "attempts": tuple(attempt.told() for attempt in one.tries),
             "waits": tuple(one.waits.values()),
+            "continued": tuple(one.continued.values()),
             "confirmations": tuple(sorted(one.asked.values(), key=lambda asked: asked.asked_at)),
         }
         if step in history.calls:
@@ -270,7 +272,7 @@ class Try(NamedTuple):
 class Seen:
     """The facts of one step while its events are read; a job may have ten thousand of them."""
 
-    __slots__ = ("asked", "relayed", "since", "taken_from", "tries", "until", "waits")
+    __slots__ = ("asked", "continued", "relayed", "since", "taken_from", "tries", "until", "waits")
 
     def __init__(self, at: int, taken_from: str = "") -> None:
         self.since = self.until = at
@@ -279,6 +281,8 @@ class Seen:
         self.waits: dict[str, Waited] = {}
         self.asked: dict[str, QuestionRecord] = {}
         self.relayed: k.RequestRelayed | None = None
+        self.continued: dict[str, Continued] = {}
+        """By the session that made the call again."""
 
     @property
     def waiting(self) -> bool:

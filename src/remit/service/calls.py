@@ -30,7 +30,7 @@ from remit.jobs.effects.outcomes import recorded_outcome
 from remit.jobs.records import CallRecord
 from remit.jobs.state import History
 from remit.journal.event import Head, HeadPatch, HeadQuery
-from remit.journal.kinds import CallOpened, ErrorInfo, ToolInvocationFinished, ToolInvocationStarted
+from remit.journal.kinds import CallContinued, CallOpened, ErrorInfo, ToolInvocationFinished, ToolInvocationStarted
 from remit.journal.kinds import decode as payload_of
 from remit.journal.leases import HeldLease, LeaseTerms, heads_changed_within
 from remit.record.heads import CALL
@@ -39,6 +39,7 @@ from remit.redact import line
 if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
     from remit.journal.journal import Journal
+    from remit.journal.writer import StreamWriter
     from remit.tools.peer import Peer
 
 _WAITING: Final = "waiting"
@@ -55,6 +56,14 @@ _LOOK: Final = "Find out what happened, then make the call again; if it had a ke
 
 Ask = Callable[[str], Awaitable[bool]]
 """Puts a confirmation to the person at the caller; whether it is decided now."""
+
+
+class Within(NamedTuple):
+    """The session that makes a call."""
+
+    session: str
+    writer: Callable[[], Awaitable[StreamWriter]]
+    """Gives the writer of its stream."""
 
 
 class Live(NamedTuple):
@@ -82,28 +91,28 @@ class Calls:
 
     # --- calls that ask
 
-    async def asking(self, session: str, request: Request, live: Live) -> Outcome:
+    async def asking(self, within: Within, request: Request, live: Live) -> Outcome:
         """Make a call that policy wants a person to approve, or continue one like it that waits."""
-        opened = self._opened(session, request, new_id("call"))
+        opened = self._opened(within.session, request, new_id("call"))
         for stream in await self._alike(opened):
-            outcome = await self._alone(stream, request, live)
+            outcome = await self._alone(stream, within, request, live)
             if outcome is not None:
                 return outcome
         while True:
             await self._create(opened)
-            outcome = await self._alone(f"{CALL}/{opened.call}", request, live)
+            outcome = await self._alone(f"{CALL}/{opened.call}", within, request, live)
             if outcome is not None:
                 return outcome
             # another process was faster to continue it
             opened = msgspec.structs.replace(opened, call=new_id("call"), step=new_id("s"))
 
-    async def _alone(self, stream: str, request: Request, live: Live) -> Outcome | None:
+    async def _alone(self, stream: str, within: Within, request: Request, live: Live) -> Outcome | None:
         """Continue a call that no other one of this process is at; None if it is not ours to continue with."""
         if stream in self._taken:
             return None
         self._taken.add(stream)
         try:
-            return await self._at(stream, request, live)
+            return await self._at(stream, within, request, live)
         finally:
             self._taken.discard(stream)
 
@@ -118,18 +127,33 @@ class Calls:
 
     async def _is_decided(self, head: Head) -> bool:
         _, record = await self._read(head.stream)
+        return await self._decided(head.stream, record)
+
+    async def _decided(self, stream: str, record: CallRecord) -> bool:
         if record.confirmation is None:
             return False
-        found = await self._confirmations.newest(head.stream, record.confirmation)
+        found = await self._confirmations.newest(stream, record.confirmation)
         return found is not None and found.state != "pending"
+
+    async def _continue(self, turn: HeldLease, opened: CallOpened, within: Within) -> None:
+        """Record in both streams that the call goes on in another session than the one that asked."""
+        again = CallContinued(
+            call=opened.call,
+            step=opened.step,
+            session=within.session,
+            asked_in=opened.session,
+            tool_name=opened.tool_name,
+        )
+        await self._journal.append(await within.writer(), again, synced=False)
+        await self._journal.append(turn.writer, again, synced=False)
 
     # --- calls under a key
 
-    async def under_key(self, session: str, request: Request, key: str, live: Live) -> Outcome:
+    async def under_key(self, within: Within, request: Request, key: str, live: Live) -> Outcome:
         """Make the call of a principal's key once; again, give its outcome. Another call under the key is refused."""
         key_hash = _hash(f"{request.principal}\0{key}")
         call = f"call_{encode(int(key_hash[:32], 16))}"
-        opened = self._opened(session, request, call, key_hash)
+        opened = self._opened(within.session, request, call, key_hash)
         stream = f"{CALL}/{call}"
         if await self._journal.head(stream) is None:
             with suppress(AppendConflictError):  # made at the same moment
@@ -139,7 +163,7 @@ class Calls:
             why = f"the key was used before, for another call of {before.tool_name}"
             return refused(Code.IDEMPOTENCY_MISMATCH, why, "Use a new key for each call.")
         while True:
-            outcome = await self._at(stream, request, live)
+            outcome = await self._at(stream, within, request, live)
             if outcome is not None:
                 return outcome
             head = await self._turns.wait(stream)
@@ -174,11 +198,11 @@ class Calls:
             raise NotFoundError(f"{stream} is not a call", code=Code.STREAM_NOT_FOUND)
         return opened, History(events).calls.get(opened.step, CallRecord())
 
-    async def _at(self, stream: str, request: Request, live: Live) -> Outcome | None:
+    async def _at(self, stream: str, within: Within, request: Request, live: Live) -> Outcome | None:
         """Continue a call until it ends or waits for people elsewhere; None if it is not ours to continue with."""
         while True:
             try:
-                outcome = await self._turn(stream, request, live)
+                outcome = await self._turn(stream, within, request, live)
             except AppendConflictError:
                 return None  # the lease was lost: another process continues it
             if outcome is None or outcome.confirmation is None or outcome.status != "pending" or live.ask is None:
@@ -186,13 +210,15 @@ class Calls:
             if not await live.ask(outcome.confirmation):
                 return outcome
 
-    async def _turn(self, stream: str, request: Request, live: Live) -> Outcome | None:
+    async def _turn(self, stream: str, within: Within, request: Request, live: Live) -> Outcome | None:
         async with self._turns.taken(stream, CALL) as turn:
             if turn is None:
                 return None
             opened, record = await self._read(stream)
             outcome = await self._settled(turn, record)
             if outcome is None:
+                if within.session != opened.session and await self._decided(stream, record):
+                    await self._continue(turn, opened, within)
                 outcome = await self._made(turn, opened, record, request, live)
             state = _state_after(outcome, opened)
             await turn.release(patch=HeadPatch(state=state, closed=state == _DONE, due_at=None))

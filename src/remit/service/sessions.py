@@ -31,7 +31,7 @@ from remit.record.heads import CALL, PART, SESSION, stream_named
 from remit.record.outcome import OutcomeView, outcome_view
 from remit.record.views import SessionRow, session_row
 from remit.redact import line
-from remit.service.calls import NOT_LIVE, Calls, Live
+from remit.service.calls import NOT_LIVE, Calls, Live, Within
 from remit.service.live import AskingCost, LiveCalls, LiveQuestions, LiveReport
 
 if TYPE_CHECKING:
@@ -186,14 +186,14 @@ class Sessions:
     async def _called(self, found: _Open, request: Request, key: str, live: Live) -> Outcome:
         if key and request.hash:
             asks = msgspec.structs.replace(request, asks=True)
-            outcome = await self._calls.under_key(found.opened.session, asks, key, live)
+            outcome = await self._calls.under_key(Within(found.opened.session, found.writer), asks, key, live)
             if outcome.code is Code.IDEMPOTENCY_MISMATCH:
                 await self._refuse(found, request, outcome)
             return outcome
         outcome = await self._gateway.call(request, await found.writer(), live.progress, live.peer)
         if outcome.status == "pending":
             asks = msgspec.structs.replace(request, asks=True)
-            return await self._calls.asking(found.opened.session, asks, live)
+            return await self._calls.asking(Within(found.opened.session, found.writer), asks, live)
         return outcome
 
     async def _refuse(self, found: _Open, request: Request, outcome: Outcome) -> None:

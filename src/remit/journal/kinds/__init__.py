@@ -45,6 +45,7 @@ from remit.journal.kinds.jobs import (
 )
 from remit.journal.kinds.models import CommandCommitted, CommandStarted, MessageKept
 from remit.journal.kinds.outside import (
+    CallContinued,
     CallOpened,
     McpToolsPinned,
     RequestAnswered,

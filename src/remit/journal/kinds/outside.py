@@ -38,6 +38,19 @@ class CallOpened(Payload, frozen=True, kw_only=True):
     """Digest of principal and idempotency key; empty: the call has no key."""
 
 
+class CallContinued(Payload, frozen=True, kw_only=True):
+    """Ours, in the streams of the session and of the call: a decided call was made again, in another session."""
+
+    KIND: ClassVar[str] = "call_continued"
+    call: str
+    step: str
+    session: str
+    """The session that made it again, in which it runs."""
+    asked_in: str
+    """The session it was first made in."""
+    tool_name: str = ""
+
+
 class RequestTaken(Payload, frozen=True, kw_only=True):
     """Ours, first in the stream of a request under an idempotency key that starts something."""
 
