@@ -117,10 +117,7 @@ class Story:
         out.line(f"  {self._time(step.started_at)}  {pad(one_line(step.step), self._place)}  {name}  {state}{took}")
         if step.taken_from:
             self._more(f"taken from {step.taken_from}, recorded {moment(step.started_at)}", "dim")
-        for again in step.continued:
-            self._more(
-                f"made again at {clock_time(again.at)} in {again.session}, first asked in {again.asked_in}", "dim"
-            )
+        self._continued(step)
         self._more(self._cut(step.args_preview, 6))
         if step.code:
             self._more(line(f"{step.code}: {step.reason}"), "red")
@@ -139,6 +136,12 @@ class Story:
         self._attempts(step)
         if step.evidence:
             self._more(f"{len(step.evidence)} piece{'' if len(step.evidence) == 1 else 's'} of evidence")
+
+    def _continued(self, step: StepNarrative) -> None:
+        for again in step.continued:
+            self._more(
+                f"made again at {clock_time(again.at)} in {again.session}, first asked in {again.asked_in}", "dim"
+            )
 
     def _attempts(self, step: StepNarrative) -> None:
         if len(step.attempts) > 1:
