@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections import Counter
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -19,6 +20,7 @@ from remit.errors import NotFoundError
 from remit.evidence import verify
 from remit.journal.erasing import erase
 from remit.journal.event import HeadQuery
+from remit.journal.journal import Journal
 from remit.tools.provider import EvidenceCandidate, ToolResult
 from tests.audit.packages import GIVEN, bought, export
 from tests.client.conftest import serving
@@ -64,6 +66,19 @@ async def test_the_same_record_gives_the_same_bytes(remit_in: OpenRemit, tmp_pat
     for name in ("one.zip", "two.zip"):
         await export(remit_in, job, tmp_path / name)
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+
+
+async def test_each_value_is_read_once(remit_in: OpenRemit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, read_blob, digests = await bought(remit_in), Journal.blob, Counter[str]()
+
+    async def blob(journal: Journal, digest: str) -> bytes | None:
+        digests[digest] += 1
+        return await read_blob(journal, digest)
+
+    async with remit_in(work=False) as remit:
+        monkeypatch.setattr(Journal, "blob", blob)
+        await write_package(remit.runtime.journal, job, BytesIO())
+    assert set(digests.values()) == {1}
 
 
 async def test_what_has_not_ended_is_a_prefix_of_what_it_will_be(remit_in: OpenRemit, tmp_path: Path) -> None:

@@ -220,6 +220,15 @@ def test_the_one_file_knows_no_remit_and_only_the_standard_library() -> None:
     assert b"Check an evidence package" in program()[:80]
 
 
+def test_no_two_modules_of_the_one_file_define_the_same_name() -> None:
+    tree = ast.parse(program(), feature_version=(3, 9))
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            names += [name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_what_it_says_cannot_move_a_terminal() -> None:
     said = verify.describe("x.zip", verify.Verdict("rejected", "\x1b[2J\u202eevil\n", "container_invalid"))
     assert said == "rejected x.zip: container_invalid: ?[2J?evil?"

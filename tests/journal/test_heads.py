@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from remit.errors import ChainBrokenError
-from remit.journal.event import Event, Head, HeadPatch
+from remit.journal.event import Head, HeadPatch
 from remit.journal.examining import contradiction
 from remit.journal.journal import Journal
 from remit.journal.kinds import (
@@ -22,7 +22,6 @@ from remit.journal.kinds import (
     JobCreated,
     JobFailed,
     Payload,
-    encode,
 )
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.testing.clock import ManualClock
@@ -59,7 +58,7 @@ def head(kind: str, state: str, *, closed: bool, labels: dict[str, str]) -> Head
 
 
 def said(head: Head, *payloads: Payload) -> str:
-    return contradiction(head, [Event("s/1", n, one.KIND, 0, encode(one), b"") for n, one in enumerate(payloads, 1)])
+    return contradiction(head, payloads)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Evidence packages: everything recorded of a job, a session or any stream, in one zip that anyone can check.
 
-`remit.evidence.verify` says what is in it. The same record gives the same bytes each time: no clock is asked, files
-come in the order of their names, and every JSON text is in canonical form.
+`remit.evidence.verify` says what is in it. The same record gives the same bytes each time: no clock is asked, streams
+come in the order of their names, values as their events name them, and every JSON text is in canonical form. Each event
+and each value is read once and written at once, so that memory grows by the streams and values alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.audit.values import Values
+from remit.audit.values import PackagedValues
 from remit.canonical import canonical
 from remit.clock import isoformat
 from remit.codes import Code
@@ -24,20 +25,23 @@ from remit.evidence.ledger import Ledger
 from remit.evidence.program import program
 from remit.evidence.values import path_of
 from remit.jobs.state import KIND as JOB
-from remit.journal.event import HeadQuery
-from remit.journal.kinds import JobForked, decode
+from remit.journal.event import Event, HeadQuery
+from remit.journal.kinds import JobForked
 from remit.journal.salting import erasure_of
 from remit.record.heads import stream_named
 from remit.record.job_story import beside
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from remit.journal.event import Event, Head
+    from remit.journal.event import Head
     from remit.journal.journal import Journal
+    from remit.journal.kinds import Payload
 
 _PAGE: Final = 500
+_PART: Final = 1 << 20
 _RUNS: Final = 10_000
+_LEVEL: Final = 6
 _REMEMBERED: Final = "remembered:"
 _CHECKS: Final = (
     ("chain", "events.ndjson"),
@@ -48,6 +52,8 @@ _CHECKS: Final = (
 """The checks, each with the file that says the details."""
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest that a zip can say."""
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
 
 
 async def write_package(journal: Journal, identifier: str, file: IO[bytes], *, redacted: bool = False) -> str:
@@ -56,39 +62,118 @@ async def write_package(journal: Journal, identifier: str, file: IO[bytes], *, r
     Raise NotFoundError, and ChainBrokenError for a record that is damaged: what does not hold is not exported.
     """
     scope = identifier if "/" in identifier else stream_named(identifier)
-    if await journal.head(scope) is None:
+    head = await journal.head(scope)
+    if head is None:
         remedy = "`remit jobs` and `remit sessions` list them."
         raise NotFoundError(f"nothing is recorded of {identifier}", code=Code.JOB_NOT_FOUND, remedy=remedy)
-    with TemporaryFile() as events:
-        record = _Record(journal, events, redacted=redacted)
-        await record.add(scope)
-        for stream in await beside(journal, identifier):
-            await record.add(stream)
-        kind, _, name = scope.partition("/")
-        for head in await journal.heads(HeadQuery(kind=JOB, labels={kind: name}, limit=_RUNS)):
-            await record.add(head.stream)  # such as the runs of a ticket
+    kind, _, name = scope.partition("/")
+    runs = await journal.heads(HeadQuery(kind=JOB, labels={kind: name}, limit=_RUNS))  # such as those of a ticket
+    metadata = {
+        "stream": scope,
+        "kind": head.kind,
+        "state": head.state,
+        "title": head.title,
+        "labels": head.labels,
+        "created_at": isoformat(head.created_at),
+    }
+    roots = [scope, *await beside(journal, identifier), *(run.stream for run in runs)]
+    return await _write(journal, roots, file, scope, metadata, redacted=redacted)
+
+
+async def _write(
+    journal: Journal,
+    roots: Sequence[str],
+    file: IO[bytes],
+    scope: str,
+    metadata: Mapping[str, Any],
+    *,
+    redacted: bool,
+) -> str:
+    with TemporaryFile() as events, TemporaryFile() as calls:
+        record = _Record(journal, _Package(file), events, calls, redacted)
+        for root in roots:
+            await record.add(root)
         await record.add_referenced()
-        return await record.write(file, scope)
+        return await record.write(scope, metadata)
+
+
+class _Package:
+    """A zip, as its files are written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.files: dict[str, tuple[str, int]] = {}
+        """The digest and the size of each file, by its path."""
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
+
+    def add(self, path: str, parts: Iterable[bytes]) -> None:
+        """Add a file."""
+        entry = zipfile.ZipInfo(path, _TIME)
+        entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
+        digest, size = sha256(), 0
+        with self._zip.open(entry, "w", force_zip64=False) as content:
+            for part in parts:
+                digest.update(part)
+                size += len(part)
+                content.write(part)
+        self.files[path] = f"sha256:{digest.hexdigest()}", size
+
+    def add_value(self, digest: str, data: bytes) -> None:
+        """Add a value."""
+        self.add(path_of(digest), (data,))
+
+    def close(self, scope: str, *, redacted: bool) -> str:
+        """Add the manifest, and end the zip; return the package's hash."""
+        manifest: dict[str, Any] = {
+            "format": FORMAT,
+            "scope": scope,
+            "redacted": redacted,
+            "artifacts": [
+                {"kind": _kind_of(path), "path": path, "sha256": digest, "bytes": size}
+                for path, (digest, size) in sorted(self.files.items())
+            ],
+            "checks": [{"name": name, "details_ref": path} for name, path in _CHECKS],
+        }
+        manifest["hash"] = manifest_hash(manifest)
+        self.add("manifest.json", (canonical(manifest),))
+        self._zip.close()
+        return str(manifest["hash"])
+
+
+def _kind_of(path: str) -> str:
+    return "value" if path.startswith("blobs/") else path.partition(".")[0]
 
 
 class _Record:
-    """The streams of a package, as they are collected."""
+    """The streams of a package: values are written as they are read, events and calls beside until all are there."""
 
-    def __init__(self, journal: Journal, events: IO[bytes], *, redacted: bool) -> None:
+    def __init__(
+        self, journal: Journal, package: _Package, events: IO[bytes], calls: IO[bytes], redacted: bool
+    ) -> None:
         self._journal = journal
+        self._package = package
         self._events = events
+        self._calls = calls
         self._redacted = redacted
-        self._values = Values(journal, redacted=redacted)
-        self._ledger = Ledger()
-        self._streams: dict[str, dict[str, Any]] = {}
+        self._values = PackagedValues(journal, package.add_value, redacted=redacted)
+        self._ledger = Ledger(calls.write)
+        self._streams: dict[str, bytes] = {}
+        """By stream, its row in proof.json."""
         self._others: set[str] = set()
         """Streams that the events refer to: remembered approvals, erasures, the job that a fork shares events with."""
+        self._proven: set[str] = set()
         self._last = 0
 
     async def add(self, root: str) -> None:
         """Add a stream and those below it."""
-        async for head in self._heads(root):
-            await self._add(head)
+        own = await self._journal.head(root)
+        below: list[Head] = []
+        before = None
+        while page := await self._journal.heads(HeadQuery(prefix=f"{root}/", before=before, limit=_PAGE)):
+            below += page
+            before = page[-1].stream
+        for head in [*filter(None, [own]), *sorted(below, key=lambda head: head.stream)]:
+            if head.stream not in self._streams:
+                await self._add(head)
 
     async def add_referenced(self) -> None:
         """Add what the streams so far refer to, and what those refer to."""
@@ -97,116 +182,59 @@ class _Record:
             for stream in missing:
                 await self.add(stream)
 
-    async def write(self, file: IO[bytes], scope: str) -> str:
-        """Write the zip; return the package's hash."""
-        values = await self._values.states()
-        small = {
-            "ledger.ndjson": self._ledger.text(),
-            "metadata.json": canonical(await self._metadata(scope)),
-            "proof.json": canonical(
-                {
-                    "streams": list(self._streams.values()),
-                    "values": [value._asdict() for value in values],
-                    "pending": self._ledger.pending,
-                }
-            ),
-            "verify.py": program(),
-        }
-        kept = [path_of(value.sha256) for value in values if value.state == "kept"]
-        files: list[dict[str, Any]] = []
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as package:
-            for name in sorted([*kept, *small, "events.ndjson"]):
-                if name in small:
-                    parts: Iterable[bytes] = (small[name],)
-                elif name == "events.ndjson":
-                    self._events.seek(0)
-                    parts = iter(lambda: self._events.read(1 << 20), b"")
-                else:
-                    parts = (await self._values.bytes(f"sha256:{name.partition('/')[2]}"),)
-                files.append(_add(package, name, parts))
-            manifest: dict[str, Any] = {
-                "format": FORMAT,
-                "scope": scope,
-                "redacted": self._redacted,
-                "artifacts": files,
-                "checks": [{"name": name, "details_ref": path} for name, path in _CHECKS],
-            }
-            manifest["hash"] = manifest_hash(manifest)
-            _add(package, "manifest.json", (canonical(manifest),))
-        return str(manifest["hash"])
-
-    async def _heads(self, root: str) -> AsyncIterator[Head]:
-        own = await self._journal.head(root)
-        if own is not None:
-            yield own
-        found: list[Head] = []
-        before = None
-        while page := await self._journal.heads(HeadQuery(prefix=f"{root}/", before=before, limit=_PAGE)):
-            found += page
-            before = page[-1].stream
-        for head in sorted(found, key=lambda head: head.stream):
-            yield head
+    async def write(self, scope: str, metadata: Mapping[str, Any]) -> str:
+        """Write what is left; return the package's hash."""
+        self._ledger.end()
+        values = [
+            canonical({"sha256": digest, "state": state}) for digest, state in sorted(self._values.states.items())
+        ]
+        proof = (b'{"pending":', canonical(self._ledger.pending), b',"streams":[', b",".join(self._streams.values()))
+        self._package.add("events.ndjson", _parts_of(self._events))
+        self._package.add("ledger.ndjson", _parts_of(self._calls))
+        self._package.add("metadata.json", (canonical({**metadata, "last_event_at": isoformat(self._last)}),))
+        self._package.add("proof.json", (*proof, b'],"values":[', b",".join(values), b"]}"))
+        self._package.add("verify.py", (program(),))
+        return self._package.close(scope, redacted=self._redacted)
 
     async def _add(self, head: Head) -> None:
-        if head.stream in self._streams:
-            return
-        events: list[Event] = []
-        await self._journal.examine(head.stream, visit=events.extend)
-        for event in events:
-            row = {
-                "stream": event.stream,
-                "seq": event.seq,
-                "kind": event.kind,
-                "at": event.at,
-                "data": event.data.decode(),
-                "hash": event.hash.hex(),
-            }
-            self._events.write(canonical(row) + b"\n")
-            self._ledger.take(RecordedEvent(event.stream, event.seq, event.kind, msgspec.json.decode(event.data)))
-            await self._values.note(event)
-            self._refer(event)
-        self._last = max(self._last, *(event.at for event in events))
-        self._streams[head.stream] = {
-            "stream": head.stream,
-            "kind": head.kind,
-            "events": len(events),
-            "hash": events[-1].hash.hex(),
-        }
+        last = Event(head.stream, 0, "", 0, b"", b"")
+
+        async def visit(events: Sequence[Event], payloads: Sequence[Payload | None]) -> None:
+            nonlocal last
+            last = events[-1]
+            self._last = max(self._last, *(event.at for event in events))
+            self._events.write(b"".join([_line(event) for event in events]))
+            for event in events:
+                if event.kind in Ledger.KINDS:
+                    self._ledger.take(RecordedEvent(event.stream, event.seq, event.kind, _decode(event.data)))
+            await self._values.note_expired(payloads)
+            for payload in payloads:
+                self._refer(payload)
+
+        examined = await self._journal.examine(head.stream, self._proven, visit, self._values)
+        self._values.note_absent(examined.absent)
+        row = {"stream": head.stream, "kind": head.kind, "events": last.seq, "hash": last.hash.hex()}
+        self._streams[head.stream] = canonical(row)
         if head.subject:
             self._others.add(erasure_of(head.subject))
 
-    def _refer(self, event: Event) -> None:
-        payload = decode(event.kind, event.data)
+    def _refer(self, payload: Payload | None) -> None:
         rule = getattr(payload, "rule_id", "")
         if rule.startswith(_REMEMBERED):
             self._others.add(f"approval/{rule.removeprefix(_REMEMBERED)}")
         if isinstance(payload, JobForked) and payload.shared:
             self._others.add(stream_named(payload.job))
 
-    async def _metadata(self, scope: str) -> dict[str, Any]:
-        head = await self._journal.head(scope)
-        if head is None:
-            raise AssertionError("it was there a moment ago, and no head is ever removed")
-        return {
-            "stream": scope,
-            "kind": head.kind,
-            "state": head.state,
-            "title": head.title,
-            "labels": head.labels,
-            "created_at": isoformat(head.created_at),
-            "last_event_at": isoformat(self._last),
-        }
+
+def _line(event: Event) -> bytes:
+    """Return an event as a line of events.ndjson, in canonical form."""
+    texts = (event.data.decode(), event.hash.hex(), event.kind, event.stream)
+    data, chained, kind, stream = map(_encode, texts)
+    return b'{"at":%d,"data":%b,"hash":%b,"kind":%b,"seq":%d,"stream":%b}\n' % (
+        event.at, data, chained, kind, event.seq, stream,
+    )  # fmt: skip
 
 
-def _add(package: zipfile.ZipFile, name: str, parts: Iterable[bytes]) -> dict[str, Any]:
-    """Add a file; return its row in the manifest."""
-    entry = zipfile.ZipInfo(name, _TIME)
-    entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
-    found, size = sha256(), 0
-    with package.open(entry, "w") as content:
-        for part in parts:
-            found.update(part)
-            size += len(part)
-            content.write(part)
-    kind = "value" if name.startswith("blobs/") else name.partition(".")[0]
-    return {"kind": kind, "path": name, "sha256": f"sha256:{found.hexdigest()}", "bytes": size}
+def _parts_of(file: IO[bytes]) -> Iterable[bytes]:
+    file.seek(0)
+    return iter(lambda: file.read(_PART), b"")

@@ -1,75 +1,61 @@
-"""The values beside the events of a package: each with its state."""
+"""The values beside the events of a package: each is read once, and written as it is read."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from remit.canonical import sha256
-from remit.codes import Code
 from remit.errors import ChainBrokenError
-from remit.journal.kinds import BytesKept, decode
-from remit.journal.references import digests_in, digests_of, values_in
+from remit.journal import values
+from remit.journal.kinds import BytesKept
 
 if TYPE_CHECKING:
-    from remit.journal.event import Event
+    from collections.abc import Callable, Iterable, Sequence
+
     from remit.journal.journal import Journal
+    from remit.journal.kinds import OptionalRaw, OptionalRef, Payload
+    from remit.journal.references import Digest
 
 State = Literal["kept", "erased", "expired", "missing", "redacted"]
+_GONE: dict[str, State] = {"timed": "expired", "own": "expired", "shared": "missing", "policy": "missing"}
+"""The state of bytes that are not there, and need not be, by whose they are: an older Remit kept less."""
 
 
-class Value(NamedTuple):
-    """A value by its digest."""
+class PackagedValues:
+    """Reads values for an examination (`Values`), and notes the state of each."""
 
-    sha256: str
-    state: State
-
-
-class Values:
-    """Collects the values that events name, reading each once."""
-
-    def __init__(self, journal: Journal, *, redacted: bool) -> None:
-        """Read from `journal`; if `redacted`, every value is left out on purpose."""
+    def __init__(self, journal: Journal, write: Callable[[str, bytes], object], *, redacted: bool) -> None:
+        """Hand each value to `write`; if `redacted`, every value is left out on purpose."""
+        self.states: dict[str, State] = {}
+        """By digest."""
         self._journal = journal
+        self._write = write
         self._redacted = redacted
-        self._whose: dict[str, Literal["shared", "policy", "timed", "own", "value"]] = {}
 
-    async def note(self, event: Event) -> None:
-        """Take in what an event names. Raise ChainBrokenError if a value is not what was recorded."""
-        payload = decode(event.kind, event.data)
-        if payload is None:
-            return
-        if isinstance(payload, BytesKept) and payload.until is not None:
-            self._whose[payload.kept_blob.digest] = "timed"
-        for named in digests_in(payload):
-            self._whose.setdefault(named.digest, named.whose)
-        for value in values_in(payload):
-            if value.ref is not None:
-                self._whose.setdefault(value.ref.digest, "value")
-            if value.holds is None:
-                continue
-            stored = await self._journal.blob(value.ref.digest) if value.ref is not None else value.inline_bytes
-            salt = 32 if value.ref is not None and value.ref.key else 0
-            for named in digests_of(value, stored[salt:]) if stored else ():
-                self._whose.setdefault(named.digest, named.whose)
+    async def value(self, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
+        """As Journal.value."""
+        return await values.value(self, inline, ref)
 
-    async def states(self) -> list[Value]:
-        """Return each with its state, by digest. Raise ChainBrokenError for one that is gone without a reason."""
-        return [Value(digest, await self._state(digest)) for digest in sorted(self._whose)]
+    async def blob(self, digest: str) -> bytes | None:
+        """As Journal.blob."""
+        data = await self._journal.blob(digest)
+        if data is not None and digest not in self.states:
+            self.states[digest] = "erased" if not data else "redacted" if self._redacted else "kept"
+            if self.states[digest] == "kept":
+                self._write(digest, data)
+        return data
 
-    async def bytes(self, digest: str) -> bytes:
-        """Return the bytes of one that is kept."""
-        return await self._journal.blob(digest) or b""
+    def note_absent(self, digests: Iterable[Digest]) -> None:
+        """Take in what an examination did not find, and need not."""
+        for named in digests:
+            self.states.setdefault(named.digest, _GONE[named.whose])
 
-    async def _state(self, digest: str) -> State:
-        data, whose = await self._journal.blob(digest), self._whose[digest]
-        if data:
-            if sha256(data) != digest:
-                raise ChainBrokenError(f"the bytes kept as {digest} have another digest", remedy="Restore a backup.")
-            return "redacted" if self._redacted else "kept"
-        if data == b"":
-            return "erased"
-        if whose in {"timed", "own"}:
-            return "expired"
-        if whose in {"shared", "policy"}:
-            return "missing"  # an older Remit did not keep it
-        raise ChainBrokenError(f"the bytes of {digest} are gone", code=Code.BLOB_MISSING, remedy="Restore a backup.")
+    async def note_expired(self, payloads: Sequence[Payload | None]) -> None:
+        """Take in bytes whose time is over, which an examination passes by. Raise ChainBrokenError for other bytes."""
+        for payload in payloads:
+            if isinstance(payload, BytesKept) and payload.until is not None and payload.digest not in self.states:
+                data = await self.blob(payload.digest)
+                if data and sha256(data) != payload.digest:
+                    msg = f"the bytes kept as {payload.digest} have another digest"
+                    raise ChainBrokenError(msg, remedy=values.RESTORE)
+                self.states.setdefault(payload.digest, "expired")

@@ -6,20 +6,13 @@ import hashlib
 import json
 import re
 from decimal import Decimal
+from json.encoder import encode_basestring
 from typing import Any
 
 from remit.evidence.rejected import RejectedError
 
 _POINT_FROM, _EXPONENT_FROM = 1e-6, 1e21
 """The sizes between which ECMAScript writes a number without an exponent."""
-
-
-def read_json(data: bytes, where: str) -> Any:
-    """Read JSON strictly: UTF-8, no member twice, no NaN. Raise RejectedError."""
-    try:
-        return json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise RejectedError("json_invalid", f"{where}: {error}") from error
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -33,6 +26,18 @@ def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
 
+_NAMES = {None: "null", True: "true", False: "false"}
+_read = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_refuse).decode
+
+
+def read_json(data: bytes, where: str) -> Any:
+    """Read JSON strictly: UTF-8, no member twice, no NaN. Raise RejectedError."""
+    try:
+        return _read(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise RejectedError("json_invalid", f"{where}: {error}") from error
+
+
 def canonical(value: Any) -> bytes:
     """Return the canonical form of a JSON value (RFC 8785); integers keep all their digits."""
     return _text(value).encode()
@@ -44,15 +49,20 @@ def digest(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return encode_basestring(value)
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, list):
         return f"[{','.join(map(_text, value))}]"
     if isinstance(value, dict):
-        names = sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
-        members = (f"{json.dumps(name, ensure_ascii=False)}:{_text(value[name])}" for name in names)
-        return "{" + ",".join(members) + "}"
-    return json.dumps(value, ensure_ascii=False)
+        names = sorted(value, key=None if "".join(value).isascii() else _utf16)
+        return f"{{{','.join([f'{encode_basestring(name)}:{_text(value[name])}' for name in names])}}}"
+    return _NAMES[value] if value is None or isinstance(value, bool) else str(value)
+
+
+def _utf16(name: str) -> bytes:
+    return name.encode("utf-16-be", "surrogatepass")
 
 
 def _number(value: float) -> str:

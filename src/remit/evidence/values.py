@@ -10,6 +10,8 @@ from remit.evidence.rejected import RejectedError
 from remit.evidence.strict_json import digest, read_json
 
 _SALT = 32
+_MARKS = ("_blob", "raw_pointer", "\\u")
+"""An event without these in its text keeps nothing beside itself."""
 STATES = ("kept", "erased", "expired", "missing", "redacted")
 
 
@@ -28,7 +30,8 @@ class References:
 
     def take(self, event: Event) -> None:
         """Take in an event. Raise RejectedError if what follows from other facts in it does not."""
-        self._walk(event.payload)
+        if any(mark in event.text for mark in _MARKS):
+            self._walk(event.payload)
         if event.kind == "evidence_attached" and "items_blob" in event.payload:
             self.items.add(event.payload["items_blob"]["digest"])
         if event.kind != "tool_invocation_started":

@@ -25,10 +25,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import struct
 import sys
 import zipfile
 from collections.abc import Iterator
+from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 from remit.evidence.container import read_manifest
@@ -39,7 +41,10 @@ from remit.evidence.values import References, check_values
 
 _ENDS = {"job_completed", "job_failed", "job_cancelled", "ticket_completed", "ticket_failed", "ticket_blocked"}
 _BEGINS_AGAIN = {"ticket_retried"}
-_MAX_LINE = 64 << 20
+_MAX_LINE, _PART = 64 << 20, 1 << 20
+_BEGIN = re.compile(r'\{"at":(0|[1-9][0-9]*),"data":"')
+_REST = re.compile(r',"hash":"([0-9a-f]{64})","kind":"([\w.]+)","seq":([1-9][0-9]*),"stream":"([\w/.-]+)"\}')
+_frame = struct.Struct(">QqH").pack
 
 
 class Verdict(NamedTuple):
@@ -60,6 +65,10 @@ class Verdict(NamedTuple):
     """Calls that were announced and have no outcome: whether they happened is unknown."""
     hash: str = ""
 
+    def members(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {**self._asdict(), "values": dict(self.values)}
+
 
 def check(path: str) -> Verdict:
     """Check a package; whatever is in it gives a verdict. Raise OSError if the file cannot be read."""
@@ -78,61 +87,92 @@ def check(path: str) -> Verdict:
 def _check(package: zipfile.ZipFile, size: int) -> Verdict:
     manifest = read_manifest(package, size)
     proof = read_json(package.read("proof.json"), "proof.json")
-    calls, refs, erased, ended = Ledger(), References(), set[str](), False
+    ledger = hashlib.sha256()
+    calls, refs, erased, ended = Ledger(ledger.update), References(), False, False
     last: dict[str, tuple[int, bytes]] = {}
-    count = 0
     for event in _events(package, last):
-        count += 1
-        calls.take(event)
-        refs.take(event)
-        place = (event.stream, event.seq)
-        if calls.forks.get(place) == last[event.stream][1].hex():
-            del calls.forks[place]
-        if event.stream == manifest["scope"] and event.kind in _ENDS | _BEGINS_AGAIN:
+        if event.kind in Ledger.KINDS:
+            calls.take(event)
+        elif event.kind == "subject_erased":
+            erased = True
+        elif event.stream == manifest["scope"] and event.kind in _ENDS | _BEGINS_AGAIN:
             ended = event.kind in _ENDS
-        erased |= {event.stream} if event.kind == "subject_erased" else set()
+        refs.take(event)
+    calls.end()
     _check_streams(proof["streams"], last, manifest["scope"])
-    if calls.forks:
-        raise RejectedError("event_contradicted", f"a fork begins after another event of {next(iter(calls.forks))[0]}")
-    if package.read("ledger.ndjson") != calls.text():
+    _check_forks(package, calls.forks)
+    if (f"sha256:{ledger.hexdigest()}",) != tuple(
+        row["sha256"] for row in manifest["artifacts"] if row["path"] == "ledger.ndjson"
+    ):
         raise RejectedError("ledger_mismatch", "ledger.ndjson is not what the events say")
     if proof["pending"] != calls.pending:
         raise RejectedError("ledger_mismatch", "proof.json names other calls without an outcome than the events")
-    counts = check_values(package, proof["values"], refs, manifest, erased=bool(erased))
+    counts = check_values(package, proof["values"], refs, manifest, erased=erased)
     refs.check_arguments(package)
-    state, pending = "whole" if ended else "prefix", tuple(calls.pending)
     return Verdict(
-        state, "", "", manifest["scope"], count, len(last), tuple(sorted(counts.items())), pending, manifest["hash"]
+        "whole" if ended else "prefix",
+        "",
+        scope=manifest["scope"],
+        events=sum(seq for seq, _ in last.values()),
+        streams=len(last),
+        values=tuple(sorted(counts.items())),
+        pending=tuple(calls.pending),
+        hash=manifest["hash"],
     )
 
 
 def _events(package: zipfile.ZipFile, last: dict[str, tuple[int, bytes]]) -> Iterator[Event]:
     """Walk the events and their chains; `last` gets the number and chain value of the newest event of each stream."""
     for number, line in enumerate(_lines(package, "events.ndjson"), 1):
-        row = read_json(line, f"events.ndjson line {number}")
-        stream, seq, kind, data = row["stream"], row["seq"], row["kind"], row["data"].encode()
-        before, previous = last.get(stream, (0, hashlib.sha256(b"remit-chain-1\0" + stream.encode()).digest()))
-        name = kind.encode()
-        frame = struct.pack(">QqH", seq, row["at"], len(name))
-        value = hashlib.sha256(b"".join((previous, frame, name, data))).digest()
-        if seq != before + 1 or value.hex() != row["hash"]:
+        stream, seq, kind, at, text, said = _row(line, number)
+        data, name = text.encode(), kind.encode()
+        before, previous = last.get(stream) or (0, hashlib.sha256(b"remit-chain-1\0" + stream.encode()).digest())
+        value = hashlib.sha256(b"".join((previous, _frame(seq, at, len(name)), name, data))).digest()
+        if seq != before + 1 or value.hex() != said:
             raise RejectedError("chain_broken", f"{stream}: event {seq} ({kind}) does not follow the event before it")
         last[stream] = (seq, value)
-        yield Event(stream, seq, kind, read_json(data, f"{stream} event {seq}"))
+        yield Event(stream, seq, kind, read_json(data, f"{stream} event {seq}"), text)
+
+
+def _row(line: bytes, number: int) -> tuple[str, int, str, int, str, str]:
+    """Return stream, number, kind, time, data and hash of a line; as Remit writes it, it takes no parser."""
+    text = line.decode()
+    begin = _BEGIN.match(text)
+    if begin is not None:
+        data, at = scanstring(text, begin.end())
+        rest = _REST.fullmatch(text, at)
+        if rest is not None:
+            return rest[4], int(rest[3]), rest[2], int(begin[1]), data, rest[1]
+    row = read_json(line, f"events.ndjson line {number}")
+    return row["stream"], row["seq"], row["kind"], row["at"], row["data"], row["hash"]
 
 
 def _lines(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
     with package.open(name) as content:
-        while line := content.readline(_MAX_LINE):
-            if not line.endswith(b"\n"):
-                raise RejectedError("json_invalid", f"{name} has a line that is cut short or too long")
-            yield line
+        rest = b""
+        while part := content.read(_PART):
+            *lines, rest = (rest + part).split(b"\n")
+            yield from lines
+            if len(rest) > _MAX_LINE:
+                break
+        if rest:
+            raise RejectedError("json_invalid", f"{name} has a line that is cut short or too long")
+
+
+def _check_forks(package: zipfile.ZipFile, forks: dict[tuple[str, int], str]) -> None:
+    """Check that forks begin after the events that they name, which are in the package too."""
+    for line in _lines(package, "events.ndjson") if forks else ():
+        stream, seq, *_, chained = _row(line, 0)
+        if forks.get((stream, seq)) == chained:
+            del forks[stream, seq]
+    if forks:
+        raise RejectedError("event_contradicted", f"a fork begins after another event of {next(iter(forks))[0]}")
 
 
 def _check_streams(streams: list[dict[str, Any]], last: dict[str, tuple[int, bytes]], scope: str) -> None:
-    said = {one["stream"]: (one["events"], one["hash"]) for one in streams}
-    found = {stream: (seq, value.hex()) for stream, (seq, value) in last.items()}
-    if said != found or len(said) != len(streams) or scope not in found:
+    said = {row["stream"]: (row["events"], row["hash"]) for row in streams}
+    there = {stream: (seq, value.hex()) for stream, (seq, value) in last.items()}
+    if said != there or len(said) != len(streams) or scope not in there:
         raise RejectedError("chain_broken", "the streams do not end as proof.json says")
 
 
@@ -141,8 +181,8 @@ def _check_streams(streams: list[dict[str, Any]], last: dict[str, tuple[int, byt
 
 def main(arguments: list[str]) -> int:
     """Check the packages that are named; return the status."""
-    paths = [one for one in arguments if one != "--json"]
-    if not paths or any(one in ("-h", "--help") for one in paths):
+    paths = [path for path in arguments if path != "--json"]
+    if not paths or {"-h", "--help"} & set(paths):
         sys.stderr.write((__doc__ or "") + "\n")
         return 64
     try:
@@ -151,7 +191,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return 66
     for path, verdict in zip(paths, verdicts):  # noqa: B905 - Python 3.9 knows no `strict`
-        as_json = {"package": path, **verdict._asdict(), "values": dict(verdict.values)}
+        as_json = {"package": path, **verdict.members()}
         sys.stdout.write((json.dumps(as_json) if "--json" in arguments else describe(path, verdict)) + "\n")
     states = {verdict.state for verdict in verdicts}
     return 1 if "rejected" in states else 2 if "prefix" in states else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from remit.codes import Code
 from remit.errors import ChainBrokenError, NotFoundError, PayloadErasedError, UsageError
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.policy.remembered import Remembered
 
-_CALLS: Final = frozenset({ToolInvocationStarted.KIND, CommandStarted.KIND})
+_TOOL: Final = ToolInvocationStarted.KIND
+_CALLS: Final = frozenset({_TOOL, CommandStarted.KIND})
 _PREFIX: Final = "remembered:"
-_RULE: Final = b'"remembered:'
 
 
 class RememberedCalls:
@@ -32,19 +32,12 @@ class RememberedCalls:
         self._calls: dict[str, dict[tuple[str, str], str]] = {}
         """By rule: the tool and the digest of the arguments, and the stream of one such call."""
 
-    def note(self, events: Sequence[Event]) -> None:
-        """Take in the events of a stream."""
-        for event in events:
-            if event.kind in _CALLS and _RULE in event.data:
-                payload = decode(event.kind, event.data)
-                tool = (
-                    (payload.tool_name, payload.arguments_hash)
-                    if isinstance(payload, ToolInvocationStarted)
-                    else ("", "")
-                )
-                rule = payload.rule_id if isinstance(payload, ToolInvocationStarted | CommandStarted) else ""
-                if rule.startswith(_PREFIX):
-                    self._calls.setdefault(rule.removeprefix(_PREFIX), {})[tool] = event.stream
+    def note(self, events: Sequence[Event], payloads: Sequence[Any]) -> None:
+        """Take in events, with what they say."""
+        for event, payload in zip(events, payloads, strict=True):
+            if event.kind in _CALLS and payload is not None and payload.rule_id.startswith(_PREFIX):
+                tool = (payload.tool_name, payload.arguments_hash) if event.kind == _TOOL else ("", "")
+                self._calls.setdefault(payload.rule_id.removeprefix(_PREFIX), {})[tool] = event.stream
 
     async def problems(self) -> list[tuple[str, str]]:
         """The calls whose remembered approval is not there, not proven, or covers another call: stream and words."""

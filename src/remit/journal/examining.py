@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -11,7 +13,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ChainBrokenError, PayloadErasedError
 from remit.journal.blobs import BlobRef
-from remit.journal.chain import verify
+from remit.journal.chain import root, verify
 from remit.journal.event import UNSET, Event, Head
 from remit.journal.kinds import (
     ApprovalRemembered,
@@ -30,23 +32,19 @@ from remit.journal.kinds import (
     OptionalRef,
     Payload,
     ToolInvocationStarted,
-    decode,
 )
-from remit.journal.references import Digest, digests_in, digests_of, payload_of, values_in
+from remit.journal.references import TWIN, Digest, digests_in, digests_of, facts_of, is_expired, shape_of, values_in
 from remit.journal.seals import Seals, keyless
+from remit.journal.values import RESTORE, Blobs
 
-_RESTORE: Final = "Restore the journal from a backup."
+_TWIN: Final = f'{TWIN}"'.encode()
 
 
-class Values(Protocol):
+class Values(Blobs, Protocol):
     """Reads what stands beside events."""
 
     async def value(self, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
         """As Journal.value."""
-        ...
-
-    async def blob(self, digest: str) -> bytes | None:
-        """The bytes kept under a digest."""
         ...
 
 
@@ -58,6 +56,16 @@ class Examined(msgspec.Struct, frozen=True):
     """Values that were erased with their subject."""
     sealed: bool = False
     """Whether its head has a seal that holds."""
+    absent: tuple[Digest, ...] = ()
+    """Bytes that are not there, and need not be."""
+
+
+Visit = Callable[[Sequence[Event], Sequence[Payload | None]], Awaitable[object]]
+"""Takes events that are intact, with the payload of each, or its facts (`facts_of`), page by page."""
+
+
+async def pass_by(_events: Sequence[Event], _payloads: Sequence[Payload | None]) -> None:
+    """Take nothing."""
 
 
 def prove(head: Head, events: Sequence[Event], seals: Seals | None, after: tuple[int, bytes] | None = None) -> None:
@@ -65,87 +73,134 @@ def prove(head: Head, events: Sequence[Event], seals: Seals | None, after: tuple
 
     `events` are those up to the head's seq: all of them, or those `after` a length and chain value proven before.
     """
-    length, last = verify(head.stream, events, after)
-    if length != head.seq or last != head.hash:
-        msg = f"{head.stream}: the head says {head.seq} events, the stream holds {length} that chain to another value"
-        raise ChainBrokenError(msg, remedy=_RESTORE)
+    _prove_end(head, verify(head.stream, events, after))
     if seals is not None and (doubt := seals.doubt(head)) is not None:
         raise doubt
 
 
 async def examine(
-    head: Head, events: Sequence[Event], seals: Seals | None, values: Values, now: int, proven: set[str] | None = None
+    head: Head,
+    pages: AsyncIterable[Sequence[Event]],
+    seals: Seals | None,
+    values: Values,
+    now: int,
+    *,
+    proven: set[str] | None = None,
+    visit: Visit = pass_by,
 ) -> Examined:
-    """Check all of it. Raises ChainBrokenError, the first it finds.
+    """Check all of it, and read each event once. Raises ChainBrokenError, the first it finds.
 
-    `proven` holds the digests of shared values that were checked for other streams, and grows.
+    `pages` are the events up to the head's seq. `proven` holds the digests of values that were checked, for other
+    streams too, and grows. `visit` is given each page when it is intact; what comes after it may not be.
     """
-    prove(head, events, None)
-    if said := contradiction(head, events):
+    looking = _Examination(values, now, set() if proven is None else proven)
+    end, telling = (0, root(head.stream)), list[Payload]()
+    async for events in pages:
+        end = verify(head.stream, events, end)
+        payloads = [facts_of(event) for event in events]
+        await looking.look(events, payloads)
+        telling += [payload for payload in payloads if payload is not None and type(payload) in _TELLING]
+        await visit(events, payloads)
+    _prove_end(head, end)
+    if said := contradiction(head, telling):
         msg = f"{head.stream}: the head is not what its events say: {said}"
         raise ChainBrokenError(msg, remedy="Someone changed the head. Trust the events, and restore a backup.")
     if seals is None and head.seal:
         raise keyless(head)
     if seals is not None and (doubt := seals.doubt(head)) is not None:
         raise doubt
-    looking = _Examination(values, set() if proven is None else proven)
-    for event in events:
-        payload = payload_of(event, now)
-        if payload is not None:
-            await looking.payload(payload)
-    return Examined(len(events), looking.erased, seals is not None)
+    return Examined(end[0], looking.erased, seals is not None, tuple(looking.absent.values()))
+
+
+def _prove_end(head: Head, end: tuple[int, bytes]) -> None:
+    length, last = end
+    if length != head.seq or last != head.hash:
+        msg = f"{head.stream}: the head says {head.seq} events, the stream holds {length} that chain to another value"
+        raise ChainBrokenError(msg, remedy=RESTORE)
+
+
+@lru_cache(maxsize=256)
+def _digests_of(payload: type[Payload]) -> Callable[[Payload], Any]:
+    """Return what tells the digests that a payload names, with what their absence depends on."""
+    fields = payload.__struct_fields__
+    return attrgetter(*[name for name, _ in shape_of(payload).digests], *{"risk_level", "policy_kept"} & {*fields})
 
 
 class _Examination:
     """The values of one stream."""
 
-    def __init__(self, values: Values, proven: set[str]) -> None:
+    def __init__(self, values: Values, now: int, proven: set[str]) -> None:
         self.erased = 0
         self._values = values
+        self._now = now
         self._proven = proven
-        self._absent: set[str] = set()
-        """Digests of bytes that are not there, and need not be."""
+        self.absent: dict[str, Digest] = {}
+        """Bytes that are not there, and need not be."""
+        self._named: set[Any] = set()
+        """The names by digest alone that were looked at, event by event."""
         self._keeps_schemas = True
         """Whether the Remit that recorded this also kept the schemas: it said how risky a tool is, too."""
 
-    async def payload(self, payload: Payload) -> None:
-        """Check what an event keeps beside itself."""
-        if isinstance(payload, ToolInvocationStarted) and not payload.risk_level:
+    async def look(self, events: Sequence[Event], payloads: Sequence[Payload | None]) -> None:
+        """Check what events keep beside themselves."""
+        for event, payload in zip(events, payloads, strict=True):
+            if payload is not None and self._is_open(event, payload):
+                await self._look(event.kind, payload)
+
+    def _is_open(self, event: Event, payload: Payload) -> bool:
+        """Whether an event may keep something beside itself that was not looked at."""
+        shape = shape_of(type(payload))
+        if shape.digests and (names := _digests_of(type(payload))(payload)) not in self._named:
+            self._named.add(names)
+            return True
+        if shape.nested or shape.holding:
+            return True
+        return bool(shape.values) and _TWIN in event.data
+
+    async def _look(self, kind: str, payload: Payload) -> None:
+        if is_expired(payload, self._now):
+            return
+        if kind == ToolInvocationStarted.KIND and not getattr(payload, "risk_level", ""):
             self._keeps_schemas = False
         for named in digests_in(payload):
             kept = getattr(payload, "policy_kept", False) if named.whose == "policy" else self._keeps_schemas
             await self._digest(named, kept=kept)
         for value in values_in(payload):
-            data = value.inline_bytes if value.ref is None else await self._value(value.ref)
-            if data is None or value.holds is None:
-                continue
-            for named in digests_of(value, data):
+            data = (
+                await self._value(value.ref) if value.ref is not None else value.inline_bytes if value.holds else None
+            )
+            for named in digests_of(value, data) if data is not None else ():
                 await self._digest(named, kept=True)
 
     async def _value(self, ref: BlobRef) -> bytes | None:
+        """Return the bytes of a value; None: they were erased, or were looked at before."""
+        if ref.digest in self._proven:
+            return None
         try:
-            return await self._values.value(UNSET, ref)
+            data = await self._values.value(UNSET, ref)
         except PayloadErasedError:
             self.erased += 1
             return None
+        self._proven.add(ref.digest)
+        return data
 
     async def _digest(self, named: Digest, *, kept: bool) -> None:
         """Check bytes that are named by their digest alone; `kept`: they were recorded."""
         digest = named.digest
-        if digest in self._proven or (not kept and digest in self._absent):
+        if digest in self._proven or (not kept and digest in self.absent):
             return
         data = await self._values.blob(digest)
         if data is None and (not kept or named.whose not in {"shared", "policy"}):
-            self._absent.add(digest)
+            self.absent[digest] = named
             return  # evidence is kept for a time, and an older Remit kept less
         if data == b"" and named.whose == "own":
             self.erased += 1
             return
         if not data:
             msg = f"the bytes of {digest} are gone"
-            raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=_RESTORE)
+            raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=RESTORE)
         if sha256(data) != digest:
-            raise ChainBrokenError(f"the bytes kept as {digest} have another digest", remedy=_RESTORE)
+            raise ChainBrokenError(f"the bytes kept as {digest} have another digest", remedy=RESTORE)
         self._proven.add(digest)
 
 
@@ -156,22 +211,34 @@ _JOB_ENDS: Final[dict[type[Payload], str]] = {
 }
 _JOB_OPEN: Final = ("pending", "running", "waiting")
 _DECIDED: Final = {"deny": "denied", "edit": "replaced", "expire": "expired", "revoke": "withdrawn"}
+_TELLING: Final = frozenset(
+    {
+        JobCreated,
+        *_JOB_ENDS,
+        ConfirmationRequested,
+        ConfirmationUsed,
+        ConfirmationDecided,
+        ApprovalRemembered,
+        ApprovalRevoked,
+        JournalCopied,
+        JournalMoved,
+        JournalActivated,
+    }
+)
+"""The events that heads follow from."""
 _JOB_NAME, _CONFIRMATION_ID, _APPROVED_TOOL = "remit.name", "id", "tool"
 
 Said = tuple[tuple[str, ...], bool, dict[str, str]]
 """The states that fit, whether the stream is closed, and the labels it must have."""
 
 
-def contradiction(head: Head, events: Iterable[Event]) -> str:
+def contradiction(head: Head, payloads: Sequence[Payload]) -> str:
     """Return what in a head is not what its events say; empty: nothing.
 
-    `events` are the whole stream, verified. A head without a state belongs to a stream that is in no list.
+    `payloads` are those of the whole stream, verified. A head without a state belongs to a stream that is in no list.
     """
     say = _SAY.get(head.kind)
-    if say is None or not head.state:
-        return ""
-    payloads = [decode(event.kind, event.data) for event in events]
-    said = say([payload for payload in payloads if payload is not None])
+    said = say(payloads) if say is not None and head.state else None
     if said is None:
         return ""
     states, closed, labels = said

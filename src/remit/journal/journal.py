@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -29,7 +29,7 @@ from remit.journal.event import (
     Scanned,
     Tally,
 )
-from remit.journal.examining import Examined, examine, prove
+from remit.journal.examining import Examined, Values, Visit, examine, pass_by, prove
 from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
 from remit.journal.salting import Salt, erasure_of, salted
@@ -250,6 +250,13 @@ class Journal:
         """The next events with seq > `after`, at most `limit`."""
         return await self._store.read(stream, after, limit)
 
+    async def pages(self, head: Head) -> AsyncIterator[list[Event]]:
+        """Give the events up to a head, page by page."""
+        after = 0
+        while after < head.seq and (page := await self.page(head.stream, after, min(PAGE, head.seq - after))):
+            yield page
+            after = page[-1].seq
+
     async def follow(self, stream: str, after: int = 0) -> AsyncIterator[Event]:
         """Every event with seq > `after`, then each new one as it comes, until the stream is closed."""
         mark, closed = 0, False
@@ -332,24 +339,23 @@ class Journal:
         return (await self.examine(stream)).events
 
     async def examine(
-        self, stream: str, proven: set[str] | None = None, visit: Callable[[Sequence[Event]], object] = len
+        self, stream: str, proven: set[str] | None = None, visit: Visit = pass_by, beside: Values | None = None
     ) -> Examined:
         """Check a stream's chain, its head, and the values it refers to; an erasure has to be on record.
 
-        `proven` holds the digests of shared values that were checked with other streams, and grows. `visit` is given
-        the events once they are found intact.
+        `proven` holds the digests of values that were checked, with other streams too, and grows. `visit` is given
+        the events, page by page, as far as they are intact. `beside` reads the values instead of the journal.
 
         Raises NotFoundError, or ChainBrokenError naming the first bad event, what the head says, or what value is gone.
         """
         head = await self._store.head(stream)
         if head is None:
             raise NotFoundError(f"{stream}: no such stream", code=Code.STREAM_NOT_FOUND)
-        events = [event for event in await self.read(stream) if event.seq <= head.seq]
-        examined = await examine(head, events, self.seals, self, self.clock.now(), proven)
+        now, pages = self.clock.now(), self.pages(head)
+        examined = await examine(head, pages, self.seals, beside or self, now, proven=proven, visit=visit)
         if examined.erased and await self._store.head(erasure_of(head.subject)) is None:
             msg = f"{stream}: {examined.erased} values are gone, and no erasure of their subject is on record"
             raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=values.RESTORE)
-        visit(events)
         return examined
 
     def prove(self, head: Head, events: Sequence[Event]) -> None:

@@ -11,19 +11,25 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Event
-from remit.journal.kinds import BytesKept, Payload, decode
+from remit.journal.kinds import (
+    BytesKept,
+    CommandCommitted,
+    CommandStarted,
+    Payload,
+    ToolInvocationFinished,
+    ToolInvocationStarted,
+    decode,
+)
 
 TWIN: Final = "_blob"
-_MARKS: Final = (b"_blob", b"_hash", b"raw_pointer")
-"""The marks in the bytes of an event that keeps something beside itself."""
 
 
 class Shape(NamedTuple):
@@ -123,17 +129,43 @@ def digests_of(value: Value, data: bytes) -> list[Digest]:
     return [name for name in names if name.whose != "timed"] if value.ref is not None and value.ref.key else names
 
 
-def payload_of(event: Event, now: int) -> Payload | None:
-    """The payload of an event that keeps something beside itself; None: it does not.
+_FREQUENT: Final[dict[str, type[Payload]]] = {
+    kind.KIND: kind for kind in (ToolInvocationStarted, ToolInvocationFinished, CommandStarted, CommandCommitted)
+}
+_FACTS: Final = frozenset(
+    (
+        *("invocation_id", "step", "tool_name", "arguments_hash", "idempotency_key", "attempt", "confirmation"),
+        *("rule_id", "risk_level", "policy_kept"),
+    )
+)
 
-    Bytes that were to be kept until `now` or less are not counted.
-    """
-    if not any(mark in event.data for mark in _MARKS):
-        return None
-    payload = decode(event.kind, event.data)
-    if isinstance(payload, BytesKept) and payload.until is not None and payload.until <= now:
-        return None
-    return payload
+
+@lru_cache(maxsize=256)
+def _reader_of(kind: str) -> Callable[[bytes], Any]:
+    """Return what reads a payload of a kind, or of a frequent one its facts: the rest is skipped."""
+    payload = _FREQUENT.get(kind)
+    if payload is None:
+        return partial(decode, kind)
+    shape = shape_of(payload)
+    names = {*_FACTS, *shape.values, *(value + TWIN for value in shape.values), *shape.nested, *dict(shape.digests)}
+    fields = [field for field in msgspec.structs.fields(payload) if field.name in names]
+    required = [(field.name, field.type) for field in fields if field.required]
+    optional = [(field.name, field.type, field.default) for field in fields if not field.required]
+    facts = msgspec.defstruct(payload.__name__, [*required, *optional], frozen=True, kw_only=True, gc=False)
+    return msgspec.json.Decoder(facts).decode
+
+
+def facts_of(event: Event) -> Any:
+    """Return the payload of an event, or its facts if its kind is a frequent one; None as `decode`, and raise as it."""
+    try:
+        return _reader_of(event.kind)(event.data)
+    except (msgspec.DecodeError, RecursionError):
+        return decode(event.kind, event.data)
+
+
+def is_expired(payload: Payload, now: int) -> bool:
+    """Whether the bytes that an event keeps were to be kept until `now` or less."""
+    return isinstance(payload, BytesKept) and payload.until is not None and payload.until <= now
 
 
 def _nested(struct: msgspec.Struct, shape: Shape) -> Iterator[msgspec.Struct]:

@@ -53,8 +53,8 @@ async def seal_all(journal: Journal) -> Resealed:
             try:
                 if doubt is not None and doubt.code is Code.HEAD_FORGED and former is None:
                     raise doubt
-                events = [event for event in await journal.read(head.stream) if event.seq <= head.seq]
-                await examine(replace(former or head, seal=b""), events, None, journal, journal.clock.now())
+                whole = replace(former or head, seal=b"")
+                await examine(whole, journal.pages(head), None, journal, journal.clock.now())
             except ChainBrokenError as error:
                 problems.append(f"{error.code.name}: {error.message}")
                 continue

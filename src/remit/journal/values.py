@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -13,13 +13,21 @@ from remit.errors import ChainBrokenError
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Fold
 from remit.journal.kinds import OptionalRaw, OptionalRef
-from remit.journal.port import Reading, Store
+from remit.journal.port import Store
 from remit.journal.salting import reveal
 
 RESTORE: Final = "Restore the journal from a backup."
 
 
-async def value(store: Reading, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
+class Blobs(Protocol):
+    """Reads the bytes that lie beside events."""
+
+    async def blob(self, digest: str) -> bytes | None:
+        """Return the bytes kept under a digest; empty: they were erased; None: they are not there."""
+        ...
+
+
+async def value(store: Blobs, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
     """As Journal.value."""
     if isinstance(ref, BlobRef):
         data = await store.blob(ref.digest)
@@ -30,7 +38,7 @@ async def value(store: Reading, inline: OptionalRaw, ref: OptionalRef) -> bytes 
     return bytes(inline) if isinstance(inline, msgspec.Raw) else None
 
 
-async def schema(store: Reading, digest: str) -> Any:
+async def schema(store: Blobs, digest: str) -> Any:
     """As Journal.schema."""
     data = await store.blob(digest)
     if data is None:

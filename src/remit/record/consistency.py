@@ -11,8 +11,8 @@ Anyone who changes an event and chains the stream again by the public formula ha
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -32,27 +32,12 @@ from remit.journal.kinds import (
     PlanGenerated,
     ToolInvocationFinished,
     ToolInvocationStarted,
-    decode,
 )
+from remit.journal.references import facts_of
 
 if TYPE_CHECKING:
     from remit.journal.event import Event
     from remit.journal.journal import Journal
-
-_ENDS: Final = (ToolInvocationFinished, CommandCommitted)
-_KINDS: Final = frozenset(
-    kind.KIND
-    for kind in (
-        CommandCommitted,
-        CommandStarted,
-        ConfirmationRequested,
-        ConfirmationUsed,
-        JobForked,
-        PlanGenerated,
-        ToolInvocationFinished,
-        ToolInvocationStarted,
-    )
-)
 
 
 class _Digest(NamedTuple):
@@ -62,12 +47,10 @@ class _Digest(NamedTuple):
     value: str
 
 
-_DIGESTS: Final[dict[type[Payload], _Digest]] = {
-    ToolInvocationStarted: _Digest("arguments_hash", "args"),
-    PlanGenerated: _Digest("plan_hash", "task_graph"),
+_DIGESTS: Final[dict[str, _Digest]] = {
+    ToolInvocationStarted.KIND: _Digest("arguments_hash", "args"),
+    PlanGenerated.KIND: _Digest("plan_hash", "task_graph"),
 }
-
-_NOTED: Final = frozenset({CommandStarted, ConfirmationRequested, ConfirmationUsed, JobForked, ToolInvocationStarted})
 
 
 class _Call(NamedTuple):
@@ -95,33 +78,26 @@ class Consistency:
         self._used: dict[str, str] = {}
         """The invocation that spent an approval, by the stream of its question."""
 
-    async def contradictions(self, stream: str, events: Sequence[Event]) -> list[str]:
-        """Say in which of its events a stream contradicts itself, each time in a sentence; its chain holds."""
-        self._streams.add(stream)
-        reading, found = _Reading(stream), list[str]()
-        for event in events:
-            if event.kind not in _KINDS:
-                reading.pass_over()
-                continue
-            payload = decode(event.kind, event.data)
-            if payload is None:
-                continue
-            said = reading.take(payload)
-            if type(payload) in _DIGESTS:
-                said.append(await self._digest(payload))
-            found += [
-                f"{stream}: event {event.seq} ({event.kind}) contradicts itself: {words}" for words in said if words
-            ]
-            if type(payload) in _NOTED:
-                await self._note(stream, payload, taken=reading.taken)
-        return found
+    def reading(self, stream: str) -> StreamReading:
+        """Begin to read a stream."""
+        return StreamReading(self._journal, stream)
+
+    async def add(self, reading: StreamReading) -> None:
+        """Take in a stream that was read, and whose chain holds: what other streams have to agree with."""
+        self._streams.add(reading.stream)
+        self._calls |= reading.calls
+        self._forks += [(reading.stream, forked) for forked in reading.forks]
+        if reading.used:
+            self._used[reading.stream] = reading.used
+        if reading.asked is not None and (arguments := await reading.hash_of(reading.asked, "args")):
+            self._asked[reading.stream] = (reading.asked.tool_name, arguments)
 
     async def between(self) -> list[tuple[str, str]]:
         """Say which calls and questions contradict one another: the stream, and a sentence.
 
         Streams are read one after the other while others write: who seems to miss something is read again.
         """
-        found: list[tuple[str, str]] = []
+        said: list[tuple[str, str]] = []
         for question, invocation in tuple(self._used.items()):
             caller, _, confirmation = question.rpartition(f"/{CONFIRMATION}/")
             known = caller in self._streams and caller.startswith(f"{JOB}/")  # of a session, another one may spend it
@@ -130,18 +106,18 @@ class Consistency:
             call = self._calls.get(invocation)
             if call is None:
                 if known:
-                    found.append((question, f"it was spent on {invocation}, which was never announced"))
+                    said.append((question, f"it was spent on {invocation}, which was never announced"))
             elif call.confirmation != confirmation:
-                found.append((call.stream, f"{invocation} spent {confirmation}, and names another confirmation"))
+                said.append((call.stream, f"{invocation} spent {confirmation}, and names another confirmation"))
             elif call.tool and (call.tool, call.arguments) != self._asked.get(question, (call.tool, call.arguments)):
-                found.append((call.stream, f"{invocation} is not the call that {confirmation} asked about"))
+                said.append((call.stream, f"{invocation} is not the call that {confirmation} asked about"))
         for invocation, call in tuple(self._calls.items()):
             question = f"{call.stream}/{CONFIRMATION}/{call.confirmation}"
             if question in self._streams and question not in self._used:
                 await self._again(question)
                 if question not in self._used:
-                    found.append((call.stream, f"{invocation} ran on {call.confirmation}, which no call spent"))
-        return [*found, *[one async for one in self._misplaced()]]
+                    said.append((call.stream, f"{invocation} ran on {call.confirmation}, which no call spent"))
+        return [*said, *[misplaced async for misplaced in self._misplaced()]]
 
     async def _misplaced(self) -> AsyncIterator[tuple[str, str]]:
         """Give the forks that do not begin after the event that they name."""
@@ -151,37 +127,63 @@ class Consistency:
                 yield stream, f"it begins after another event of {forked.job} than it says"
 
     async def _again(self, stream: str) -> None:
-        await self.contradictions(stream, await self._journal.read(stream))
+        reading, events = self.reading(stream), await self._journal.read(stream)
+        await reading.take(events, [facts_of(event) for event in events])
+        await self.add(reading)
 
-    async def _note(self, stream: str, payload: Payload, *, taken: bool) -> None:
-        """Keep what other streams have to agree with."""
-        if isinstance(payload, ConfirmationRequested):
-            if stream.endswith(f"/{CONFIRMATION}/{payload.confirmation}") and payload.tool_name:
-                arguments = await self._hash(payload, "args")
-                if arguments:
-                    self._asked[stream] = (payload.tool_name, arguments)
-        elif isinstance(payload, JobForked) and payload.shared:
-            self._forks.append((stream, payload))
-        elif isinstance(payload, ConfirmationUsed):
-            self._used[stream] = payload.invocation_id
-        elif isinstance(payload, ToolInvocationStarted) and payload.confirmation and not taken:
-            tool = payload.tool_name if payload.attempt == 1 and payload.arguments_hash else ""
-            self._calls[payload.invocation_id] = _Call(stream, payload.confirmation, tool, payload.arguments_hash)
-        elif isinstance(payload, CommandStarted) and payload.confirmation and not taken:
-            self._calls[payload.invocation_id] = _Call(stream, payload.confirmation, "", "")
 
-    async def _digest(self, payload: Payload) -> str:
-        row = _DIGESTS.get(type(payload))
-        said = getattr(payload, row.field) if row is not None else ""
-        if row is None or not said:
-            return ""
-        inline = getattr(payload, row.value)
-        if isinstance(inline, msgspec.Raw) and sha256(bytes(inline)) == said:
-            return ""  # it was recorded in canonical form
-        found = await self._hash(payload, row.value)
-        return "" if found in {"", said} else f"{row.field} is not the digest of its {row.value}"
+class StreamReading:
+    """One stream, page by page: where it contradicts itself, and what other streams have to agree with."""
 
-    async def _hash(self, payload: Payload, name: str) -> str:
+    def __init__(self, journal: Journal, stream: str) -> None:
+        self.stream = stream
+        self.contradictions: list[str] = []
+        """Where it contradicts itself, each time in a sentence."""
+        self.calls: dict[str, _Call] = {}
+        """Those that were announced under a confirmation, by invocation."""
+        self.forks: list[JobForked] = []
+        self.used = ""
+        """The invocation that spent the approval, in the stream of a question."""
+        self.asked: ConfirmationRequested | None = None
+        """The question that is the stream's own."""
+        self._journal = journal
+        self._begun: dict[str, str] = {}
+        """The step of each invocation that was announced."""
+        self._keys: dict[str, str] = {}
+        """The idempotency key of the last attempt at each step."""
+        self._earlier: dict[str, set[str]] = {}
+        """Those of the attempts before it, where there were several."""
+        self._taken_until: float = 0
+        """The last event that was recorded by the job that it was taken over from."""
+        self._shares = False
+        """Whether it continues the events of another job, which are in that job's stream."""
+        self._digests: list[tuple[Event, Payload, _Digest]] = []
+        """Values whose digests are yet to be made."""
+        self._takers: Final[Mapping[str, Callable[[Event, Any], None]]] = {
+            CommandCommitted.KIND: self._end,
+            CommandStarted.KIND: self._ask_model,
+            ConfirmationRequested.KIND: self._ask,
+            ConfirmationUsed.KIND: self._spend,
+            JobForked.KIND: self._fork,
+            PlanGenerated.KIND: self._check_digest,
+            ToolInvocationFinished.KIND: self._end,
+            ToolInvocationStarted.KIND: self._start,
+        }
+
+    async def take(self, events: Sequence[Event], payloads: Sequence[Payload | None]) -> None:
+        """Take in the next events, with what they say."""
+        takers = self._takers
+        for event, payload in zip(events, payloads, strict=True):
+            take = takers.get(event.kind)
+            if take is not None and payload is not None:
+                take(event, payload)
+        digests, self._digests = self._digests, []
+        for event, payload, row in digests:
+            digest = await self.hash_of(payload, row.value)
+            if digest not in {"", getattr(payload, row.field)}:
+                self._contradict(event, f"{row.field} is not the digest of its {row.value}")
+
+    async def hash_of(self, payload: Payload, name: str) -> str:
         """Return the digest of a value that an event keeps; empty: it is not there, or was erased."""
         try:
             data = await self._journal.value(getattr(payload, name), getattr(payload, f"{name}_blob"))
@@ -192,55 +194,60 @@ class Consistency:
         except (msgspec.DecodeError, NotCanonicalError):
             return "none"
 
+    def _start(self, event: Event, call: ToolInvocationStarted) -> None:
+        self._announce(event, call.invocation_id, call.step)
+        key, arguments = call.idempotency_key, call.arguments_hash
+        last = self._keys.get(call.step, "")
+        if last and last != key:
+            self._earlier.setdefault(call.step, set()).add(last)
+        self._keys[call.step] = key
+        if key and key != last and key != key_of(self.stream, call.step, call.tool_name, arguments):
+            continued = self._shares and call.attempt > 1
+            if event.seq > self._taken_until and not continued and key not in self._earlier.get(call.step, ()):
+                self._contradict(event, "idempotency_key is not that of its call")
+        self._check_digest(event, call)
+        if call.confirmation and event.seq > self._taken_until:
+            tool = call.tool_name if call.attempt == 1 and arguments else ""
+            self.calls[call.invocation_id] = _Call(self.stream, call.confirmation, tool, arguments)
 
-class _Reading:
-    """One stream, event by event."""
+    def _ask_model(self, event: Event, command: CommandStarted) -> None:
+        self._announce(event, command.invocation_id, command.step)
+        if command.confirmation and event.seq > self._taken_until:
+            self.calls[command.invocation_id] = _Call(self.stream, command.confirmation, "", "")
 
-    def __init__(self, stream: str) -> None:
-        self._stream = stream
-        self._begun: dict[str, str] = {}
-        """The step of each invocation that was announced."""
-        self._keys: dict[str, set[str]] = {}
-        """The idempotency keys of each step so far."""
-        self._foreign: float = 0
-        """Events that follow and were recorded by the job that they were taken over from."""
-        self._shares = False
-        """Whether it continues the events of another job, which are in that job's stream."""
-        self.taken = False
-        """Whether the last event was recorded by another job."""
-
-    def pass_over(self) -> None:
-        """Count an event in which nothing follows from anything."""
-        self._foreign = max(0, self._foreign - 1)
-
-    def take(self, payload: Payload) -> list[str]:
-        """Take in an event; what in it contradicts those before."""
-        self.taken = self._foreign > 0
-        self.pass_over()
-        if isinstance(payload, JobForked):
-            self._shares = payload.shared
-            self._foreign = payload.changes if payload.shared else payload.taken or float("inf")
-            return []
-        if isinstance(payload, ToolInvocationStarted):
-            said = self._announced(payload.invocation_id, payload.step)
-            return said if self._has_its_key(payload) else [*said, "idempotency_key is not that of its call"]
-        if isinstance(payload, CommandStarted):
-            return self._announced(payload.invocation_id, payload.step)
-        if isinstance(payload, _ENDS) and payload.invocation_id:
-            if payload.invocation_id not in self._begun:
-                return [] if self._shares else [f"{payload.invocation_id} ended and was not announced"]
-            if self._begun[payload.invocation_id] != payload.step:
-                return [f"{payload.invocation_id} was announced for another step"]
-        return []
-
-    def _announced(self, invocation: str, step: str) -> list[str]:
-        again = invocation in self._begun
+    def _announce(self, event: Event, invocation: str, step: str) -> None:
+        if invocation in self._begun:
+            self._contradict(event, f"{invocation} was announced before")
         self._begun[invocation] = step
-        return [f"{invocation} was announced before"] if again else []
 
-    def _has_its_key(self, call: ToolInvocationStarted) -> bool:
-        earlier = self._keys.setdefault(call.step, set())
-        continued = self._shares and call.attempt > 1
-        known = not call.idempotency_key or self.taken or continued or call.idempotency_key in earlier
-        earlier.add(call.idempotency_key)
-        return known or call.idempotency_key == key_of(self._stream, call.step, call.tool_name, call.arguments_hash)
+    def _end(self, event: Event, ended: ToolInvocationFinished | CommandCommitted) -> None:
+        invocation = ended.invocation_id
+        step = self._begun.get(invocation) if invocation else ended.step
+        if step == ended.step:
+            return
+        if step is not None:
+            self._contradict(event, f"{invocation} was announced for another step")
+        elif not self._shares:
+            self._contradict(event, f"{invocation} ended and was not announced")
+
+    def _fork(self, event: Event, forked: JobForked) -> None:
+        self._shares = forked.shared
+        self._taken_until = event.seq + (forked.changes if forked.shared else forked.taken or float("inf"))
+        if forked.shared:
+            self.forks.append(forked)
+
+    def _ask(self, _event: Event, asked: ConfirmationRequested) -> None:
+        if asked.tool_name and self.stream.endswith(f"/{CONFIRMATION}/{asked.confirmation}"):
+            self.asked = asked
+
+    def _spend(self, _event: Event, used: ConfirmationUsed) -> None:
+        self.used = used.invocation_id
+
+    def _check_digest(self, event: Event, payload: Payload) -> None:
+        row = _DIGESTS[event.kind]
+        said, inline = getattr(payload, row.field), getattr(payload, row.value)
+        if said and not (isinstance(inline, msgspec.Raw) and sha256(bytes(inline)) == said):  # not in canonical form
+            self._digests.append((event, payload, row))
+
+    def _contradict(self, event: Event, words: str) -> None:
+        self.contradictions.append(f"{self.stream}: event {event.seq} ({event.kind}) contradicts itself: {words}")

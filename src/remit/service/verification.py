@@ -14,10 +14,11 @@ from remit.record.consistency import Consistency
 from remit.record.views import VerifyReport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from remit.gateway.services import Services
     from remit.journal.event import Event, Head
+    from remit.journal.kinds import Payload
 
 
 class Verification:
@@ -36,17 +37,21 @@ class Verification:
     async def check(self, head: Head) -> None:
         """Check a stream."""
         self._streams += 1
-        events: list[Event] = []
+        reading = self._consistency.reading(head.stream)
+
+        async def visit(events: Sequence[Event], payloads: Sequence[Payload | None]) -> None:
+            self._allowed.note(events, payloads)
+            await reading.take(events, payloads)
+
         try:
-            examined = await self._journal.examine(head.stream, self._proven, events.extend)
+            examined = await self._journal.examine(head.stream, self._proven, visit)
         except ChainBrokenError as error:
             self._report(head.stream, [(error.code, error.message)])
             return
         self._events, self._erased = self._events + examined.events, self._erased + examined.erased
         self._sealed += examined.sealed
-        self._allowed.note(events)
-        said = await self._consistency.contradictions(head.stream, events)
-        self._report(head.stream, ((Code.RECORD_CONTRADICTED, text) for text in said))
+        await self._consistency.add(reading)
+        self._report(head.stream, ((Code.RECORD_CONTRADICTED, text) for text in reading.contradictions))
         if head.kind == CONFIRMATION:
             checked = await self._confirmations.check(head)
             self._signed, self._unchecked = self._signed + checked.signed, self._unchecked + checked.unchecked

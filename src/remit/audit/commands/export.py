@@ -58,7 +58,7 @@ def command(state: State, job: str, output: Path | None, *, redacted: bool, forc
     replace_file(place, data)
     verdict = check(str(place))
     if state.as_json:
-        state.output.json({"file": str(place), "bytes": len(data), **verdict._asdict(), "values": dict(verdict.values)})
+        state.output.json({"file": str(place), "bytes": len(data), **verdict.members()})
     else:
         state.output.out.line(f"{place}  {len(data)} bytes  {verdict.events} events in {verdict.streams} streams")
         state.output.out.line(verdict.hash)

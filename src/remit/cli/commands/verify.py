@@ -101,7 +101,7 @@ def _verify_package(state: State, path: str) -> int:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", remedy="Name a file of `remit export`.") from error
     if state.as_json:
-        state.output.json({"package": path, **verdict._asdict(), "values": dict(verdict.values)})
+        state.output.json({"package": path, **verdict.members()})
     else:
         style = "fail" if verdict.state == "rejected" else "ok"
         first, _, rest = describe(path, verdict).partition(" ")
