@@ -196,6 +196,9 @@ FIRST_PARTY: Final = (
         ),
         routes="remit.audit.routes:ROUTES",
         pages="remit.audit.pages:PAGES",
+        settings="remit.audit.settings:AuditSettings",
+        kinds={"output_read": "remit.audit.kinds:OutputRead"},
+        reads="remit.audit.reading:open_reader",
         commands=(
             Command(
                 word="export",
