@@ -111,7 +111,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     **{f"documents.{name}": (1, 2, 3) for name in ("max_bytes", "max_pages", "max_chars", "seconds", "undo")},
     "browser.memory_bytes": (2**28, 2**29, 2**30),
     "audit.reads": ("values", "all", "off"),
-    "notify.targets": ([{"name": "a"}], [{"name": "b"}], []),
+    **{name: ([{"name": "a"}], [{"name": "b"}], []) for name in ("notify.targets", "retention.rules")},
     "serve.public_url": ("https://a.example", "https://b.example", "https://c.example"),
     "clients.entries": ([{"principal": "a"}], [{"principal": "b"}], []),
     "mcp.servers_json": ("[]", '[{"name":"b"}]', '[{"name":"c"}]'),

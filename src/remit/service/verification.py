@@ -31,6 +31,7 @@ class Verification:
         self._consistency = Consistency(services.journal)
         self._proven = set[str]()
         self._streams = self._events = self._erased = self._sealed = self._signed = self._unchecked = 0
+        self._pruned = self._removed = 0
         self._damaged = set[str]()
         self._problems: list[tuple[Code, str]] = []
 
@@ -50,6 +51,9 @@ class Verification:
             return
         self._events, self._erased = self._events + examined.events, self._erased + examined.erased
         self._sealed += examined.sealed
+        if examined.pruned:
+            self._pruned, self._removed = self._pruned + 1, self._removed + examined.pruned
+            return
         await self._consistency.add(reading)
         self._report(head.stream, ((Code.RECORD_CONTRADICTED, text) for text in reading.contradictions))
         if head.kind == CONFIRMATION:
@@ -84,6 +88,8 @@ class Verification:
             damaged=len(self._damaged),
             signed=self._signed,
             unchecked=self._unchecked,
+            pruned=self._pruned,
+            removed=self._removed,
         )
 
     def _report(self, stream: str, problems: Iterable[tuple[Code, str]]) -> None:

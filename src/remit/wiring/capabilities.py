@@ -311,6 +311,28 @@ FIRST_PARTY: Final = (
         ),
     ),
     Capability(
+        name="retention",
+        about="Keep records as long as they must be kept, and remove the rest with stubs in their place.",
+        settings="remit.retention.settings:RetentionSettings",
+        nouns=(
+            Noun(
+                name="retention",
+                kind="remit.retention.pruning:Retention",
+                open="remit.retention.pruning:open_retention",
+            ),
+        ),
+        works="remit.retention.opening:keep_to_rules",
+        commands=(
+            Command(
+                word="journal prune",
+                section="Commands",
+                about="Remove records that have been kept long enough, and leave a stub in the place of each.",
+                command="remit.retention.commands.prune:command",
+            ),
+        ),
+        checks="remit.retention.checks:check_retention",
+    ),
+    Capability(
         name="notify",
         about="Tell people what waits or failed, by mail, a webhook or a program.",
         settings="remit.notify.settings:NotifySettings",
