@@ -25,6 +25,7 @@ DIGESTS: Final = {
     "gate_refused": {"request_schema_hash", "policy_hash"},
     "confirmation_requested": {"request_schema_hash", "policy_hash"},
     "command_started": {"policy_hash"},
+    "recorder_opened": {"settings_hash"},
 }
 """Fields that name bytes beside the events. Every other hash is one of what is not kept, or kept as a value."""
 SAID: Final = {

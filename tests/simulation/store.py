@@ -15,7 +15,7 @@ from typing import TypeVar
 from remit.clock import Clock
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed
-from remit.journal.event import Blob, Claim, Commit, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import Blob, Claim, Commit, End, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from tests.simulation.shelf import Shelf
 
 T = TypeVar("T")
@@ -205,6 +205,13 @@ class ShelfStore:
     async def scan(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
         """Events of all streams, as they were written."""
         return await self._done("scan", lambda: self.shelf.scanned(after, kinds, limit))
+
+    async def ends(self, after: int, limit: int) -> Ends:
+        """How far streams reached in a stretch of what was written."""
+        page = await self.scan(after, (), limit)
+        newest = {placed.event.stream: placed.event for placed in page.events}
+        ends = tuple(End(event.stream, event.seq, event.hash) for event in newest.values())
+        return Ends(ends, page.position, page.more)
 
     async def blob(self, digest: str) -> bytes | None:
         """The bytes of a digest."""

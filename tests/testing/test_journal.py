@@ -12,7 +12,7 @@ import pytest
 
 from remit.clock import Clock
 from remit.errors import JournalError
-from remit.journal.event import Append, Claim, Commit, Event, HeadPatch, HeadQuery, Lease, Scanned
+from remit.journal.event import Append, Claim, Commit, Ends, Event, HeadPatch, HeadQuery, Lease, Scanned
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, Check
@@ -171,6 +171,11 @@ async def past_the_page(store: SqliteStore, after: int, kinds: tuple[str, ...], 
     return msgspec.structs.replace(found, position=found.position + found.more)
 
 
+async def past_the_stretch(store: SqliteStore, after: int, limit: int) -> Ends:
+    """Tells of what comes later."""
+    return await store.ends(after, limit + 1)
+
+
 async def never_done(store: SqliteStore, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
     return msgspec.structs.replace(await store.scan(after, kinds, limit), more=True)
 
@@ -209,6 +214,7 @@ BREAKS: list[tuple[str, Instead, str]] = [
     ("scan", past_the_page, "check_a_scan_goes_page_by_page"),
     ("scan", never_done, "check_a_scan_gives_every_event_in_the_order_of_commits"),
     ("scan", of_any_kind, "check_a_scan_of_some_kinds_gives_those"),
+    ("ends", past_the_stretch, "check_the_ends_of_a_stretch_are_the_newest_events_in_it"),
     ("changed", unmoved, "check_changed_returns_at_once_for_a_newcomer"),
 ]
 

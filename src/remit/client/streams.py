@@ -57,10 +57,12 @@ class RemoteStreams(Twin, Streams):
         """Return what models say to a job while they say it, if the server works on it; ends with the connection."""
         return listen(self._connection, identifier)
 
-    async def verify(self, identifier: str | None = None) -> VerifyReport:
+    async def verify(
+        self, identifier: str | None = None, *, notes: str = "", keys: tuple[str, ...] = ()
+    ) -> VerifyReport:
         """Check the chains of a job or session. Raise UsageError (LOCAL_ONLY) for the whole journal."""
-        if identifier is None:
-            why = "a whole journal can only be checked on its own machine"
+        if identifier is None or notes or keys:
+            why = "a whole journal, and checkpoints, can only be checked on its own machine"
             raise UsageError(why, code=Code.LOCAL_ONLY, remedy="Name a job, or run the check on the server's machine.")
         report: VerifyReport = await self._connection.ask("jobs.verify", identifier, held_s=_VERIFY_S)
         return report

@@ -52,6 +52,25 @@ class Scanned(msgspec.Struct, frozen=True, gc=False):
     """Whether there are events after it, or some may still appear before the newest one."""
 
 
+class End(NamedTuple):
+    """The newest event of a stream, or of a stretch of it."""
+
+    stream: str
+    seq: int
+    hash: bytes
+    """Chain value after its event `seq`."""
+
+
+class Ends(msgspec.Struct, frozen=True, gc=False):
+    """A stretch of the whole journal: the newest event of each stream in it."""
+
+    ends: tuple[End, ...]
+    position: int
+    """Where the next stretch begins: everything up to here was looked at."""
+    more: bool
+    """Whether there are events after it, or some may still appear before the newest one."""
+
+
 class Fold(msgspec.Struct, frozen=True, gc=False):
     """An index that can be made again at any time, such as what was summed over all events up to a position."""
 
@@ -194,21 +213,6 @@ class Commit(msgspec.Struct, kw_only=True, eq=False):
             if append.patch is not NO_PATCH or append.expect_seq == 0:
                 return True
         return bool(self.wakes)
-
-
-class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """Stubs for streams, each in the place of every event before it, and the values that go with those."""
-
-    appends: tuple[Append, ...]
-    """One event each: the stub."""
-    blobs: tuple[str, ...] = ()
-    """Digests of the bytes that go."""
-    names: frozenset[str] = frozenset()
-    """Texts that may stand in no event after `seen`: digests, and identifiers of what is removed."""
-    seen: int = 0
-    """The position up to which the journal was looked at."""
-    aside: bool = False
-    """Written also to a journal that runs no jobs (standing.py)."""
 
 
 class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):

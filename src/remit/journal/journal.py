@@ -20,6 +20,7 @@ from remit.journal.event import (
     Blob,
     Claim,
     Commit,
+    Ends,
     Event,
     Head,
     HeadPatch,
@@ -34,7 +35,6 @@ from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
 from remit.journal.salting import Salt, erasure_of, salted
 from remit.journal.seals import Seals
-from remit.journal.stub import whole
 from remit.journal.values import Folds
 from remit.journal.watch import Took, done
 from remit.journal.writer import Draft, StreamWriter, copy_error, fail_all
@@ -59,7 +59,7 @@ class Journal:
         `seals` seal the head with every append; a head whose seal does not hold is not believed then.
         """
         self._store = store
-        self.folds, self.cut, self.compact = Folds(store), store.cut, store.compact
+        self.folds = Folds(store)
         self.seals = seals
         self._salt = salt
         self._subjects: WeakValueDictionary[str, StreamWriter] = WeakValueDictionary()
@@ -110,7 +110,7 @@ class Journal:
         """Append to one stream. `synced` waits until the storage flushed it; otherwise it is queued, in order.
 
         Returns the time of its events. Raises AppendConflictError where another writer holds the stream, JournalError
-        where the storage fails; both also for an earlier append of the same writer.
+        where the storage fails; both also for an earlier queued append of the same writer.
         """
         draft = writer.draft(*payloads, patch=patch, expect_wakes=expect_wakes)
         if writer.subject:
@@ -240,25 +240,21 @@ class Journal:
         return await self._store.tallies(kind, since, width, bounds)
 
     async def read(self, stream: str, after: int = 0) -> list[Event]:
-        """Every event with seq > `after`. Raises RecordPrunedError if some of them were removed."""
-        return whole(stream, after, await self.left(stream, after))
+        """Every event with seq > `after`."""
+        events: list[Event] = []
+        while len(page := await self.page(stream, after)) == PAGE:
+            events += page
+            after = page[-1].seq
+        return [*events, *page] if events else page
 
     async def page(self, stream: str, after: int = 0, limit: int = PAGE) -> list[Event]:
-        """The next events with seq > `after`, at most `limit`. Raises RecordPrunedError if some were removed."""
-        return whole(stream, after, await self._store.read(stream, after, limit))
-
-    async def left(self, stream: str, after: int = 0) -> list[Event]:
-        """Every event with seq > `after` that is there: of a pruned stream those from its stub on."""
-        events = page = await self._store.read(stream, after, PAGE)
-        while len(page) == PAGE:
-            page = await self._store.read(stream, page[-1].seq, PAGE)
-            events += page
-        return events
+        """The next events with seq > `after`, at most `limit`."""
+        return await self._store.read(stream, after, limit)
 
     async def pages(self, head: Head) -> AsyncIterator[list[Event]]:
-        """Give the events up to a head that are there, page by page."""
+        """Give the events up to a head, page by page."""
         after = 0
-        while after < head.seq and (page := await self._store.read(head.stream, after, min(PAGE, head.seq - after))):
+        while after < head.seq and (page := await self.page(head.stream, after, min(PAGE, head.seq - after))):
             yield page
             after = page[-1].seq
 
@@ -281,6 +277,10 @@ class Journal:
     async def scan(self, after: int = 0, kinds: Iterable[str] = (), limit: int = PAGE) -> Scanned:
         """A page of all streams' events in the order of their commits, beginning after a position (see Store.scan)."""
         return await self._store.scan(after, tuple(kinds), limit)
+
+    async def ends(self, after: int = 0, limit: int = PAGE) -> Ends:
+        """Return how far streams reached in the next `limit` positions after one (see Store.ends)."""
+        return await self._store.ends(after, limit)
 
     async def follow_all(self, after: int = 0, kinds: Iterable[str] = ()) -> AsyncGenerator[Placed, None]:
         """Every event of every stream after a position, then each new one as it comes, until the journal is closed."""

@@ -38,34 +38,52 @@ def load(place: Path) -> Seals | None:
 
 def read(place: Path) -> list[bytes]:
     """The keys in a file, the one in use first; empty if it is not there. Raises as `load` does."""
-    try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
+    lines = contents(place, "journal.key_file").split()
+    if not lines:
         return []
-    except OSError as error:
-        raise _unusable(place, error.strerror or str(error)) from error
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise _unusable(place, "it is not a regular file")
-        if found.st_uid not in {os.geteuid(), 0} or found.st_mode & 0o077:
-            raise _unusable(place, "others may read or change it")
-        lines = os.read(descriptor, _LONGEST).split()
-    finally:
-        os.close(descriptor)
     try:
         keys = [bytes.fromhex(line.decode()) for line in lines]
     except ValueError:  # it quotes what stands there
-        raise _unusable(place, "it does not contain keys") from None
-    if not keys or any(len(key) != KEY_BYTES for key in keys):
-        raise _unusable(place, f"it does not contain keys of {KEY_BYTES} bytes")
+        raise _unusable(place, "it does not contain keys", "journal.key_file") from None
+    if any(len(key) != KEY_BYTES for key in keys):
+        raise _unusable(place, f"it does not contain keys of {KEY_BYTES} bytes", "journal.key_file")
     return keys
+
+
+def contents(place: Path, setting: str) -> bytes:
+    """The contents of a file of keys that a setting names; empty if it is not there.
+
+    Raises SettingsError if others can read or change it, or if it is empty.
+    """
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise _unusable(place, error.strerror or str(error), setting) from error
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise _unusable(place, "it is not a regular file", setting)
+        if found.st_uid not in {os.geteuid(), 0} or found.st_mode & 0o077:
+            raise _unusable(place, "others may read or change it", setting)
+        data = os.read(descriptor, _LONGEST)
+    finally:
+        os.close(descriptor)
+    if not data.strip():
+        raise _unusable(place, "it does not contain keys", setting)
+    return data
 
 
 def make(place: Path) -> None:
     """Make a file with a new key, unless there is one: of several processes that try, one does it. Raises OSError."""
+    keep_new(place, _text([os.urandom(KEY_BYTES)]))
+
+
+def keep_new(place: Path, data: bytes) -> None:
+    """Make a file with these bytes, unless there is one, and its folder. Raises OSError."""
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    whole = written_beside(place, _text([os.urandom(KEY_BYTES)]))
+    whole = written_beside(place, data)
     try:
         with contextlib.suppress(FileExistsError):
             place.hardlink_to(whole)  # whole or not there, and never in place of another
@@ -82,7 +100,7 @@ def _text(keys: Sequence[bytes]) -> bytes:
     return b"".join(key.hex().encode() + b"\n" for key in keys)
 
 
-def _unusable(place: Path, why: str) -> SettingsError:
+def _unusable(place: Path, why: str, setting: str) -> SettingsError:
     return SettingsError(
-        f"{place}: {why}", remedy="Make it readable only by you (chmod 600), or choose another journal.key_file."
+        f"{place}: {why}", remedy=f"Make it readable only by you (chmod 600), or choose another {setting}."
     )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from remit.errors import RecordPrunedError
 from remit.jobs.state import KIND, stream_of
 from remit.journal.event import Event, HeadQuery
 from remit.journal.journal import PAGE
@@ -89,10 +88,7 @@ async def _fits(journal: Journal, head: Head, row: JobRow, wanted: JobSearch) ->
     titled = wanted.text.casefold() in words
     if titled and not wanted.principal:
         return True
-    try:
-        first = await journal.page(head.stream)
-    except RecordPrunedError:
-        return titled and not wanted.principal
+    first = await journal.page(head.stream)
     if wanted.principal and _principal(first) != wanted.principal:
         return False
     rest = await journal.page(head.stream, max(first[-1].seq, head.seq - PAGE)) if len(first) == PAGE else []

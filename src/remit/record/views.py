@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -297,10 +297,17 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Signatures that were not checked, since `confirm.allowed_signers` names no file."""
     damaged: int = 0
     """Streams with a problem."""
-    pruned: int = 0
-    """Streams of which a stub is left."""
-    removed: int = 0
-    """Events that were removed from these, as the stubs say."""
+    state: Literal["", "whole", "prefix", "rejected"] = ""
+    """`whole`: a checkpoint that was kept elsewhere covers every event; `prefix`: more may have been recorded;
+    `rejected`: something does not fit. Empty: an older Remit looked."""
+    checkpoints: int = 0
+    """Signed checkpoints that fit."""
+    cosigned: int = 0
+    """Leaves of the newest checkpoint that a witness cosigned, whose key is known here."""
+    uncovered: int = 0
+    """Events that no checkpoint covers."""
+    keys: str = ""
+    """`given`: checkpoints are signed by keys that were given; `named`: the journal alone says whose keys they are."""
 
     @property
     def ok(self) -> bool:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from remit.service.steps import Steps
     from remit.service.streams import Streams
     from remit.service.tools import Tools
+    from remit.service.verification import Elsewhere, Verifier
     from remit.service.workers import Workers
 
 
@@ -78,7 +79,12 @@ class ServiceOnUse:
     def streams(self) -> Streams:
         from remit.service.streams import Streams
 
-        return Streams(self._parts.services)
+        return Streams(self._parts.services, self._verifiers)
+
+    def _verifiers(self, elsewhere: Elsewhere) -> list[Verifier]:
+        from remit.service.verification import verifiers_of
+
+        return verifiers_of(self._parts, elsewhere)
 
     @cached_property
     def sessions(self) -> Sessions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -11,9 +11,8 @@ from remit.codes import Code
 from remit.jobs.state import KIND
 from remit.journal.erasing import Erased, erase
 from remit.journal.event import Event, Head, HeadQuery
-from remit.journal.lineage import forebears
 from remit.journal.resealing import Resealed, seal_all
-from remit.operation import Wire, operation
+from remit.operation import Here, Wire, operation
 from remit.record.heads import CALL, head_of, stream_named
 from remit.record.job_story import beside, story_of, whole_step
 from remit.record.states import shown_state
@@ -24,17 +23,23 @@ if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.models.tail import Piece
     from remit.record.story import Story
+    from remit.service.verification import Elsewhere, Verifier
 
 _PAGE: Final = 500
+_HERE: Final = Here("checkpoints are compared where the journal is", "Run it on the server's machine.")
 _JOB: Final = Wire("job", looked_up=True)
 
 
 class Streams:
     """The streams of one journal."""
 
-    def __init__(self, services: Services) -> None:
-        """Look at the journal of `services`, at the questions in it, and at what models are saying."""
+    def __init__(self, services: Services, verifiers: Callable[[Elsewhere], list[Verifier]] = lambda _: []) -> None:
+        """Look at the journal of `services`, at the questions in it, and at what models are saying.
+
+        `verifiers` makes those of parts.
+        """
         self._services = services
+        self._verifiers = verifiers
         self._journal = services.journal
 
     # --- queries
@@ -91,25 +96,31 @@ class Streams:
         return await story_of(self._journal, identifier)
 
     @operation("jobs.verify", "GET /v1/jobs/{job}/verify", "read", "Check a job's record.", codes=(Code.JOB_NOT_FOUND,))
-    async def verify(self, identifier: Annotated[str | None, _JOB] = None) -> VerifyReport:
+    async def verify(
+        self,
+        identifier: Annotated[str | None, _JOB] = None,
+        *,
+        notes: Annotated[str, _HERE] = "",
+        keys: Annotated[tuple[str, ...], _HERE] = (),
+    ) -> VerifyReport:
         """Check that nothing recorded of a job, and of all that belongs to it, was changed.
 
-        Of a fork, so are the jobs whose events it shares. A session is checked as well; without `identifier`, the whole
-        journal.
+        A session is checked as well; without `identifier`, the whole journal.
         """
-        from remit.service.verification import Verification  # noqa: PLC0415 - only who verifies needs it
+        from remit.service.verification import Elsewhere, Verification  # noqa: PLC0415 - only who verifies needs it
 
         roots = [""]
         if identifier is not None:
             await head_of(self._journal, identifier)
             calls = [stream for stream in await beside(self._journal, identifier) if stream.startswith(f"{CALL}/")]
-            stream = stream_named(identifier)
-            roots = [stream, *calls, *await forebears(self._journal, stream)]
-        verification = Verification(self._services)
+            roots = [stream_named(identifier), *calls]
+        verification = Verification(self._services, self._verifiers(Elsewhere(notes, keys)))
+        await verification.begin()
         for root in roots:
             async for head in self._heads(root):
                 await verification.check(head)
         await verification.check_calls()
+        verification.end(everything=identifier is None)
         if identifier is None:
             await verification.check_all()
         return verification.report

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from remit.capability import resolve
 from remit.clock import DAY, isoformat
 from remit.codes import Code
 from remit.errors import ChainBrokenError
@@ -12,6 +13,7 @@ from remit.gateway.remembered_calls import RememberedCalls
 from remit.gateway.sums import ModelSums
 from remit.record.consistency import Consistency
 from remit.record.views import VerifyReport
+from remit.settings.parts import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,21 +21,86 @@ if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.journal.event import Event, Head
     from remit.journal.kinds import Payload
+    from remit.service.parts import Parts
+
+
+class Elsewhere(NamedTuple):
+    """Things that were kept elsewhere, to compare the journal with."""
+
+    notes: str = ""
+    """Signed checkpoints, one after the other."""
+    keys: tuple[str, ...] = ()
+    """Public keys that are believed."""
+
+
+class Problem(NamedTuple):
+    """Something that is wrong with a stream."""
+
+    stream: str
+    code: Code
+    text: str
+
+
+class Findings(NamedTuple):
+    """The last word of a verifier."""
+
+    problems: tuple[Problem, ...]
+    checkpoints: int = 0
+    cosigned: int = 0
+    uncovered: int = 0
+    keys: str = ""
+    is_whole: bool = False
+
+
+class Verifier(Protocol):
+    """A part's look at the streams that are verified; the fields of its findings are those of VerifyReport."""
+
+    async def begin(self) -> None:
+        """Read what it compares with. Raises JournalError."""
+        ...
+
+    def take(self, head: Head, events: Sequence[Event]) -> Iterable[Problem]:
+        """Look at the next events of a stream, whose chain holds up to there."""
+        ...
+
+    def end_stream(self, head: Head, *, intact: bool) -> Iterable[Problem]:
+        """Look at a stream whose events were all given; not `intact`: it is damaged, and not all were."""
+        ...
+
+    def end(self, *, everything: bool) -> Findings:
+        """Return what it comes to; `everything`: every stream was checked."""
+        ...
+
+
+def verifiers_of(parts: Parts, elsewhere: Elsewhere) -> list[Verifier]:
+    """The verifiers of the parts of a process. Raises SettingsError or UsageError."""
+    found: list[Verifier] = []
+    for part in parts.parts:
+        if part.verifies and not (part.missing and elsewhere == Elsewhere()):
+            own: Any = settings_of(parts.settings, part.name, resolve(part.settings)) if part.settings else None
+            found.append(resolve(part.verifies)(parts.journal, own, elsewhere))
+    return found
 
 
 class Verification:
     """Checks streams one after the other, then what they say of each other."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, verifiers: Sequence[Verifier] = ()) -> None:
         self._journal = services.journal
         self._confirmations = services.confirmations
         self._allowed = RememberedCalls(services.journal, services.confirmations)
         self._consistency = Consistency(services.journal)
         self._proven = set[str]()
         self._streams = self._events = self._erased = self._sealed = self._signed = self._unchecked = 0
-        self._pruned = self._removed = 0
+        self._verifiers = verifiers
+        self._findings: list[Findings] = []
         self._damaged = set[str]()
         self._problems: list[tuple[Code, str]] = []
+
+    async def begin(self) -> None:
+        """Have the verifiers of parts read what they compare with. Raises JournalError."""
+        for verifier in self._verifiers:
+            await verifier.begin()
 
     async def check(self, head: Head) -> None:
         """Check a stream."""
@@ -43,19 +110,20 @@ class Verification:
         async def visit(events: Sequence[Event], payloads: Sequence[Payload | None]) -> None:
             self._allowed.note(events, payloads)
             await reading.take(events, payloads)
+            for verifier in self._verifiers:
+                self._told(head.stream, verifier.take(head, events))
 
         try:
             examined = await self._journal.examine(head.stream, self._proven, visit)
         except ChainBrokenError as error:
             self._report(head.stream, [(error.code, error.message)])
+            self._told(head.stream, (one for each in self._verifiers for one in each.end_stream(head, intact=False)))
             return
         self._events, self._erased = self._events + examined.events, self._erased + examined.erased
         self._sealed += examined.sealed
-        if examined.pruned:
-            self._pruned, self._removed = self._pruned + 1, self._removed + examined.pruned
-            return
         await self._consistency.add(reading)
         self._report(head.stream, ((Code.RECORD_CONTRADICTED, text) for text in reading.contradictions))
+        self._told(head.stream, (one for verifier in self._verifiers for one in verifier.end_stream(head, intact=True)))
         if head.kind == CONFIRMATION:
             checked = await self._confirmations.check(head)
             self._signed, self._unchecked = self._signed + checked.signed, self._unchecked + checked.unchecked
@@ -68,6 +136,13 @@ class Verification:
             text = f"what models took on {isoformat(day * DAY)[:10]} is not what is kept of it in the table folds"
             self._problems.append((Code.JOURNAL_CORRUPT, f"{text}; empty the table: it is made again from the events"))
 
+    def end(self, *, everything: bool) -> None:
+        """Have the verifiers of parts say what it comes to; `everything`: every stream was checked."""
+        self._findings = [verifier.end(everything=everything) for verifier in self._verifiers]
+        for findings in self._findings:
+            for problem in findings.problems:
+                self._report(problem.stream, [(problem.code, problem.text)])
+
     async def check_calls(self) -> None:
         """Check the calls of all streams against the approvals that they rest on."""
         for stream, text in await self._allowed.problems():
@@ -78,7 +153,13 @@ class Verification:
     @property
     def report(self) -> VerifyReport:
         """The findings, and the counts of what was checked."""
+        parts = self._findings
         return VerifyReport(
+            state="rejected" if self._problems else "whole" if any(one.is_whole for one in parts) else "prefix",
+            checkpoints=sum(one.checkpoints for one in parts),
+            cosigned=max((one.cosigned for one in parts), default=0),
+            uncovered=sum(one.uncovered for one in parts),
+            keys=next((one.keys for one in parts if one.keys), ""),
             streams=self._streams,
             events=self._events,
             problems=tuple(text for _, text in self._problems),
@@ -88,9 +169,10 @@ class Verification:
             damaged=len(self._damaged),
             signed=self._signed,
             unchecked=self._unchecked,
-            pruned=self._pruned,
-            removed=self._removed,
         )
+
+    def _told(self, stream: str, problems: Iterable[Problem]) -> None:
+        self._report(stream, [(one.code, one.text) for one in problems])
 
     def _report(self, stream: str, problems: Iterable[tuple[Code, str]]) -> None:
         found = [*problems]

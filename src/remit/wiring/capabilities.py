@@ -196,9 +196,6 @@ FIRST_PARTY: Final = (
         ),
         routes="remit.audit.routes:ROUTES",
         pages="remit.audit.pages:PAGES",
-        settings="remit.audit.settings:AuditSettings",
-        kinds={"output_read": "remit.audit.kinds:OutputRead"},
-        reads="remit.audit.reading:open_reader",
         commands=(
             Command(
                 word="export",
@@ -286,6 +283,35 @@ FIRST_PARTY: Final = (
         pages="remit.work.pages:PAGES",
     ),
     Capability(
+        name="recorder",
+        about="Sign what is recorded while it is recorded, and hold what was signed as a witness.",
+        settings="remit.recorder.settings:RecorderSettings",
+        kinds={
+            "recorder_opened": "remit.recorder.kinds:RecorderOpened",
+            "recorder_checkpoint": "remit.recorder.kinds:RecorderCheckpoint",
+            "recorder_closed": "remit.recorder.kinds:RecorderClosed",
+        },
+        works="remit.recorder.opening:work_on_checkpoints",
+        commands=(
+            Command(
+                word="recorder",
+                section="Operate",
+                about="Sign what is recorded: the key, and checkpoints.",
+                command="remit.recorder.commands:command",
+            ),
+            Command(
+                word="witness",
+                section="Operate",
+                about="Hold the checkpoints of journals, and refuse what does not continue them.",
+                command="remit.recorder.commands:witness_command",
+            ),
+        ),
+        verifies="remit.recorder.opening:open_verifier",
+        checks="remit.recorder.opening:check_recorder",
+        modules=("cryptography",),
+        extra="audit",
+    ),
+    Capability(
         name="drift",
         about="Compare what is recorded with today's tools, models, code and rules.",
         nouns=(Noun(name="drift", kind="remit.drift.noun:Drift", open="remit.drift.opening:open_drift"),),
@@ -309,28 +335,6 @@ FIRST_PARTY: Final = (
                 command="remit.drift.commands.backtest:command",
             ),
         ),
-    ),
-    Capability(
-        name="retention",
-        about="Keep records as long as they must be kept, and remove the rest with stubs in their place.",
-        settings="remit.retention.settings:RetentionSettings",
-        nouns=(
-            Noun(
-                name="retention",
-                kind="remit.retention.pruning:Retention",
-                open="remit.retention.pruning:open_retention",
-            ),
-        ),
-        works="remit.retention.opening:keep_to_rules",
-        commands=(
-            Command(
-                word="journal prune",
-                section="Commands",
-                about="Remove records that have been kept long enough, and leave a stub in the place of each.",
-                command="remit.retention.commands.prune:command",
-            ),
-        ),
-        checks="remit.retention.checks:check_retention",
     ),
     Capability(
         name="notify",

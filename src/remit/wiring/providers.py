@@ -43,8 +43,11 @@ def decisive(settings: Settings) -> tuple[Path, ...]:
 def private(settings: Settings) -> tuple[Path, ...]:
     """Keys, logins and what is trusted: no tool reads them."""
     kept = data_folder(os.environ)
-    named = [settings.journal.key_file, settings.serve.tls_key]
-    return (*(kept / name for name in ("journal-keys", "mcp-auth", "trust")), *(Path(name) for name in named if name))
+    named = [settings.journal.key_file, settings.serve.tls_key, settings.value("recorder.key", "")]
+    return (
+        *(kept / name for name in ("journal-keys", "recorder-keys", "mcp-auth", "trust")),
+        *(Path(name) for name in named if name),
+    )
 
 
 def servers_of(settings: Settings) -> tuple[McpServer, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -25,6 +26,8 @@ _DAMAGE: Final = frozenset(
         Code.BLOB_MISSING,
         Code.HEAD_UNSEALED,
         Code.HEAD_FORGED,
+        Code.CHECKPOINT_MISSING,
+        Code.CHECKPOINT_DIFFERS,
     }
 )
 
@@ -32,18 +35,38 @@ _DAMAGE: Final = frozenset(
 @click.command("verify")
 @click.argument("job", required=False, shell_complete=complete.jobs)
 @click.option("--all", "everything", is_flag=True, help="Check the whole journal. The default without JOB.")
+@click.option(
+    "--checkpoints",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Compare with signed checkpoints that were kept elsewhere.",
+)
+@click.option(
+    "--key", "keys", multiple=True, metavar="KEY", help="Public key of the recorder or a witness; repeatable."
+)
 @click.option("--decisions", is_flag=True, help="Derive every recorded decision again from the record.")
 @json_option("what was checked, and the problems")
 @pass_state
 @click.pass_context
-def command(context: click.Context, state: State, job: str | None, everything: bool, decisions: bool) -> int:
+def command(
+    context: click.Context,
+    state: State,
+    job: str | None,
+    everything: bool,
+    checkpoints: Path | None,
+    keys: tuple[str, ...],
+    decisions: bool,
+) -> int:
     """Check that no recorded event was changed.
 
     Each event is chained to the one before it by a hash; if the journal has a key, the newest event is also sealed.
     Prints the first event of a stream that does not match, and exits with status 7. JOB (an id, a unique ending of one,
     `last`, or a session's id) limits the check to what belongs to it. JOB can also be a package that `remit export`
-    wrote: it is checked without a journal. --decisions looks at something else: whether the rules and the facts that
-    are recorded with each decision lead to it.
+    wrote: it is checked without a journal.
+
+    Where a recorder signs, the journal is compared with its checkpoints, and the answer is `whole` (a checkpoint of
+    --checkpoints covers every event), `prefix` (more may have been recorded) or `rejected`. --decisions looks at
+    something else: whether the rules and the facts that are recorded with each decision lead to it.
     """
     if decisions and job is None:
         return _verify_decisions(state)
@@ -54,8 +77,11 @@ def command(context: click.Context, state: State, job: str | None, everything: b
     if job is not None and job.endswith(".zip"):
         return _verify_package(state, job)
 
+    notes = _read(checkpoints) if checkpoints is not None else ""
+
     async def look(remit: Opened) -> VerifyReport:
-        return await remit.service.streams.verify(await remit.service.jobs.find(job) if job is not None else None)
+        found = await remit.service.jobs.find(job) if job is not None else None
+        return await remit.service.streams.verify(found, notes=notes, keys=keys)
 
     try:
         report = state.ask(look, code="unused")
@@ -70,6 +96,13 @@ def command(context: click.Context, state: State, job: str | None, everything: b
     else:
         _print(state, report)
     return exit_codes.OK if report.ok else exit_codes.DAMAGED
+
+
+def _read(place: Path) -> str:
+    try:
+        return place.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"cannot read {place}: {error.strerror}", remedy="Name a file of checkpoints.") from error
 
 
 def _verify_decisions(state: State) -> int:
@@ -132,9 +165,8 @@ def _print(state: State, report: VerifyReport) -> None:
             state.note(f"{report.unchecked} signatures of approvals were not checked: set confirm.allowed_signers")
         if not sealed and report.streams:
             state.note("anyone who can write to the journal can forge heads without a seal: see `remit journal seal`")
-        if report.pruned:
-            gone = f"{counted(report.removed, 'event')} of {counted(report.pruned, 'stream')} were pruned"
-            out.line(f"{gone}; the stub of each continues its chain")
+        if report.checkpoints:
+            _print_checkpoints(state, report)
         if report.erased:
             out.line(f"{report.erased} values were erased with their subject; the erasure is on record")
     else:
@@ -142,3 +174,19 @@ def _print(state: State, report: VerifyReport) -> None:
         found = f"{report.damaged} of {counted(report.streams, 'stream')} damaged"
         rest = f"the other {intact} ({counted(report.events, 'event')}) intact" if intact else "none intact"
         state.note(f"{found}; {rest}")
+
+
+def _print_checkpoints(state: State, report: VerifyReport) -> None:
+    from remit.cli.text import counted
+
+    out = state.output.out
+    rest = f"{counted(report.uncovered, 'event')} came after" if report.uncovered else "they cover every event"
+    out.line(f"{out.style(report.state, 'ok')} {counted(report.checkpoints, 'signed checkpoint')} fit; {rest}")
+    if report.cosigned:
+        out.line(f"a witness cosigned {report.cosigned} leaves")
+    if report.keys == "named":
+        state.note("the journal alone says whose key signed: give it with --key, or set recorder.key")
+    if report.state == "prefix":
+        state.note(
+            "a newer end may have been cut off: compare with --checkpoints, from the second place or the witness"
+        )

@@ -24,7 +24,6 @@ from typing import Final
 
 from remit.testing.journal import (
     appending,
-    cutting,
     ending,
     erasing,
     leasing,
@@ -58,7 +57,6 @@ JOURNAL_CHECKS: Final = _checks(
     scanning,
     verifying,
     pruning,
-    cutting,
     erasing,
     retiring,
     watching,

@@ -81,6 +81,26 @@ async def check_a_scan_goes_page_by_page(storage: Storage) -> None:
         assert (end.events, end.position, end.more) == ((), rest.position, False)
 
 
+async def check_the_ends_of_a_stretch_are_the_newest_events_in_it(storage: Storage) -> None:
+    """Each stream once, as far as it reached there, in the order of positions; what comes later is in the next one."""
+    async with opened(storage) as journal:
+        nothing = await journal.ends()
+        assert (nothing.ends, nothing.position, nothing.more) == ((), 0, False)
+        writers = [await job(journal, f"job/{number}") for number in range(3)]
+        for number in range(2, 6):
+            for writer in writers[number % 2 :]:
+                await journal.append(writer, note(number), synced=False)
+        whole = await _whole(journal)
+        for after, cut in ((0, 5), (5, 9), (9, len(whole)), (0, len(whole))):
+            newest = {placed.event.stream: placed for placed in whole[after:cut]}
+            expected = sorted(newest.values(), key=lambda placed: placed.position)
+            begin = whole[after - 1].position if after else 0
+            ends = await journal.ends(begin, whole[cut - 1].position - begin)
+            assert list(ends.ends) == [(one.event.stream, one.event.seq, one.event.hash) for one in expected]
+            assert (ends.position, ends.more) == (whole[cut - 1].position, cut < len(whole))
+        assert (await journal.ends(whole[-1].position)).ends == ()
+
+
 async def check_a_scan_of_some_kinds_gives_those(storage: Storage) -> None:
     """And passes over the others."""
     async with opened(storage) as journal:

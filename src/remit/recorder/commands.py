@@ -1,0 +1,177 @@
+"""`remit recorder` and `remit witness`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.options import json_option, pass_state
+from remit.errors import SettingsError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remit.recorder.note import Signer
+
+COMMANDS: Final[dict[str, Entry]] = {
+    "key": Entry("Commands", "Make the key if there is none, and print its public half."),
+    "sign": Entry("Commands", "Sign what is recorded now, once."),
+    "checkpoints": Entry("Commands", "Print the signed checkpoints in the journal."),
+}
+
+
+@click.group("recorder", cls=LazyGroup, package="remit.recorder.commands", entries=COMMANDS)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Sign what is recorded: the key, and checkpoints.
+
+    With recorder.origin set, `remit serve` and `remit worker` sign while they run. docs/audit.md says what that shows.
+    """
+    show_help(context)
+
+
+@command.command("key")
+@json_option("the public key")
+@pass_state
+def key_command(state: State) -> int:
+    """Make the key if there is none, and print its public half.
+
+    Give the public key to those who will verify: `remit verify --key KEY`. The private one stays in the file of
+    recorder.key, or in your data folder.
+    """
+    import os
+
+    from remit.recorder.keys import key_file, known_signers, make_key
+    from remit.recorder.settings import RecorderSettings
+    from remit.settings.parts import settings_of
+
+    own = settings_of(state.settings(), "recorder", RecorderSettings)
+    if not own.origin:
+        raise SettingsError("recorder.origin is empty", remedy="Name the log, such as example.com/agents.")
+    place = key_file(own, os.environ)
+    if place is not None:
+        _make(place, make_key)
+    signers = known_signers(own, os.environ)
+    if not signers:
+        raise UsageError("recorder.key_command prints the key", remedy="Run that program to make one.")
+    return _print(state, signers[0], place)
+
+
+@command.command("sign")
+@json_option("the checkpoint")
+@pass_state
+def sign_command(state: State) -> int:
+    """Sign what is recorded now, once.
+
+    For a journal that no server or worker keeps open: run it after `remit run`, or by cron. It does nothing while
+    another process signs.
+    """
+    from remit.cli.running import run_to_end
+    from remit.recorder.opening import close, open_recorder
+
+    async def signed() -> str:
+        async with state.remit(code="unused", writes=True) as remit:
+            recorder, publisher = await open_recorder(remit.runtime)
+            while await recorder.look(at_once=True):
+                pass
+            if not recorder.records:
+                return ""
+            await close(recorder, publisher)
+            for place, why in publisher.failures.items():
+                state.note(f"{place}: {why}")
+            return publisher.text
+
+    note = run_to_end(signed())
+    if state.as_json:
+        state.output.json({"checkpoint": note})
+    elif note:
+        state.output.out.line(note.rstrip())
+    else:
+        state.note("another process signs, and covers this within its time")
+    return exit_codes.OK
+
+
+@command.command("checkpoints")
+@click.option("--limit", metavar="N", default=100, type=click.IntRange(1, 100_000), help="Print the newest N.")
+@json_option("the checkpoints")
+@pass_state
+def checkpoints_command(state: State, limit: int) -> int:
+    """Print the signed checkpoints in the journal, the newest last, as signed notes (c2sp.org)."""
+    from remit.cli.running import run_to_end
+    from remit.recorder.log import notes
+
+    async def read() -> list[str]:
+        async with state.remit(code="unused") as remit:
+            return await notes(remit.runtime.journal, limit)
+
+    found = run_to_end(read())
+    if state.as_json:
+        state.output.json(found)
+    else:
+        state.output.out.line("\n".join(found).rstrip())
+    return exit_codes.OK
+
+
+@click.command("witness")
+@click.option("--log", "logs", multiple=True, metavar="KEY", help="Public key of a log to witness; repeatable.")
+@click.option("--name", metavar="NAME", default="remit.witness", help="Its name, such as witness.example.org/w1.")
+@click.option(
+    "--folder",
+    metavar="FOLDER",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where its key and what it cosigned last are kept.",
+)
+@click.option("--host", metavar="HOST", default="127.0.0.1", help="The address to listen on. Default: this machine's.")
+@click.option("--port", metavar="PORT", default=8765, type=click.IntRange(0, 65535), help="The port. Default: 8765.")
+@pass_state
+def witness_command(state: State, logs: tuple[str, ...], name: str, folder: Path, host: str, port: int) -> int:
+    """Hold the checkpoints of journals, and refuse what does not continue them.
+
+    Run it on another machine, by other people: it cosigns each checkpoint that continues the one it holds, and refuses
+    a journal that was put back, or that tells its history in two ways. It speaks tlog-witness (c2sp.org). Without --log
+    it prints its public key, for recorder.witness_key, and ends. Never start it again with a folder that was put back.
+    """
+    from remit.cli.running import run_async
+    from remit.clock import SystemClock
+    from remit.journal.keys import contents
+    from remit.recorder.keys import key_of, make_key, signers_in
+    from remit.recorder.note import is_name
+    from remit.recorder.witness import Witness, serve
+
+    if not is_name(name):
+        raise UsageError("--name holds a space or a +", remedy="Write, say, witness.example.org/w1.")
+    place = folder / "witness.pem"
+    _make(place, make_key)
+    signer = signers_in(name, contents(place, "--folder"), str(place), witness=True)[0]
+    if not logs:
+        return _print(state, signer, place)
+    witness = Witness(folder, [key_of(text, "--log") for text in logs], signer, SystemClock())
+
+    def ready(port: int) -> None:
+        state.note(f"cosigns as {signer.key}")
+        state.note(f"listens on http://{host}:{port}")
+
+    return run_async(lambda stop: serve(witness, host, port, stop.requested, ready), gentle=True)
+
+
+def _make(place: Path, make: Callable[[Path], None]) -> None:
+    try:
+        make(place)
+    except OSError as error:
+        raise UsageError(f"cannot make {place}: {error.strerror}", remedy="Choose another place.") from error
+
+
+def _print(state: State, signer: Signer, place: Path | None) -> int:
+    if state.as_json:
+        state.output.json({"key": str(signer.key), "file": str(place) if place else ""})
+    else:
+        state.output.out.line(str(signer.key))
+        if place is not None:
+            state.note(f"the private key is in {place}")
+    return exit_codes.OK

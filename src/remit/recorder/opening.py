@@ -1,0 +1,162 @@
+"""The recorder as the settings say: what signs beside a worker or a server, what verifies, what `doctor` looks at."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.canonical import canonical
+from remit.capability import Check, Look
+from remit.clock import SECOND, isoformat
+from remit.errors import JournalError, RemitError, SettingsError, UsageError
+from remit.journal.owner import Owner
+from remit.recorder.keys import key_of, known_signers, load_signers
+from remit.recorder.log import newest
+from remit.recorder.note import notes_in
+from remit.recorder.publishing import Publisher
+from remit.recorder.recording import MISSED, Recorder, Terms
+from remit.recorder.settings import RecorderSettings
+from remit.recorder.verifier import LogVerifier
+from remit.settings.parts import settings_of
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.journal.journal import Journal
+    from remit.service.verification import Elsewhere
+    from remit.wiring.runtime import Runtime
+
+_log: Final = logging.getLogger("remit.recorder")
+PART: Final = "recorder"
+_TICK_S: Final = 1.0
+"""Seconds between two looks at what was recorded."""
+_AGAIN_S: Final = 5.0
+"""Seconds until something that failed is tried again."""
+_LAST_S: Final = 5.0
+"""Seconds for the last checkpoint to reach its places when the process stops."""
+
+
+async def open_recorder(runtime: Runtime) -> tuple[Recorder, Publisher]:
+    """Return what records, and what publishes. Raises SettingsError."""
+    settings, own = runtime.settings, settings_of(runtime.settings, PART, RecorderSettings)
+    if not own.origin:
+        raise SettingsError("recorder.origin is empty", remedy="Name the log, such as example.com/agents.")
+    shown = {row.key: msgspec.to_builtins(row.value) for row in settings.explain()}
+    terms = Terms(
+        origin=own.origin,
+        every_events=own.every_events,
+        every_seconds=own.every_seconds,
+        settings=canonical(shown),
+    )
+    signers = await load_signers(own, os.environ, settings.folder)
+    publisher = Publisher(runtime.journal, own, os.environ, settings.folder)
+    return Recorder(runtime.journal, terms, signers, publisher), publisher
+
+
+def work_on_checkpoints(
+    remit: Remit, _stop: asyncio.Event, _role: str
+) -> Callable[[], Coroutine[Any, Any, None]] | None:
+    """Return what signs beside a worker or a server; None without `recorder.origin`. Raises SettingsError."""
+    own = settings_of(remit.settings, PART, RecorderSettings)
+    return partial(keep_recorder, remit) if own.origin else None
+
+
+async def keep_recorder(remit: Remit) -> None:
+    """Sign checkpoints until cancelled, then once more; what fails is told in `/health`, and tried again."""
+    tell = partial(remit.service.health.report, PART)
+    tell("")
+    while True:
+        await remit.service.workers.rested(tell, _AGAIN_S)
+        try:
+            recorder, publisher = await open_recorder(remit.runtime)
+            tell("")
+            await _record(remit, recorder, publisher, tell)
+        except RemitError as error:
+            tell(str(error))
+            _log.warning("checkpoints are signed again in %g s: %s", _AGAIN_S, error)
+        await remit.clock.sleep(_AGAIN_S)
+
+
+async def _record(remit: Remit, recorder: Recorder, publisher: Publisher, tell: Callable[[str], object]) -> None:
+    publishing = asyncio.create_task(publisher.keep(_AGAIN_S, tell), name="remit:recorder:publish")
+    try:
+        while True:
+            # Not cut off in the middle: whether a checkpoint was recorded would not be known.
+            looking = asyncio.ensure_future(recorder.look())
+            try:
+                more = await asyncio.shield(looking)
+            finally:
+                await asyncio.wait([looking])
+            if not more:
+                await remit.clock.sleep(_TICK_S)
+    finally:
+        publishing.cancel()
+        await asyncio.wait([publishing])
+        await close(recorder, publisher)
+
+
+async def close(recorder: Recorder, publisher: Publisher) -> None:
+    """Sign what is left, and publish it if that is soon done."""
+    try:
+        await recorder.close()
+        async with asyncio.timeout(_LAST_S):
+            await publisher.publish()
+    except (RemitError, TimeoutError) as error:
+        _log.warning("the last checkpoint: %s", str(error) or "no place took it in time")
+
+
+def open_verifier(journal: Journal, own: RecorderSettings, elsewhere: Elsewhere) -> LogVerifier:
+    """Return what compares a journal with its checkpoints. Raises SettingsError or UsageError."""
+    keys = [key_of(text, "--key") for text in elsewhere.keys]
+    if own.origin:
+        try:
+            keys += [signer.key for signer in known_signers(own, os.environ)]
+        except SettingsError as error:  # another user's key: who verifies need not be able to sign
+            _log.warning("checkpoints are verified without the recorder's key: %s", error)
+    if own.witness_key:
+        keys.append(key_of(own.witness_key, "recorder.witness_key"))
+    notes = notes_in(elsewhere.notes)
+    if elsewhere.notes.strip() and not notes:
+        raise UsageError("there is no checkpoint in the file", remedy="Name a file of recorder.file or of a witness.")
+    return LogVerifier(journal, keys, notes)
+
+
+async def check_recorder(look: Look) -> list[Check]:
+    """Whether what is recorded is signed."""
+    own = settings_of(look.settings, PART, RecorderSettings)
+    if not own.origin:
+        return []
+    try:
+        if not own.key_command and not known_signers(own, os.environ):
+            return [Check(PART, "fail", "there is no key to sign with", "Run `remit recorder key`.")]
+        async with look.open() as remit:
+            return [await _state(remit, own)]
+    except JournalError:  # which has a check of its own
+        return []
+    except RemitError as error:
+        return [Check(PART, "fail", error.message, error.remedy)]
+
+
+async def _state(remit: Remit, own: RecorderSettings) -> Check:
+    session = await newest(remit.runtime.journal, own.origin)
+    if session is None:
+        return Check(PART, "warn", f"{own.origin}: nothing is signed yet", "Start `remit serve` or `remit worker`.")
+    at, silent = isoformat(session.last_at), remit.clock.now() - session.last_at
+    owner, last = Owner.parse(session.opened.owner), session.checkpoints[-1:]
+    size = last[0].size if last else session.opened.size
+    if not session.is_open:
+        return Check(PART, "ok", f"{own.origin}: {size} leaves are signed; the last session ended at {at}")
+    if silent > MISSED * session.opened.every_seconds * SECOND or (owner is not None and owner.dead()):
+        return Check(PART, "warn", f"{own.origin}: nothing was signed since {at}", "Start its worker or server again.")
+    unseen = own.witness and last and last[0].cosigned < session.opened.size
+    detail = f"{own.origin}: {size} leaves are signed, the last at {at}"
+    return (
+        Check(PART, "warn", f"{detail}; the witness does not cosign", "See /health.")
+        if unseen
+        else Check(PART, "ok", detail)
+    )

@@ -1,0 +1,69 @@
+"""The section `[recorder]`."""
+
+from typing import Annotated
+
+import msgspec
+
+from remit.redact import MASK
+from remit.settings.address import HIDDEN, address
+from remit.settings.base import Base
+from remit.settings.pictures import command as program
+from remit.settings.section import About, Count, Section, Texts
+
+
+def _place(path: str, base: Base) -> str:
+    return str(base.path(path)) if path and not path.startswith("${") else path
+
+
+def _secret(value: object) -> object:
+    return value if isinstance(value, str) and (not value or value.startswith("${")) else MASK
+
+
+def _url(value: object) -> object:
+    return (address(value) if value else "") if isinstance(value, str) else HIDDEN
+
+
+class RecorderSettings(Section, frozen=True):
+    """A recorder that signs what the journal says, beside `remit serve` and `remit worker`."""
+
+    origin: Annotated[
+        str,
+        About(
+            "The name of the log and of its key, such as `example.com/agents`. Empty: nothing is signed. A new name "
+            "begins a new log."
+        ),
+    ] = ""
+    key: Annotated[
+        str,
+        About(
+            "The Ed25519 key to sign with: the path of a PEM file that only you can read, or `${NAME}` for PEM in the "
+            "environment. Former keys may follow it. Empty: the file in your data folder that `remit recorder key` "
+            "makes.",
+            resolve=_place,
+            picture=lambda value: value if isinstance(value, str) and "PRIVATE" not in value else MASK,
+        ),
+    ] = ""
+    key_command: Annotated[
+        Texts, About("A program and its arguments that print the key as PEM; in the place of `key`.", picture=program)
+    ] = ()
+    every_events: Annotated[Count, About("A checkpoint is signed after so many events, once a second at most.")] = 1_000
+    every_seconds: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=86_400)],
+        About("A checkpoint is signed after this time, also if nothing happened."),
+    ] = 60
+    file: Annotated[
+        str, About("A file that each checkpoint is appended to, best on another machine's disk.", resolve=_place)
+    ] = ""
+    command: Annotated[
+        Texts, About("A program and its arguments that get each checkpoint on stdin.", picture=program)
+    ] = ()
+    url: Annotated[str, About("Where each checkpoint is posted to.", picture=_url)] = ""
+    token: Annotated[
+        str, About("The bearer token for `url`, as `${NAME}` for one in the environment.", picture=_secret)
+    ] = ""
+    witness: Annotated[
+        str, About("The URL of a witness, such as `remit witness`, that cosigns each checkpoint.", picture=_url)
+    ] = ""
+    witness_key: Annotated[
+        str, About("The witness's public key, as `remit witness` prints it. `remit verify` checks its cosignatures.")
+    ] = ""
