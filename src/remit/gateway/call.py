@@ -92,6 +92,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The job that calls, as its tools may know it."""
     trace_id: str = ""
     """The W3C trace that the caller names; empty: that of the stream."""
+    client: dict[str, str] = {}
+    """The client's own words for its trace and its conversation, by its names for them."""
     hash: str = ""
     """Digest of `args`, as they are at this moment, where the caller already has it."""
     skills: dict[str, str] = {}

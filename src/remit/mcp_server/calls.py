@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.errors import NotFoundError, StateError, UsageError
+from remit.http.trace_context import TraceContext
 from remit.journal.kinds import ConfirmationPutOff
 from remit.mcp_server.question import Form, reason_form, reason_in
+from remit.redact import line
 from remit.service.approvals import REMEMBERED_S
 from remit.service.calls import Live
 from remit.tasks import Tasks
@@ -34,6 +36,10 @@ _KEY: Final = "decision"
 _WHY: Final = "reason"
 TELL_S: Final = 5.0
 """Seconds after which a client that wants progress hears once more that a person decides."""
+_PARENT: Final = "traceparent"
+_OWN: Final = frozenset({_PARENT, "tracestate", "baggage", "claudecode/toolUseId", "threadId", "sessionId"})
+"""Names under which clients tell of their own trace and conversation: of W3C, of Claude Code, of Codex."""
+_TOLD: Final = 500
 _log: Final = logging.getLogger("remit.mcp")
 
 
@@ -69,7 +75,19 @@ class Calls:
         access, peer = asker.access, asker.peer
         there = asker.terms.ask != "terminal" and access.dialog and access.allows("decide") and peer.can(ELICIT)
         live = Live(progress, peer, ask if there else None)
-        return await self._service.sessions.call(await asker.client.session(), tool, args, only=access.tools, live=live)
+        told = {
+            name: line(text, _TOLD) for name, text in peer.attached.items() if name in _OWN and isinstance(text, str)
+        }
+        trace = TraceContext.of(told.get(_PARENT, ""))
+        return await self._service.sessions.call(
+            await asker.client.session(),
+            tool,
+            args,
+            only=access.tools,
+            trace_id=trace.trace_id if trace.given else "",
+            client=told,
+            live=live,
+        )
 
     async def close(self) -> None:
         """Close the dialogs that are open."""

@@ -17,6 +17,7 @@ import anyio
 from remit.jsonrpc.protocol import CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY, MCPError
 from remit.tasks import Tasks
 from remit.tools.peer import ELICIT, ROOTS, SAMPLE, PeerError, Requests
+from remit.tools.remote import BETWEEN_US
 
 if TYPE_CHECKING:
     from remit.mcp_server.request import ClientRequest
@@ -28,6 +29,7 @@ _CAPABILITIES: Final = {
 }
 """The capability that a client has to have declared to be asked."""
 _log: Final = logging.getLogger("remit.mcp")
+_PROGRESS: Final = "progressToken"
 _PASSED: Final = (CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY)
 
 
@@ -36,12 +38,24 @@ class ClientPeer:
 
     def __init__(self, request: ClientRequest) -> None:
         self.request = request
+        self.results: dict[str, Mapping[str, Any]] = {}
+        """The results that servers gave, by the call's invocation."""
         self._telling = Tasks()
 
     @property
     def meta(self) -> Mapping[str, Any]:
         meta = self.request.params.get("_meta")
         return {key: meta[key] for key in _PASSED if key in meta} if isinstance(meta, Mapping) else {}
+
+    @property
+    def attached(self) -> Mapping[str, Any]:
+        meta = self.request.params.get("_meta")
+        if not isinstance(meta, Mapping):
+            return {}
+        return {key: value for key, value in meta.items() if key != _PROGRESS and not key.startswith(BETWEEN_US)}
+
+    def given(self, invocation_id: str, result: Mapping[str, Any]) -> None:
+        self.results[invocation_id] = result
 
     async def ask(self, requests: Requests) -> dict[str, dict[str, Any]]:
         try:
@@ -95,6 +109,18 @@ class Parked:
     @property
     def meta(self) -> Mapping[str, Any]:
         return self.peer.meta
+
+    @property
+    def attached(self) -> Mapping[str, Any]:
+        return self.peer.attached
+
+    @property
+    def results(self) -> Mapping[str, Mapping[str, Any]]:
+        """The results that servers gave, by the call's invocation."""
+        return self.peer.results
+
+    def given(self, invocation_id: str, result: Mapping[str, Any]) -> None:
+        self.peer.given(invocation_id, result)
 
     def can(self, method: str) -> bool:
         return self.peer.can(method)

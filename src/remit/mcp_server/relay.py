@@ -57,6 +57,8 @@ class Relay:
         """Return what the server answers. Raises MCPError."""
         method = request.method
         asked = {key: value for key, value in request.params.items() if key not in _OURS}
+        if peer.attached:
+            asked["_meta"] = dict(peer.attached)
         try:
             result = await self._remote.relay(method, asked, peer)
         except ProviderError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -18,16 +19,33 @@ if TYPE_CHECKING:
 
 _RECIPE: Final = "recipe."
 """The beginning of the names of tools that run a recipe as a job."""
+_COMMAND: Final = "remit "
+"""In a remedy: a command, which a model cannot run."""
+_FOR_MODELS: Final[Mapping[str, str]] = {Code.INVALID_TOOL_ARGS.name: "Correct them by the tool's input schema."}
+"""Remedies for models in the place of commands."""
+_OF_TOOLS: Final = frozenset({Code.TOOL_EXEC_FAILED.name, Code.OUTCOME_UNKNOWN.name})
+"""Codes of failures that a tool itself reports."""
 _TEXT: Final = msgspec.json.Encoder().encode
 
 
 async def reply_of(
-    outcome: OutcomeView, streams: Streams, tool: OfferedTool | None, confirm: str, *, waiting: str = "error"
+    outcome: OutcomeView,
+    streams: Streams,
+    tool: OfferedTool | None,
+    confirm: str,
+    *,
+    waiting: str = "error",
+    given: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The result of a call of a tool. Only values of MCP servers are content, or structured without being objects.
 
-    `confirm` is the command by which a person here decides on calls that wait; `waiting` is as `mcp.waiting`.
+    `confirm` is the command by which a person here decides on calls that wait; `waiting` is as `mcp.waiting`. `given`
+    is the result of an MCP server as it came, if it came just now: it is passed on whole, unless Remit refused it.
     """
+    if given is not None and _is_theirs(outcome, given):
+        told = {"invocation": outcome.invocation_id} if outcome.ok else _told(outcome, outcome.remedy)
+        meta = {**given.get("_meta", {}), OUTCOME: told}
+        return {"isError": False, **given, "_meta": meta}
     if not outcome.ok:
         plain = waiting == "result" and not _promises_structure(tool)
         return _failure(outcome, confirm, await _attached(outcome, streams), plain=plain)
@@ -41,6 +59,12 @@ async def reply_of(
         return {"content": content, "structuredContent": value, "isError": failed, "_meta": meta}
     blocks = value if foreign and _are_blocks(value) else [_text(value)]
     return {"content": [await _filled(block, outcome, streams) for block in blocks], "isError": False, "_meta": meta}
+
+
+def _is_theirs(outcome: OutcomeView, given: Mapping[str, Any]) -> bool:
+    """Whether the outcome is the server's result: a success, or the error that the tool reports."""
+    failed = given.get("isError") is True
+    return outcome.ok if not failed else outcome.code in _OF_TOOLS
 
 
 def _promises_structure(tool: OfferedTool | None) -> bool:
@@ -64,18 +88,24 @@ def _failure(outcome: OutcomeView, confirm: str, attached: dict[str, Any], *, pl
             f"It has not run. A person decides with: {confirm} {outcome.confirmation}. Do something else meanwhile; "
             "make the same call again once you are told that it is decided, not before."
         )
+    said = remedy if waits or _COMMAND not in remedy else _FOR_MODELS.get(code, "")
+    text = f"{outcome.named or code}: {outcome.reason.rstrip('.')}." + (f" {said}" if said else "")
+    meta = {**attached, OUTCOME: _told(outcome, remedy)}
+    return {"content": [{"type": "text", "text": text}], "isError": not (plain and waits), "_meta": meta}
+
+
+def _told(outcome: OutcomeView, remedy: str) -> dict[str, Any]:
+    """Return what programs are told of an outcome that is not ok; the remedy is for the people behind them."""
     told = {
         "status": outcome.status,
-        "code": code,
+        "code": outcome.code or "FAILED",
         "remedy": remedy,
         "cause": outcome.cause,
         "confirmation": outcome.confirmation,
         "invocation": outcome.invocation_id,
         "uncertain": outcome.uncertain or None,
     }
-    text = f"{outcome.named or code}: {outcome.reason.rstrip('.')}." + (f" {remedy}" if remedy else "")
-    meta = {**attached, OUTCOME: {name: value for name, value in told.items() if value}}
-    return {"content": [{"type": "text", "text": text}], "isError": not (plain and waits), "_meta": meta}
+    return {name: value for name, value in told.items() if value}
 
 
 def _text(value: Any) -> dict[str, Any]:

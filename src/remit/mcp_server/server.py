@@ -209,10 +209,11 @@ class ToolServer:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name[:100]}", data=why)
         told = outcome.detail.get(MCP_ERROR) if isinstance(outcome.detail, dict) else None
         if isinstance(told, dict):
-            said = f"{tool}: {told['message']}"  # the server's words, which could be ours
-            raise MCPError(code=told["code"], message=said, data=told.get("data"))
+            raise MCPError(code=told["code"], message=told["message"], data=told.get("data"))
         known = known or await self._service.tools.known(tool)
-        return await reply_of(outcome, self._service.streams, known, self._confirm, waiting=terms.waiting)
+        given = peer.results.get(outcome.invocation_id)
+        streams, confirm = self._service.streams, self._confirm
+        return await reply_of(outcome, streams, known, confirm, waiting=terms.waiting, given=given)
 
     # --- who
 

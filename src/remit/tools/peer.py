@@ -20,6 +20,15 @@ class Peer(Protocol):
         """Return what it says of itself in the `_meta` of its request: capabilities, the log level it wants to hear."""
         ...
 
+    @property
+    def attached(self) -> Mapping[str, Any]:
+        """Return what it attached to its request for the server (`_meta`), without what is the protocol's."""
+        ...
+
+    def given(self, invocation_id: str, result: Mapping[str, Any]) -> None:
+        """Take a server's own result of a call, as it came, beside the outcome that Remit makes of it."""
+        ...
+
     def can(self, method: str) -> bool:
         """Whether it answers requests of this method."""
         ...

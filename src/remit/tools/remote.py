@@ -18,6 +18,8 @@ ATTACHMENT: Final = "tool_attachment"
 """Kind of the evidence that holds an image, a sound or a file of a result."""
 
 
+BETWEEN_US: Final = ("dev.remit/", "io.modelcontextprotocol/")
+"""The beginning of keys of `_meta` that are between Remit and whom it speaks to, and are not passed on."""
 OUTCOME: Final = "dev.remit/outcome"
 """Key of an MCP result's `_meta` under which programs, and other Remits, find the outcome of a call."""
 

@@ -87,6 +87,7 @@ class Announce:
             trace_id=call.request.trace_id or trace_of(call.writer.stream),
             span_id=call.span_id,
             skills=request.skills,
+            client=request.client,
             confirms=meta.requires_confirm,
             decided_at=call.decided_at,
             facts=call.facts,

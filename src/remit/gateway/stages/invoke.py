@@ -90,7 +90,7 @@ class Invoke:
                 _log.debug("%s raised: %s", meta.name, mask("".join(traceback.format_exception(error))))
         told = failure.code is Code.OUTCOME_UNKNOWN and meta.side_effects
         uncertain = failure.doubt and (told or not meta.repeatable)
-        remedy = "See the reason: the same call will fail again."
+        remedy = "See the reason."
         if uncertain:
             remedy = "The call may have taken effect: find out before you repeat it."
         elif failure.code.retryable and failure.cause is not Code.SpawnFailed:

@@ -79,6 +79,8 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     span_id: str = ""
     skills: dict[str, str] = msgspec.field(default_factory=dict)
     """The skills that the call is under, with the digest of each."""
+    client: dict[str, str] = msgspec.field(default_factory=dict)
+    """The client's own words for its trace and its conversation, by its names for them."""
     confirms: bool = False
     """Whether the tool itself demands a confirmation."""
     decided_at: int = 0

@@ -13,7 +13,7 @@ from remit.providers.mcp.answers import Answers
 from remit.providers.mcp.connection import LIST_S, ListFailedError
 from remit.providers.mcp.failures import lost, translated
 from remit.providers.mcp.offers import full_names, meta_of, version_of
-from remit.providers.mcp.results import result_of
+from remit.providers.mcp.results import passed_on, result_of
 from remit.providers.mcp.session import TOOLS_CHANGED
 from remit.providers.mcp.supervisor import ConnectionSupervisor
 from remit.redact import line
@@ -135,12 +135,16 @@ class McpProvider:
         if connection.listing.hashes.get(own) != self._offered.get(own):
             self._tell()
             raise ProviderError(f"{name} changed since it was looked up; look it up again", cause=Code.ToolNotFound)
-        params = {"name": own, "arguments": args, "_meta": {"traceparent": f"00-{ctx.trace_id}-{ctx.span_id}-01"}}
+        attached = ctx.peer.attached if ctx.peer is not None else {}
+        meta = {**attached, "traceparent": f"00-{ctx.trace_id}-{ctx.span_id}-01"}
+        params = {"name": own, "arguments": args, "_meta": meta}
         headers = connection.listing.headers(own, args)
         asking = connection.session.settle(
             "tools/call", params, self._answers, ctx.peer, headers=headers, progress=ctx.progress
         )
         raw = await self._asked(connection, asking)
+        if ctx.peer is not None:
+            ctx.peer.given(ctx.invocation_id, passed_on(raw))
         return result_of(raw, source=name, now=self._clock.now())
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -23,11 +23,11 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.redact import line
 from remit.tools.provider import EvidenceCandidate, ToolResult
-from remit.tools.remote import ATTACHMENT, CONTENT, META, OUTCOME
+from remit.tools.remote import ATTACHMENT, BETWEEN_US, CONTENT, META, OUTCOME
 
 _REASON: Final = 2_000
-_BETWEEN_US: Final = ("dev.remit/", "io.modelcontextprotocol/")
-"""The beginning of keys of `_meta` that are between the server and Remit."""
+_OF_THE_ERA: Final = ("resultType", "ttlMs", "cacheScope")
+"""The members that a client's own era decides about."""
 
 
 def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
@@ -54,6 +54,28 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
     return ToolResult(structured, tuple(evidence))
 
 
+def passed_on(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A server's result as it came, for its client: what another shape would break is a text, as in `result_of`."""
+    meta = raw.get("_meta")
+    own = (
+        {name: value for name, value in meta.items() if not name.startswith(BETWEEN_US)}
+        if isinstance(meta, dict)
+        else {}
+    )
+    rest = {name: value for name, value in raw.items() if name not in {"_meta", *_OF_THE_ERA}}
+    blocks = [block if _is_readable(block) else _unreadable(block) for block in _blocks(raw.get("content"))]
+    return {**rest, "content": blocks, **({"_meta": own} if own else {})}
+
+
+def _is_readable(block: dict[str, Any]) -> bool:
+    """Whether the bytes of a block are base64, if it has any."""
+    resource = block.get("resource")
+    held = {"image": block.get("data"), "audio": block.get("data")}.get(str(block.get("type")), "")
+    if block.get("type") == "resource" and isinstance(resource, dict):
+        held = resource.get("blob", "")
+    return _bytes_of(held) is not None
+
+
 def _blocks(content: Any) -> list[dict[str, Any]]:
     parts = content if isinstance(content, list) else [] if content is None else [content]
     return [part if isinstance(part, dict) else _text(part) for part in parts]
@@ -67,7 +89,7 @@ def _attached(meta: Any, source: str, now: int) -> list[EvidenceCandidate]:
     """Return what the server attached for the client, as evidence; nothing if it attached nothing."""
     if not isinstance(meta, dict):
         return []
-    rest = {name: value for name, value in meta.items() if not name.startswith(_BETWEEN_US)}
+    rest = {name: value for name, value in meta.items() if not name.startswith(BETWEEN_US)}
     text = msgspec.json.encode(rest).decode()
     return [EvidenceCandidate(kind=META, source=source, retrieved_at=now, text=text)] if rest else []
 
@@ -102,9 +124,8 @@ def _kept(
     part: dict[str, Any], field: str, evidence: list[EvidenceCandidate], source: str, now: int
 ) -> dict[str, Any] | None:
     """The part with its bytes kept as evidence; None if they are not base64."""
-    try:
-        data = base64.b64decode(part.get(field) or "", validate=True)
-    except (binascii.Error, TypeError, ValueError):
+    data = _bytes_of(part.get(field))
+    if data is None:
         return None
     media_type, uri = part.get("mimeType"), part.get("uri")
     metadata = {"media_type": media_type if isinstance(media_type, str) else "application/octet-stream"}
@@ -113,6 +134,13 @@ def _kept(
     evidence.append(EvidenceCandidate(kind=ATTACHMENT, source=source, retrieved_at=now, data=data, metadata=metadata))
     rest = {name: value for name, value in part.items() if name != field}
     return {**rest, "digest": sha256(data), "size": len(data)}
+
+
+def _bytes_of(encoded: Any) -> bytes | None:
+    try:
+        return base64.b64decode(encoded or "", validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        return None
 
 
 def _is_plain_text(blocks: list[dict[str, Any]]) -> bool:
