@@ -57,23 +57,6 @@ def _library(folder: Path) -> _Library:
     return _Library(folder, passages)
 
 
-def _rate(watch: Watch, count: int) -> Reading:
-    """Things for each second of a processor."""
-    used = _used(watch, count)
-    return Reading(1e6 / used, used)
-
-
-def _millis(watch: Watch, count: int) -> Reading:
-    """Milliseconds of a processor for each thing."""
-    used = _used(watch, count)
-    return Reading(used / 1e3, used)
-
-
-def _used(watch: Watch, count: int) -> float:
-    """Microseconds of a processor for each thing; not 0, which a system with a coarse clock says of a moment."""
-    return max(watch.millis(count).cpu_us or 0.0, 0.001)
-
-
 def _ask(index: FolderIndex) -> Answer:
     return index.search(_ASKED, 10, Stop(), lambda _done, _total: None)
 
@@ -87,7 +70,7 @@ async def indexed(lab: Lab) -> list[Result]:
             with tempfile.TemporaryDirectory(dir=own) as beside:
                 watch = Watch()
                 found = _ask(library.searched_from(Path(beside)))
-                reading = _rate(watch, found.passages)
+                reading = watch.processor_rate(found.passages)
             assert found.passages == len(library.passages)
             return reading
 
@@ -95,7 +78,7 @@ async def indexed(lab: Lab) -> list[Result]:
             with tempfile.TemporaryDirectory(dir=own) as beside:
                 watch = Watch()
                 _bare(library, Path(beside)).close()
-                return _rate(watch, len(library.passages))
+                return watch.processor_rate(len(library.passages))
 
         note = "floor: the passages into bare FTS5; both by processor time"
         return await against(
@@ -115,20 +98,20 @@ async def searched(lab: Lab) -> list[Result]:
             watch = Watch()
             for _ in range(QUERIES):
                 assert _ask(index).passages == len(library.passages)
-            return _millis(watch, QUERIES)
+            return watch.processor_millis(QUERIES)
 
         async def changed() -> Reading:
             watch = Watch()
             for number in range(QUERIES):
                 (library.folder / "f0.md").write_text(f"## Changed\n\nw150 heading {number}", encoding="utf-8")
                 assert _ask(index).matches
-            return _millis(watch, QUERIES)
+            return watch.processor_millis(QUERIES)
 
         async def floor() -> Reading:
             watch = Watch()
             for _ in range(QUERIES):
                 bare.execute(_SELECT, (expression,)).fetchall()
-            return _millis(watch, QUERIES)
+            return watch.processor_millis(QUERIES)
 
         note = "floor: the query on bare FTS5; both by processor time"
         asked = await against("folder index, a search", "ms", sample, floor, note, mark=Mark(50), rounds=ROUNDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.lab import Lab
+from bench.lab import DBOS_POSTGRES, DBOS_SQLITE, Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from bench.subject import reads, remit_in
 from remit.golden.file import read, write
@@ -35,7 +35,8 @@ async def forked(lab: Lab) -> list[Result]:
             return watch.millis(1)
 
     note = "floor: a job made in one durable commit"
-    return await against(f"fork at step {LONG:,}", "ms", sample, floor, note, mark=Mark(50))
+    peers = [peer for name in (DBOS_SQLITE, DBOS_POSTGRES) for peer in lab.rival(name, "fork", None)]
+    return await against(f"fork at step {LONG:,}", "ms", sample, floor, note, mark=Mark(50), peers=peers)
 
 
 async def checked(lab: Lab) -> list[Result]:

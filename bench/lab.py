@@ -18,6 +18,7 @@ LANGGRAPH, DBOS_SQLITE, DBOS_POSTGRES, RESTATE = (
     "DBOS on PostgreSQL",
     "Restate",
 )
+TEMPORAL = "Temporal's replayer"
 PYDANTIC_AI, PYDANTIC_AI_DBOS, LANGGRAPH_AGENT = (
     "pydantic-ai, nothing kept",
     "pydantic-ai on DBOS, SQLite",
@@ -33,6 +34,7 @@ _ENGINES = {
 }
 _PROGRAMS = {
     **_ENGINES,
+    TEMPORAL: "temporal",
     PYDANTIC_AI: "pydantic_ai_agent",
     PYDANTIC_AI_DBOS: "pydantic_ai_dbos",
     LANGGRAPH_AGENT: "langgraph_agent",
@@ -65,7 +67,7 @@ class Said(msgspec.Struct, frozen=True):
     """The line that a peer's program prints."""
 
     rate: float = 0.0
-    """Steps per second."""
+    """Steps per second; of a measurement in milliseconds, these."""
     cpu_us: float | None = None
     """Processor microseconds per step, of the program and its server."""
     missing: str = ""

@@ -194,8 +194,19 @@ class Watch:
         """Milliseconds per thing."""
         return Reading((time.perf_counter() - self._began) * 1e3 / count, self._cpu_us(count))
 
+    def processor_rate(self, count: int) -> Reading:
+        """Things for each second of a processor: by the clock, a busy machine says little of seconds of work."""
+        used = self._cpu_us(count)
+        return Reading(1e6 / used, used)
+
+    def processor_millis(self, count: int) -> Reading:
+        """Milliseconds of a processor for each thing."""
+        used = self._cpu_us(count)
+        return Reading(used / 1e3, used)
+
     def _cpu_us(self, count: int) -> float:
-        return (self._used() - self._cpu) * 1e6 / count
+        """Microseconds of a processor for each thing; not 0, which a coarse clock says of a moment."""
+        return max((self._used() - self._cpu) * 1e6 / count, 0.001)
 
     def _used(self) -> float:
         return _cpu_seconds() + self._server()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bench import floors
-from bench.lab import DBOS_POSTGRES, DBOS_SQLITE, LANGGRAPH, RESTATE, Lab
+from bench.lab import DBOS_POSTGRES, DBOS_SQLITE, LANGGRAPH, RESTATE, TEMPORAL, Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from bench.subject import nothing, reads, remit_in, writes
 from remit import Remit
@@ -141,5 +141,5 @@ async def replayed(lab: Lab) -> list[Result]:
         floor,
         "floor: reading and folding its events",
         mark=Mark(50_000),
-        peers=lab.rivals("replay"),
+        peers=[*lab.rivals("replay"), *lab.rival(TEMPORAL, "replay", None)],
     )

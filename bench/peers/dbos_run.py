@@ -7,7 +7,7 @@ from typing import Any
 
 from dbos import DBOS, DBOSConfig, SetWorkflowID
 
-from bench.peers.program import EACH, RUNS, STEPS, Meter
+from bench.peers.program import EACH, LONG, RUNS, STEPS, Meter
 
 _replaying: list[Meter] = []
 
@@ -54,6 +54,18 @@ def replay(meter: Meter) -> None:
     DBOS.fork_workflow("original", STEPS + 1).get_result(polling_interval_sec=0.01)
 
 
+def fork(meter: Meter) -> None:
+    """A fork at the last step of a long run; one of a short run before makes everything warm."""
+    for count, name in ((1, "short"), (LONG, "long")):
+        with SetWorkflowID(name):
+            run(count)
+        meter.start()
+        forked = DBOS.fork_workflow(name, count)
+        if count == LONG:
+            meter.end()
+        forked.get_result(polling_interval_sec=0.01)
+
+
 def launched(config: DBOSConfig, workload: Callable[[Meter], None], server: Callable[[], float] | None = None) -> None:
     """Measure a workload under a configuration; `server` gives the processor seconds of a database server."""
     DBOS(config={"name": "bench", "log_level": "ERROR", **config})
@@ -63,4 +75,4 @@ def launched(config: DBOSConfig, workload: Callable[[Meter], None], server: Call
     DBOS.destroy()
 
 
-WORKLOADS = {"sequential": sequential, "concurrent": concurrent, "replay": replay}
+WORKLOADS = {"sequential": sequential, "concurrent": concurrent, "replay": replay, "fork": fork}

@@ -14,6 +14,8 @@ Work = TypeVar("Work")
 
 STEPS, RUNS, EACH = 1_000, 64, 50
 """One run of so many steps, or so many runs at once of so many steps each."""
+LONG = 10_000
+"""Steps of the run that is forked."""
 TICKETS, WORKERS = 256, 64
 """Jobs in a queue, and how many are worked on at once."""
 TURNS = 100
@@ -38,6 +40,10 @@ class Meter:
         seconds = time.perf_counter() - self._began
         cpu = self._used() - self._cpu
         print(json.dumps({"rate": steps / seconds, "cpu_us": cpu * 1e6 / steps}), flush=True)
+
+    def end(self) -> None:
+        """End, and print the milliseconds since it began."""
+        print(json.dumps({"rate": (time.perf_counter() - self._began) * 1e3}), flush=True)
 
     def _used(self) -> float:
         own = resource.getrusage(resource.RUSAGE_SELF)

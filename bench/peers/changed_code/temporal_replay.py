@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from temporalio import workflow
@@ -14,6 +14,7 @@ from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.worker import Replayer
 
 _QUEUE = "changed"
+_BEGAN = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 async def _activity(name: str, cents: int) -> str:
@@ -80,7 +81,7 @@ def _payload(value: Any) -> dict[str, Any]:
     return {"payloads": [{"metadata": {"encoding": encode("json/plain")}, "data": encode(json.dumps(value))}]}
 
 
-class _History:
+class History:
     """Events as a server keeps them, numbered from 1."""
 
     def __init__(self) -> None:
@@ -92,7 +93,7 @@ class _History:
         field = words[0].lower() + "".join(word.title() for word in words[1:]) + "EventAttributes"
         event = {
             "eventId": number,
-            "eventTime": f"2026-11-01T00:00:{int(number):02d}Z",
+            "eventTime": (_BEGAN + timedelta(milliseconds=int(number))).isoformat(timespec="milliseconds"),
             "eventType": f"EVENT_TYPE_{kind}",
         }
         self.events.append({**event, field: attributes})
@@ -108,7 +109,22 @@ class _History:
         ids = {"scheduledEventId": scheduled, "startedEventId": began, "identity": "worker"}
         return self.add("WORKFLOW_TASK_COMPLETED", {**ids, **completed})
 
-    def activity(self, number: int, name: str, cents: int, after: str) -> None:
+    def begin(self) -> str:
+        """The start of a run, and its first task. The flags are those of workers of today."""
+        self.add(
+            "WORKFLOW_EXECUTION_STARTED",
+            {
+                "workflowType": {"name": "run"},
+                "taskQueue": {"name": _QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"},
+                "workflowTaskTimeout": "10s",
+                "originalExecutionRunId": "7f0c2f6e-0000-4000-8000-000000000001",
+                "firstExecutionRunId": "7f0c2f6e-0000-4000-8000-000000000001",
+                "attempt": 1,
+            },
+        )
+        return self.task(sdkMetadata={"coreUsedFlags": [1, 2, 3]})
+
+    def activity(self, number: int, name: str, cents: int, after: str, result: Any) -> None:
         """An activity from its schedule to its result."""
         scheduled = self.add(
             "ACTIVITY_TASK_SCHEDULED",
@@ -123,28 +139,20 @@ class _History:
         )
         began = self.add("ACTIVITY_TASK_STARTED", {"scheduledEventId": scheduled, "identity": "worker", "attempt": 1})
         ids = {"scheduledEventId": scheduled, "startedEventId": began, "identity": "worker"}
-        self.add("ACTIVITY_TASK_COMPLETED", {**ids, "result": _payload(f"{name} {cents}")})
+        self.add("ACTIVITY_TASK_COMPLETED", {**ids, "result": _payload(result)})
+
+    def whole(self) -> WorkflowHistory:
+        """Return it as the SDK takes it."""
+        return WorkflowHistory.from_json("run", json.dumps({"events": self.events}))
 
 
 def history() -> WorkflowHistory:
-    """A run that paid and mailed. The flags are those of workers of today; without them other activities pass."""
-    run = _History()
-    run.add(
-        "WORKFLOW_EXECUTION_STARTED",
-        {
-            "workflowType": {"name": "run"},
-            "taskQueue": {"name": _QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"},
-            "workflowTaskTimeout": "10s",
-            "originalExecutionRunId": "7f0c2f6e-0000-4000-8000-000000000001",
-            "firstExecutionRunId": "7f0c2f6e-0000-4000-8000-000000000001",
-            "attempt": 1,
-        },
-    )
-    first = run.task(sdkMetadata={"coreUsedFlags": [1, 2, 3]})
-    run.activity(1, "pay", 1, first)
-    run.activity(2, "mail", 1, run.task())
+    """A run that paid and mailed; without the flags of its first task other activities pass."""
+    run = History()
+    run.activity(1, "pay", 1, run.begin(), "pay 1")
+    run.activity(2, "mail", 1, run.task(), "mail 1")
     run.task()
-    return WorkflowHistory.from_json("run", json.dumps({"events": run.events}))
+    return run.whole()
 
 
 async def main() -> None:
