@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.engines.port import Engine
     from remit.gateway.outcome import Outcome
+    from remit.http.reading import Reader
     from remit.jobs.bound import RecipeCall
     from remit.jobs.ended import Ended
     from remit.jobs.plans.plan import Plan
@@ -201,6 +202,12 @@ class Remit:
         from remit.wiring.parts import works_of
 
         return works_of(self.parts, self, stop, role)
+
+    def readers(self) -> tuple[Reader, ...]:
+        """Return what parts tell of every answer over HTTP. Raises UsageError or SettingsError."""
+        from remit.wiring.parts import readers_of
+
+        return readers_of(self.parts, self.runtime)
 
     @property
     def clock(self) -> Clock:

@@ -98,6 +98,9 @@ class Capability(NamedTuple):
     commands: tuple[Command, ...] = ()
     pages: str = ""
     """The reference of a tuple of `remit.pages.page.Page`. Its templates lie in `templates` beside that module."""
+    reads: str = ""
+    """The reference of a function from the `Parts` of a process to a remit.http.reading.Reader, which is told of every
+    answer to a GET request before it leaves; None: it wants to be told of none."""
     verifies: str = ""
     """The reference of a function from a journal, the part's settings and a remit.service.verification.Elsewhere to a
     `Verifier` there, to which `remit verify` shows every stream."""
@@ -119,7 +122,7 @@ class Capability(NamedTuple):
     def references(self) -> tuple[str, ...]:
         """Every reference of the part."""
         opened = (self.settings, self.providers, self.skills, self.encloses)
-        single = (*opened, self.routes, self.works, self.pages, self.verifies, self.checks)
+        single = (*opened, self.routes, self.works, self.pages, self.reads, self.verifies, self.checks)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))
         commands = (command.command for command in self.commands)
         every = (*single, *self.recipes, *nouns, *self.kinds.values(), *commands)

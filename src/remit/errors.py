@@ -12,6 +12,7 @@ RemitError
 │   │   └── ReferenceSyntaxError  a text that begins like a reference (jobs/plans/references.py)
 │   ├── ResolveError       a name for which there is no single tool (tools/index.py)
 │   └── NotFoundError      a job, step, recipe or confirmation that is not there
+│       └── RecordPrunedError  or no more: only its stub is kept
 ├── StateError             the thing is there, but not in the state this needs
 ├── JournalError           the journal's storage refused or failed
 │   ├── AppendConflictError  another writer holds the stream (a superseded writer learns it here)
@@ -106,6 +107,12 @@ class NotFoundError(UsageError):
     """The name refers to nothing."""
 
     default = Code.JOB_NOT_FOUND
+
+
+class RecordPrunedError(NotFoundError):
+    """The events were removed on purpose, and a stub stands in their place."""
+
+    default = Code.RECORD_PRUNED
 
 
 class StateError(RemitError):

@@ -201,3 +201,40 @@ def test_turns_of_serve_are_lines_of_stdout(project: Project, repository: Path) 
     turns = [json.loads(line) for line in served.out.splitlines()]
     assert served.status == 0, served.err
     assert ("local#1", "start") in [(step["issue_ref"], step["action"]) for turn in turns for step in turn["steps"]]
+
+
+STAGED = {
+    "issue": (("issue", "Next", "--spec", "clock.txt"), ["outbox.create"]),
+    "run": (("run", "local#1", "--executor", "mend"), ["journal", "executor.mend", "job"]),
+    "by hand": (("run", "local#1", "--executor", "manual"), ["journal"]),
+    "decide": (("decide", "local#1", "done"), ["journal", "git"]),
+    "stop": (("stop", "local#1"), []),
+    "write": (("write", "local#1"), []),
+}
+
+
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize(("command", "by"), STAGED.values(), ids=STAGED)
+def test_what_is_staged_is_shown_and_not_done(project: Project, command: tuple[str, ...], by: list[str]) -> None:
+    project.here("work", "issue", "Mend the clock")
+    project.here("work", "run", "local#1", "--executor", "fail")
+    before = project.here("work", "show", "local#1", "--json").out
+    staged = project.here("work", *command, "--staged", "--json")
+    assert [write["by"] for write in staged.json] == by
+    assert project.here("work", "show", "local#1", "--json").out == before
+    assert "nothing was written" in project.here("work", *command, "--staged").err
+
+
+def test_a_result_and_a_switch_are_staged_with_their_comments(project: Project, repository: Path) -> None:
+    project.here("work", "issue", "Mend the clock")
+    project.here("work", "run", "local#1", "--executor", "manual")
+    result = project.here("work", "result", "local#1", "--commit", "4f2c1d9", "--tests", "make => pass", "--staged")
+    assert "the state is review" in result.out
+    assert "+Commit: 4f2c1d9" in result.out.replace("- Commit", "Commit")
+    switch = project.here("work", "switch", "local#1", "--executor", "mend", "--reason", "timeout", "--staged")
+    assert "is fenced: timeout" in switch.out
+    assert "Takes the place of" in switch.out
+    assert "mend" not in project.here("work", "show", "local#1").out
+    (repository / "workflow.toml").unlink()
+    assert "would write workflow.toml" in project.here("work", "init", "--staged").out
+    assert not (repository / "workflow.toml").exists()

@@ -1,6 +1,6 @@
-"""A tool changed in twelve ways and a recipe in ten: what drift says of each, and what becomes of a job that resumes.
+"""A tool changed in twelve ways and a recipe in ten: what drift, check and resume say of each under every policy.
 
-`python -m tests.drift.changed` writes the tables of docs/versions.md.
+`python -m tests.drift.changed` writes the table of docs/versions.md.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, TypedDict
 
 from remit import FunctionTool, Recipe, Remit, Run, recipe, tool
+from remit.golden.check import Checked
+from remit.golden.file import Golden
 from remit.jobs.state import ENDED
 from remit.settings import load
 from tests.opened import until, until_waiting
 
 PAGE: Final = Path(__file__).parents[2] / "docs/versions.md"
 POLICIES: Final = ("warn", "fail", "migrate")
-HEAD: Final = "| {} | drift | warn | fail | migrate |\n|---|---|---|---|---|"
+HEAD: Final = "| changed | drift | check: warn | fail | migrate | resume: warn | fail | migrate |\n" + "|---" * 8 + "|"
 Tool = FunctionTool[..., Any]
 AnyRecipe = Recipe[..., Any]
 
@@ -205,18 +207,21 @@ RECIPES: Final[Mapping[str, AnyRecipe | None]] = {
 }
 
 
+EVERY: Final = (*(("tool", name) for name in TOOLS), *(("recipe", name) for name in RECIPES))
+
+
 def opened(
-    folder: Path, tools: list[Tool], recipes: list[AnyRecipe], policy: str = "warn", *, work: bool = True
+    folder: Path | None, tools: list[Tool], recipes: list[AnyRecipe], policy: str = "warn", *, work: bool = True
 ) -> Remit:
-    """A Remit over the journal in a folder."""
+    """A Remit over the journal in a folder, or in memory."""
     flags: dict[str, Any] = {
-        "journal.url": str(folder / "journal.db"),
+        "journal.url": str(folder / "journal.db") if folder is not None else ":memory:",
         "app.principal": "alice",
         "jobs.mismatch": policy,
         "jobs.drain_seconds": 0,
         "policy.rules": [{"id": "all", "effect": "allow", "tools": ["*"]}],
     }
-    return Remit(settings=load(env={}, cwd=folder, flags=flags), tools=tools, recipes=recipes, work=work)
+    return Remit(settings=load(env={}, search=False, flags=flags), tools=tools, recipes=recipes, work=work)
 
 
 async def recorded(folder: Path) -> str:
@@ -227,16 +232,44 @@ async def recorded(folder: Path) -> str:
     return job.id
 
 
-async def row(folder: Path, job: str, kind: str, name: str) -> str:
-    """The row of a table: what drift says, and what becomes of the job under each policy."""
+async def golden() -> Golden:
+    """A job like it that has ended, as a golden one."""
+    with TemporaryDirectory() as own:
+        job = await recorded(Path(own))
+        async with opened(Path(own), [made(pay)], [first]) as remit:
+            await remit.job(job).signal("go", "done")
+            await remit.ended(job)
+            exported: Golden = await remit.service.golden.export(job)
+            return exported
+
+
+def now(kind: str, name: str) -> tuple[list[Tool], list[AnyRecipe]]:
+    """The tools and the recipes after a change."""
     changed = TOOLS[name]() if kind == "tool" else made(pay)
     code = first if kind == "tool" else RECIPES[name]
-    tools, recipes = ([changed] if changed else []), ([code] if code else [])
+    return ([changed] if changed else []), ([code] if code else [])
+
+
+async def row(folder: Path, job: str, ended: Golden, kind: str, name: str) -> str:
+    """The row: what drift says, what check says of a job that ended, and what becomes of one that waits."""
+    tools, recipes = now(kind, name)
     async with opened(folder, tools, recipes, work=False) as remit:
         report = await remit.service.drift.report(job)
     drifts = [one.drift for one in report.tools] if kind == "tool" else [one.change for one in report.code]
-    said = [await _resumed(folder, job, tools, recipes, policy) for policy in POLICIES]
-    return f"| {name} | {', '.join(drifts) or 'same'} | {' | '.join(said)} |"
+    said = [await checked(ended, tools, recipes, policy) for policy in POLICIES]
+    said += [await _resumed(folder, job, tools, recipes, policy) for policy in POLICIES]
+    return f"| {kind}: {name} | {', '.join(drifts) or 'same'} | {' | '.join(said)} |"
+
+
+async def checked(ended: Golden, tools: list[Tool], recipes: list[AnyRecipe], policy: str) -> str:
+    """Say what check says of a golden job."""
+    async with opened(None, tools, recipes, policy, work=False) as remit:
+        (job,) = (await remit.service.golden.check([ended])).jobs
+    assert isinstance(job, Checked)
+    codes = [job.code] if job.code else sorted({call.code for call in job.calls})
+    if codes:
+        return f"{job.result}: `{'`, `'.join(codes)}`"
+    return f"{job.result}: differs at {job.divergence.step}" if job.divergence else job.result
 
 
 async def _resumed(folder: Path, job: str, tools: list[Tool], recipes: list[AnyRecipe], policy: str) -> str:
@@ -252,22 +285,18 @@ async def _resumed(folder: Path, job: str, tools: list[Tool], recipes: list[AnyR
     return "goes on" if ended.state == "completed" else f"`{ended.code}`"
 
 
-async def tables(kind: str, names: list[str]) -> list[str]:
-    """The rows of some changes."""
+async def table() -> list[str]:
+    """Every row."""
     with TemporaryDirectory() as own:
-        job = await recorded(Path(own))
-        return [await row(Path(own), job, kind, name) for name in names]
+        job, ended = await recorded(Path(own)), await golden()
+        return [await row(Path(own), job, ended, kind, name) for kind, name in EVERY]
 
 
 def write() -> None:
-    """Write the tables of the page again."""
-    text = PAGE.read_text(encoding="utf-8")
-    for kind, names in (("tool", list(TOOLS)), ("recipe", list(RECIPES))):
-        head = HEAD.format(f"a {kind} changed")
-        before, _, rest = text.partition(head)
-        after = rest.partition("\n\n")[2]
-        text = f"{before}{head}\n" + "\n".join(asyncio.run(tables(kind, names))) + f"\n\n{after}"
-    PAGE.write_text(text, encoding="utf-8")
+    """Write the table of the page again."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(HEAD)
+    after = rest.partition("\n\n")[2]
+    PAGE.write_text(f"{before}{HEAD}\n" + "\n".join(asyncio.run(table())) + f"\n\n{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

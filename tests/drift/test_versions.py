@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from remit import Run, migration, recipe, tool
@@ -113,6 +115,55 @@ async def test_what_a_fork_shares_counts_as_its_own(remit_in: OpenRemit) -> None
         assert (await remit.service.drift.report(fork, tool="mail.burn")).tools == ()
         (all_of_it,) = (await remit.service.drift.report()).tools
         assert all_of_it.calls == 2, "the first job's and the repeated one"
+
+
+def parent(child: Any) -> Any:
+    @recipe("parent", version="1")
+    async def parent(run: Run) -> str:
+        await run.patched("kinder")
+        await run.child(child())
+        await run.model("Shall we?")
+        return str(await run.wait_signal("go"))
+
+    return parent
+
+
+async def test_a_fork_needs_the_recipes_and_models_that_it_shares(remit_in: OpenRemit, tmp_path: Path) -> None:
+    (tmp_path / "says.yaml").write_text("[{say: Yes.}, {say: No.}]")
+    flags = {**ALLOW, "models.default": f"scripted:{tmp_path / 'says.yaml'}"}
+    old, new = (recipe("part", version=version)(part) for version in ("1", "2"))
+    first, second = parent(old), parent(new)
+    async with remit_in(recipes=[old, first], flags=flags) as remit:
+        job = (await remit.start(first())).id
+        await until_waiting(remit, job)
+        fork = (await remit.service.forks.make(job, "3")).job
+        await until_waiting(remit, fork)
+        again = (await remit.service.forks.make(fork, "3")).job
+        await until_waiting(remit, again)
+        before = (await remit.service.forks.make(job, "1")).job
+        await until_waiting(remit, before)
+        await remit.service.jobs.cancel(job, by="bob", reason="over")
+        await until(remit, job, lambda row: row.state == "cancelled")
+    async with remit_in(recipes=[new, second], flags=flags, work=False) as remit:
+        drift = remit.service.drift
+        (need,) = [one for one in (await drift.versions()).needs if one.kind == "child"]
+        assert (need.name, need.served, set(need.open_jobs)) == ("part", "no", {fork, again, before})
+        assert [one.version for one in (await drift.versions()).retirable if one.kind == "patch"] == ["kinder"]
+        whole = await drift.report()
+        (model,) = whole.models
+        assert (model.open, model.ended, model.answered[0].answers) == (3, 1, 2)
+        report = await drift.report(again)
+        (own,) = report.models
+        first_answer = model.answered[0]
+        shared = msgspec.structs.replace(first_answer, answers=1, last_at=first_answer.first_at)
+        assert (own.open, own.ended, own.answered) == (1, 0, (shared,))
+        assert [(one.name, one.kind, one.open_jobs) for one in report.code if one.kind == "child"] == [
+            ("part", "child", (again,))
+        ]
+
+
+async def part(run: Run) -> str:
+    return str(await run.uuid())
 
 
 async def test_a_process_that_has_the_code_serves_the_job_and_what_no_job_needs_can_go(remit_in: OpenRemit) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
+import apsw
 import msgspec
 import pytest
 
@@ -223,6 +225,24 @@ async def test_a_fork_about_a_subject_is_erased_with_it(remit: Remit) -> None:
     assert await refused(remit, made.job, "3", repeat=True) is Code.PAYLOAD_ERASED
     view = await remit.service.steps.view(made.job, "2")
     assert "erased" in str(view.value)
+
+
+async def test_a_fork_is_checked_with_the_jobs_whose_events_it_shares(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+    given: Any = {"tools": [price, other, pay], "recipes": [buy], "policy": [ALLOWED]}
+    async with Remit(str(path), **given) as remit:
+        job = await bought(remit)
+        made, _ = await forked(remit, job, "3")
+        again, _ = await forked(remit, made.job, "3", repeat=True)
+        report = await remit.service.streams.verify(again.job)
+        assert (report.ok, report.streams) == (True, 3)
+    with apsw.Connection(str(path)) as db:
+        sql = "UPDATE events SET data = CAST(replace(data, 'w.price', 'w.prize') AS BLOB) WHERE seq = 2 AND kind LIKE ?"
+        db.execute(sql, ("tool%",))
+        assert db.changes() == 1
+    async with Remit(str(path), **given) as remit:
+        report = await remit.service.streams.verify(again.job)
+        assert (report.codes, job in report.problems[0]) == (("CHAIN_BROKEN",), True)
 
 
 async def test_shared_events_that_are_not_what_they_were_stop_the_fork(remit: Remit) -> None:

@@ -14,9 +14,8 @@ from typing import Final
 import pytest
 import yaml
 
-from remit import Remit
+from remit import Remit, Run, recipe, tool
 from remit.golden.file import write
-from tests.golden.test_changes import ALLOWED, other, pay, price, recorded
 from tests.patience import PATIENCE_S
 
 ROOT: Final = Path(__file__).parents[2]
@@ -49,6 +48,26 @@ def test_golden_jobs(remit_golden):
     report = remit_golden("golden", tools=[price, pay], recipes=[buy], policy=[ALLOWED])
     assert report.counts["compatible"] == 1
 """
+ALLOWED: Final = {"effect": "allow", "tools": ["c.pay"]}
+
+
+@tool("c.price", level="L0")
+def price(sku: str) -> int:
+    """Look a price up."""
+    return len(sku)
+
+
+@tool("c.pay")
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+@recipe("buy", version="1")
+async def recorded(run: Run, sku: str) -> str:
+    """The recipe as it was."""
+    prices = [(await run.call("c.price", {"sku": each})).value for each in (sku, "tea")]
+    return str((await run.call("c.pay", {"amount": sum(prices)})).value)
 
 
 @pytest.fixture
@@ -56,7 +75,7 @@ def project(tmp_path: Path) -> Path:
     """A project with a golden job."""
 
     async def export() -> None:
-        async with Remit(":memory:", tools=[price, other, pay], recipes=[recorded], policy=[ALLOWED]) as remit:
+        async with Remit(":memory:", tools=[price, pay], recipes=[recorded], policy=[ALLOWED]) as remit:
             job = await remit.service.jobs.start_named("buy", {"sku": "milk"})
             await remit.ended(job)
             write(tmp_path / "golden", await remit.service.golden.export(job, "one"))

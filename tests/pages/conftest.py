@@ -18,6 +18,7 @@ from remit.clock import Clock, SystemClock
 from remit.http.access import Access, Scope
 from remit.http.guard import Guard
 from remit.http.limits import Places
+from remit.http.reading import Reader
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
 from remit.http.token import Token, digest_of
@@ -77,15 +78,20 @@ Served = Callable[..., AbstractAsyncContextManager[Browser]]
 
 @asynccontextmanager
 async def serving(
-    remit: Remit, tokens: Sequence[Token] = (), clock: Clock | None = None, *, port: int = 0
+    remit: Remit,
+    tokens: Sequence[Token] = (),
+    clock: Clock | None = None,
+    *,
+    port: int = 0,
+    readers: Sequence[Reader] = (),
 ) -> AsyncIterator[Browser]:
     """Serve the pages and the API of a Remit that is open."""
     clock = clock or SystemClock()
     guard, places, stop = Guard.of("127.0.0.1", (), tokens, clock), Places(64), asyncio.Event()
     entry = Entry(guard, clock)
-    api = Api(remit.service, ROUTES, places)
+    api = Api(remit.service, ROUTES, places, readers=readers)
     mounts = [Mount(path, api, None) for path in api.paths]
-    mounts.append(Mount("/", Pages(remit.service, PAGES, entry, places, clock), None, entry.admit))
+    mounts.append(Mount("/", Pages(remit.service, PAGES, entry, places, clock, readers), None, entry.admit))
     with listen("127.0.0.1", port) as listening:
         running = asyncio.create_task(serve(Router(guard, mounts), listening, stop))
 

@@ -19,6 +19,7 @@ from remit.codes import Code
 from remit.gateway.schema_gate import warnings_counted
 from remit.http.limits import Places
 from remit.http.problem import Problem
+from remit.http.reading import Read
 from remit.http.router import REQUEST, Request
 from remit.service.reach import check_reach
 from remit.service.requests import Answered
@@ -26,6 +27,7 @@ from remit.service.requests import Answered
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
+    from remit.http.reading import Reader
     from remit.service.service import Service
 
 _JSON: Final = "application/json"
@@ -45,11 +47,13 @@ class Api:
         *,
         counts_warnings: bool = False,
         body_s: float = BODY_S,
+        readers: Sequence[Reader] = (),
     ) -> None:
         """Serve `routes` over `service`; with `counts_warnings`, answers say what the schema gate let pass.
 
-        A body has `body_s` seconds to arrive.
+        A body has `body_s` seconds to arrive. `readers` are told of every answer to a GET request before it leaves.
         """
+        self._readers = tuple(readers)
         self._body_s = body_s
         self._service = service
         self._counts_warnings = counts_warnings
@@ -111,6 +115,7 @@ class Api:
         )
         await check_reach(self._service, request.access, asked.path)
         if route.stream is not None:
+            await self._tell(route, asked)
             await serve_events(route.stream(asked), self._places, receive, send)
         elif route.handler is not None:
             with warnings_counted() as tally:
@@ -118,9 +123,15 @@ class Api:
                 answer = await (
                     self._once(route, route.handler, asked) if under_key else _encoded(route, route.handler, asked)
                 )
+            await self._tell(route, asked)
             if self._counts_warnings:
                 answer.headers["x-schema-warn-count"] = str(tally.count)
             await _say(answer, send)
+
+    async def _tell(self, route: Route, asked: ApiRequest) -> None:
+        if route.method == "GET" and route.scope is not None:
+            for reader in self._readers:
+                await reader(Read("http", route.name, asked.path, asked.principal))
 
     async def _once(self, route: Route, handler: Handler, asked: ApiRequest) -> Encoded:
         """Answer a request under a key: as it was answered before, if it was."""

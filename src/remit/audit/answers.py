@@ -1,6 +1,6 @@
 """Answers to an auditor: what was called, in which version, who allowed and refused it, what is not known.
 
-Of one job everything is read from its streams. Of a whole journal the sums come from an index over it
+Of one job everything is read from its streams, but who read it. Of a whole journal the sums come from an index over it
 (remit.audit.index), and each act that is told from its own event.
 """
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 _HEADS: Final = 500
+_PRUNED: Final = "stream_pruned"
+"""The kind of event in whose place others stood that were removed: only an index still counts those."""
 Resumes = Literal["", "yes", "no", "ended"]
 
 
@@ -72,7 +74,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     next: int = 0
     """`before` of the next page; 0: there is no more."""
     index: str = ""
-    """Of a question asked again without the index, whether that says the `same`, or `differs`; else empty."""
+    """Of a question asked again without the index, whether that says the `same`, `differs`, or counts
+    events that were `pruned` since; else empty."""
     today: Any = None
     """The differences of the job today, as `remit drift` has it."""
     resumes: Resumes = ""
@@ -88,13 +91,14 @@ async def answer(journal: Journal, question: Question, *, again: bool = False) -
 
     `again` reads every event of the journal, and says whether the index says the same.
     """
-    if question.job:
+    if question.job and question.what != "read":
         return await _of_job(journal, question)
     index, differs = Index(journal), ""
     sums = await index.sums(question.since, question.until)
     if again:
         known, sums = sums, await index.sums_again(question.since, question.until, sums.last)
-        differs = "same" if known.counts == sums.counts else "differs"
+        pruned = _PRUNED in sums.counts.kinds
+        differs = "same" if known.counts == sums.counts else "pruned" if pruned else "differs"
     doubts = [act async for act in _doubts(journal, sums.state, question)]
     page, more, acts = _chosen(question, [*sums.counts.acts, *doubts])
     entries = [told(act, event, await _context(journal, event)) for act in page if (event := await _at(journal, act))]
@@ -162,6 +166,8 @@ def _answer(question: Question, counts: Counts, acts: dict[str, int], entries: l
 def _chosen(question: Question, acts: list[Act]) -> tuple[list[Act], int, dict[str, int]]:
     """The page of acts, where the next one begins, and the number of each kind on all pages."""
     wanted = [act for act in acts if _wants(question, act.who, act.name, act.name)]
+    if question.job and question.what == "read":
+        wanted = [act for act in wanted if act.what == "read" and act.note == question.job]
     numbers: dict[str, int] = {}
     for act in wanted:
         numbers[act.what] = numbers.get(act.what, 0) + 1

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from remit.audit.facts import Act, What
+from remit.audit.kinds import OutputRead
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.redact import line
@@ -25,7 +26,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seq: int
     step: str = ""
     name: str = ""
-    """The tool or model."""
+    """The tool or model; of a read, the operation."""
     who: str = ""
     """The principal that asked for it, or the person who decided."""
     outcome: str = ""
@@ -58,6 +59,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens: int = 0
     cost: float | None = None
     """US dollars; null: no price is known."""
+    face: str = ""
+    """The way by which a reader got it: `http`, `page` or `command`."""
+    names: dict[str, str] = {}
+    """The names of what was read, such as of a `job`."""
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +179,10 @@ def _because(one: k.ApprovalRevoked | k.CancelRequested | k.SubjectErased, _cont
     return {"reason": one.reason}
 
 
+def _left(one: OutputRead, _context: Context) -> dict[str, Any]:
+    return {"face": one.face, "names": one.names}
+
+
 _TELLERS: Final[dict[type[Any], Callable[[Any, Context], dict[str, Any]]]] = {
     k.ToolInvocationStarted: _called,
     k.ToolInvocationFinished: _ended,
@@ -184,4 +193,5 @@ _TELLERS: Final[dict[type[Any], Callable[[Any, Context], dict[str, Any]]]] = {
     k.ApprovalRevoked: _because,
     k.CancelRequested: _because,
     k.SubjectErased: _because,
+    OutputRead: _left,
 }

@@ -12,16 +12,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar
 
 import msgspec
 
+from remit.audit.kinds import OutputRead
 from remit.journal import kinds as k
 
 if TYPE_CHECKING:
     from remit.journal.event import Event
 
 What = Literal[
-    "called", "decided", "refused", "answered", "remembered", "revoked", "resolved", "stopped", "erased", "uncertain"
+    "called",
+    "decided",
+    "refused",
+    "answered",
+    "remembered",
+    "revoked",
+    "resolved",
+    "stopped",
+    "erased",
+    "uncertain",
+    "read",
 ]
 """`called` and `decided`: by a tool, a model; told of one job alone. `resolved`: a person said how a call ended whose
-outcome is unknown; `uncertain`: none has."""
+outcome is unknown; `uncertain`: none has; `read`: someone got what is recorded."""
 FIELDS: Final[dict[str, tuple[str, ...]]] = {
     k.JobCreated.KIND: ("principal", "execution_version"),
     k.SessionOpened.KIND: ("client",),
@@ -93,11 +104,11 @@ class Act(msgspec.Struct, frozen=True, array_like=True, gc=False):
     position: int
     at: int
     name: str
-    """The tool or model."""
+    """The tool or model; of a read, the operation."""
     who: str
     """The principal, or the person who answered."""
     note: str = ""
-    """The code of a refusal, or the decision of an answer."""
+    """The code of a refusal, the decision of an answer, or the job that a read is about."""
 
 
 class OpenCall(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -294,6 +305,10 @@ class Facts:
     def _erase(self, position: int, event: Event, payload: k.SubjectErased, counts: Counts) -> None:
         counts.acts.append(Act("erased", position, event.at, "", payload.by))
 
+    def _read(self, position: int, event: Event, payload: OutputRead, counts: Counts) -> None:
+        about = payload.names.get("job", "") or payload.names.get("session", "")
+        counts.acts.append(Act("read", position, event.at, payload.operation, payload.principal, about))
+
     def _pass(self, _position: int, _event: Event, _payload: k.Payload, _counts: Counts) -> None:
         """Count its fields alone."""
 
@@ -311,6 +326,7 @@ class Facts:
         k.ApprovalRevoked.KIND: _revoke,
         k.CancelRequested.KIND: _stop,
         k.SubjectErased.KIND: _erase,
+        OutputRead.KIND: _read,
         k.JobCreated.KIND: _pass,
         k.SessionOpened.KIND: _pass,
     }

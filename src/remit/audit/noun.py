@@ -7,7 +7,9 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from remit.audit.answers import Answer, Question, answer, resumption
+from remit.audit.kinds import OutputRead
 from remit.audit.package import write_package
+from remit.audit.reading import recorder_of
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.jobs.state import ENDED
@@ -31,8 +33,10 @@ async def for_all_tools(_audit: Audit, access: Access, _path: Mapping[str, Any])
 class Audit:
     """Evidence from one journal."""
 
-    def __init__(self, parts: Parts, service: Service) -> None:
-        """Look at the journal of `parts`."""
+    def __init__(self, parts: Parts, service: Service, principal: str) -> None:
+        """Look at the journal of `parts`; `principal` exports by command."""
+        self._recorder = recorder_of(parts)
+        self._who = principal
         self._parts = parts
         self._service = service
         self._journal = parts.journal
@@ -90,6 +94,12 @@ class Audit:
             changes["against"] = msgspec.to_builtins(await self._service.forks.diff(job, other))
         return msgspec.structs.replace(found, **changes)
 
+    async def note_export(self, job: str, command: str) -> None:
+        """Record that a command of this process exports what is recorded of a job, if reads are recorded."""
+        if self._recorder is not None:
+            names = {"job": job}
+            await self._recorder.note(OutputRead(face="command", operation=command, principal=self._who, names=names))
+
     async def trace(self, job: str) -> bytes:
         """Return what a job or session did as one HTML file that needs nothing else. Raise NotFoundError."""
         from remit.audit.trace import trace  # noqa: PLC0415 - templates are loaded for it
@@ -106,4 +116,4 @@ class Audit:
 
 def open_audit(opening: NounOpening) -> Audit:
     """Return the noun."""
-    return Audit(opening.parts, opening.service)
+    return Audit(opening.parts, opening.service, opening.principal)

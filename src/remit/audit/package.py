@@ -28,6 +28,7 @@ from remit.jobs.state import KIND as JOB
 from remit.journal.event import Event, HeadQuery
 from remit.journal.kinds import JobForked
 from remit.journal.salting import erasure_of
+from remit.journal.stub import stub_of
 from remit.record.heads import stream_named
 from remit.record.job_story import beside
 
@@ -59,13 +60,15 @@ _decode: Final = msgspec.json.Decoder().decode
 async def write_package(journal: Journal, identifier: str, file: IO[bytes], *, redacted: bool = False) -> str:
     """Write the package of a job, a session or a named stream to `file`; return its own hash.
 
-    Raise NotFoundError, and ChainBrokenError for a record that is damaged: what does not hold is not exported.
+    Raise NotFoundError, RecordPrunedError, and ChainBrokenError for a record that is damaged: what does not hold is not
+    exported.
     """
     scope = identifier if "/" in identifier else stream_named(identifier)
     head = await journal.head(scope)
     if head is None:
         remedy = "`remit jobs` and `remit sessions` list them."
         raise NotFoundError(f"nothing is recorded of {identifier}", code=Code.JOB_NOT_FOUND, remedy=remedy)
+    await journal.page(scope, 0, 1)
     kind, _, name = scope.partition("/")
     runs = await journal.heads(HeadQuery(kind=JOB, labels={kind: name}, limit=_RUNS))  # such as those of a ticket
     metadata = {
@@ -158,6 +161,8 @@ class _Record:
         self._ledger = Ledger(calls.write)
         self._streams: dict[str, bytes] = {}
         """By stream, its row in proof.json."""
+        self._pruned: dict[str, dict[str, Any]] = {}
+        """By stream of which a stub is left, what that says: there is nothing to check its chain from."""
         self._others: set[str] = set()
         """Streams that the events refer to: remembered approvals, erasures, the job that a fork shares events with."""
         self._proven: set[str] = set()
@@ -172,12 +177,12 @@ class _Record:
             below += page
             before = page[-1].stream
         for head in [*filter(None, [own]), *sorted(below, key=lambda head: head.stream)]:
-            if head.stream not in self._streams:
+            if head.stream not in self._streams and head.stream not in self._pruned:
                 await self._add(head)
 
     async def add_referenced(self) -> None:
         """Add what the streams so far refer to, and what those refer to."""
-        while missing := sorted(self._others - self._streams.keys()):
+        while missing := sorted(self._others - self._streams.keys() - self._pruned.keys()):
             self._others.difference_update(missing)
             for stream in missing:
                 await self.add(stream)
@@ -191,7 +196,8 @@ class _Record:
         proof = (b'{"pending":', canonical(self._ledger.pending), b',"streams":[', b",".join(self._streams.values()))
         self._package.add("events.ndjson", _parts_of(self._events))
         self._package.add("ledger.ndjson", _parts_of(self._calls))
-        self._package.add("metadata.json", (canonical({**metadata, "last_event_at": isoformat(self._last)}),))
+        pruned = {"pruned": list(self._pruned.values())} if self._pruned else {}
+        self._package.add("metadata.json", (canonical({**metadata, "last_event_at": isoformat(self._last), **pruned}),))
         self._package.add("proof.json", (*proof, b'],"values":[', b",".join(values), b"]}"))
         self._package.add("verify.py", (program(),))
         return self._package.close(scope, redacted=self._redacted)
@@ -201,7 +207,12 @@ class _Record:
 
         async def visit(events: Sequence[Event], payloads: Sequence[Payload | None]) -> None:
             nonlocal last
+            if last.seq == 0 and (stub := stub_of(events)) is not None:
+                said = {"events": stub.events, "hash": stub.hash, "package": stub.package}
+                self._pruned[head.stream] = {"stream": head.stream, **said}
             last = events[-1]
+            if head.stream in self._pruned:
+                return
             self._last = max(self._last, *(event.at for event in events))
             self._events.write(b"".join([_line(event) for event in events]))
             for event in events:
@@ -212,6 +223,8 @@ class _Record:
                 self._refer(payload)
 
         examined = await self._journal.examine(head.stream, self._proven, visit, self._values)
+        if head.stream in self._pruned:
+            return
         self._values.note_absent(examined.absent)
         row = {"stream": head.stream, "kind": head.kind, "events": last.seq, "hash": last.hash.hex()}
         self._streams[head.stream] = canonical(row)

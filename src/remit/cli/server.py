@@ -48,8 +48,9 @@ def _mounts(state: State, remit: Remit, guard: Guard) -> list[Mount]:
     from remit.http.limits import REQUESTS, Places
     from remit.http.router import Mount
 
+    readers = remit.readers()
     counts, places = remit.settings.value("tickets.expose_warn_count", default=False), Places(REQUESTS)
-    api = Api(remit.service, routes_of(remit.parts), places, counts_warnings=counts)
+    api = Api(remit.service, routes_of(remit.parts), places, counts_warnings=counts, readers=readers)
     mounts = [Mount(path, api, None) for path in api.paths]
     if find_spec("jinja2") is None:
         state.note("without pages: jinja2 is not installed")
@@ -61,7 +62,8 @@ def _mounts(state: State, remit: Remit, guard: Guard) -> list[Mount]:
 
         clock = remit.clock
         entry = Entry(guard, clock)
-        mounts.append(Mount("/", Pages(remit.service, pages_of(remit.parts), entry, places, clock), None, entry.admit))
+        pages = Pages(remit.service, pages_of(remit.parts), entry, places, clock, readers)
+        mounts.append(Mount("/", pages, None, entry.admit))
     if find_spec("mcp") is None:
         state.note("without MCP: mcp is not installed")
     else:

@@ -157,6 +157,8 @@ class Code(Enum):
     CHECKPOINT_UNPROVEN = Row(ERROR, 409, False, "Checkpoints are signed by a key that no one vouches for.")
     PAYLOAD_ERASED = Row(ERROR, 410, False, "The value was erased, with everything about its subject.")
     ERASURE_INCOMPLETE = Row(NOTE, 200, False, "Values that an older Remit recorded in events could not be erased.")
+    RECORD_PRUNED = Row(ERROR, 410, False, "The record was removed because of its age; a stub stands for it.")
+    ARCHIVE_UNFIT = Row(ERROR, 409, False, "An archived evidence package does not hold the record as it is.")
     BLOB_MISSING = Row(ERROR, 410, False, "The bytes of a recorded value are no longer in the journal.")
     JOURNAL_MISSING = Row(ERROR, 404, False, "The journal that was named does not exist.")
     JOURNAL_LOCKED = Row(ERROR, 503, True, "Another program holds the journal's write lock.")

@@ -9,6 +9,7 @@ import msgspec
 
 from remit.jobs.program import PLANNER_VERSION
 from remit.journal import kinds as k
+from remit.record.walk import Shares
 
 if TYPE_CHECKING:
     from remit.jobs.recipe import Recipes
@@ -60,6 +61,7 @@ class CodeCollector:
         self._job = job
         self._jobs: dict[str, tuple[Origin, _Version]] = {}
         self._children: dict[tuple[str, str], dict[str, Origin]] = {}
+        self._began: Shares[tuple[str, str]] = Shares()
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
@@ -69,6 +71,7 @@ class CodeCollector:
             k.JobCreated: self._create,
             k.VersionMismatchRecorded: self._mismatch,
             k.ChildStarted: self._child,
+            k.JobForked: self._fork,
             **dict.fromkeys(effects, self._effect),
         }
 
@@ -93,8 +96,18 @@ class CodeCollector:
 
     def _child(self, origin: Origin, event: Event, payload: k.ChildStarted) -> None:
         self._effect(origin, event, payload)
-        if origin.root in self._jobs and payload.refused is None:
-            self._children.setdefault((payload.name, payload.version), {}).setdefault(origin.root, origin)
+        if payload.refused is None:
+            self._began.note(origin, event, (payload.name, payload.version))
+            self._run(origin, (payload.name, payload.version))
+
+    def _fork(self, origin: Origin, _event: Event, payload: k.JobForked) -> None:
+        """Count a fork among the jobs that run the recipes which it shares."""
+        for child, _ in self._began.of(origin, payload):
+            self._run(origin, child)
+
+    def _run(self, origin: Origin, child: tuple[str, str]) -> None:
+        if origin.root in self._jobs:
+            self._children.setdefault(child, {}).setdefault(origin.root, origin)
 
     def drifts(self, recipes: Recipes) -> list[CodeDrift]:
         """Every version, the worst first."""

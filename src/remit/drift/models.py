@@ -13,6 +13,7 @@ from remit.journal.blobs import BlobRef
 from remit.models.message import answer_digest
 from remit.models.names import ModelInfo, info_of
 from remit.record.step import said
+from remit.record.walk import Shares
 
 if TYPE_CHECKING:
     from remit.journal.event import Event
@@ -76,6 +77,10 @@ class OutputDrift(msgspec.Struct, frozen=True, kw_only=True):
     """The first of each different answer, the first few."""
 
 
+Asked = tuple[str, str, str]
+"""Provider, model and address, as a model was asked."""
+
+
 class _Name:
     """The answers to one name."""
 
@@ -102,34 +107,56 @@ class ModelCollector:
         self._model = model
         self._since = since
         self._job = job
-        self._names: dict[tuple[str, str, str], _Name] = {}
-        self._asked: dict[str, _Name] = {}
+        self._names: dict[Asked, _Name] = {}
+        self._asked: dict[str, tuple[Asked, _Name | None]] = {}
+        """By invocation, the name that was asked; no answers are counted of what another job asked."""
+        self._shares: Shares[tuple[Asked, tuple[str, str] | None]] = Shares()
+        """Questions, and answers with the model that gave them."""
         self._first: dict[str, _Kept] = {}
         self._prompts: dict[str, list[_Kept]] = {}
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
-        """Questions and answers."""
-        return {k.CommandStarted: self._ask, k.CommandCommitted: self._answer}
+        """Questions and answers, and forks."""
+        return {k.CommandStarted: self._ask, k.CommandCommitted: self._answer, k.JobForked: self._fork}
 
     async def settle(self) -> None:
         """Do nothing: what several answers say is read at the end."""
 
     def _ask(self, origin: Origin, event: Event, payload: k.CommandStarted) -> None:
-        if event.seq <= origin.taken_until or event.at < self._since or (self._job and origin.id != self._job):
+        if event.seq <= origin.taken_until or event.at < self._since:
             return
         key = payload.llm_provider, payload.llm_model, payload.llm_url
+        self._shares.note(origin, event, (key, None))
+        wanted = not self._job or origin.id == self._job
+        self._asked[payload.invocation_id] = key, self._name(origin, key) if wanted else None
+
+    def _name(self, origin: Origin, key: Asked) -> _Name:
+        """A name, with one more job that asked it."""
         name = self._names.get(key)
         if name is None:
             name = self._names[key] = _Name(*key)
         name.origins.setdefault(origin.root, origin)
-        self._asked[payload.invocation_id] = name
+        return name
+
+    def _fork(self, origin: Origin, _event: Event, payload: k.JobForked) -> None:
+        """Count a fork among those that asked; of one job, the answers that it shares count as its own."""
+        for (key, answered), times in self._shares.of(origin, payload):
+            if self._job and origin.id != self._job:
+                continue
+            name = self._name(origin, key)
+            if self._job and answered is not None:
+                name.answered[answered] = [len(times), times[0], times[-1]]
 
     def _answer(self, origin: Origin, event: Event, payload: k.CommandCommitted) -> None:
-        name = self._asked.pop(payload.invocation_id, None)
-        if name is None or payload.outcome != "success":
+        key, name = self._asked.pop(payload.invocation_id, (None, None))
+        if key is None or payload.outcome != "success":
             return
-        spans = name.answered.setdefault((payload.llm_provider, payload.llm_model), [0, event.at, event.at])
+        answered = payload.llm_provider, payload.llm_model
+        self._shares.note(origin, event, (key, answered))
+        if name is None:
+            return
+        spans = name.answered.setdefault(answered, [0, event.at, event.at])
         spans[0], spans[2] = spans[0] + 1, event.at
         if not payload.prompt_hash:
             return

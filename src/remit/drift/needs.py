@@ -12,6 +12,7 @@ from remit.jobs.recipe import declared
 from remit.journal import kinds as k
 from remit.record.states import worker_words
 from remit.record.uses import UseCollector
+from remit.record.walk import Shares
 
 if TYPE_CHECKING:
     from remit.engines.presence import Present
@@ -111,11 +112,12 @@ class PatchCollector:
     def __init__(self) -> None:
         self._jobs: dict[str, dict[str, Origin]] = {}
         self._took: dict[tuple[str, str], set[str]] = {}
+        self._came_by: Shares[str] = Shares()
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
-        """The beginning of jobs, and the changes that they came by."""
-        return {k.JobCreated: self._create, k.PatchRecorded: self._patch}
+        """The beginning of jobs, and the changes that they came by, or share as forks."""
+        return {k.JobCreated: self._create, k.PatchRecorded: self._patch, k.JobForked: self._fork}
 
     async def settle(self) -> None:
         """Do nothing: everything stands in the events."""
@@ -123,8 +125,13 @@ class PatchCollector:
     def _create(self, origin: Origin, _event: Event, payload: k.JobCreated) -> None:
         self._jobs.setdefault(payload.name, {})[origin.root] = origin
 
-    def _patch(self, origin: Origin, _event: Event, payload: k.PatchRecorded) -> None:
+    def _patch(self, origin: Origin, event: Event, payload: k.PatchRecorded) -> None:
+        self._came_by.note(origin, event, payload.name)
         self._took.setdefault((origin.name, payload.name), set()).add(origin.root)
+
+    def _fork(self, origin: Origin, _event: Event, payload: k.JobForked) -> None:
+        for change, _ in self._came_by.of(origin, payload):
+            self._took.setdefault((origin.name, change), set()).add(origin.root)
 
     def settled(self) -> Iterable[tuple[str, str]]:
         """Recipes and changes whose old way no open job of the recipe may still take."""

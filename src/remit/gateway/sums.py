@@ -9,7 +9,7 @@ time the sums are kept, with that place, in one transaction; a process that dies
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,7 +19,7 @@ from remit.codes import Code
 from remit.errors import JournalError
 from remit.gateway.spending import Spent
 from remit.journal.event import Event, Fold
-from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked, decode
+from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked, StreamPruned, decode
 
 if TYPE_CHECKING:
     from remit.journal.event import Placed
@@ -156,8 +156,17 @@ class ModelSums:
         again = ModelSums(self._journal)
         again._loaded = True
         await again._read(until=kept._kept)
-        days = sorted({*kept._state.days, *again._state.days})
-        return [day for day in days if kept._encoded(day) != again._encoded(day)]
+        days, pruned = sorted({*kept._state.days, *again._state.days}), await self._pruned()
+        return [day for day in days if kept._encoded(day, pruned) != again._encoded(day, pruned)]
+
+    async def _pruned(self) -> set[str]:
+        """The streams whose events cannot be added up any more; what they took stays in the sums that are kept."""
+        streams, position, more = set[str](), 0, True
+        while more:
+            page = await self._journal.scan(position, (StreamPruned.KIND,), _PAGE)
+            streams |= {placed.event.stream for placed in page.events}
+            position, more = page.position, page.more
+        return streams
 
     async def _refreshed(self, wanted: set[int]) -> bool:
         if not self._loaded:
@@ -294,9 +303,10 @@ class ModelSums:
         self._days = {day: one for day, one in self._days.items() if day in held}
         return True
 
-    def _encoded(self, day: int) -> bytes:
+    def _encoded(self, day: int, without: Container[str] = ()) -> bytes:
         found = self._days.get(day)
-        return msgspec.json.encode(sorted(found.sums.values(), key=_key) if found is not None else [])
+        sums = [one for one in found.sums.values() if one.stream not in without] if found is not None else []
+        return msgspec.json.encode(sorted(sums, key=_key))
 
 
 _NOTHING: Final = Spent()

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from remit.errors import AppendConflictError, ChainBrokenError
+from remit.errors import AppendConflictError, ChainBrokenError, RecordPrunedError
 from remit.journal.chain import link, root
-from remit.journal.event import NO_PATCH, Append, Event, Head, HeadPatch, HeadQuery
+from remit.journal.event import NO_PATCH, Append, Cut, Event, Head, HeadPatch, HeadQuery
 from remit.journal.journal import PAGE, Journal
 from remit.journal.standing import STREAM, busy
+from remit.journal.stub import stub_of
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done (`copy` or `prove`), how many streams are done, and how many there are."""
@@ -91,7 +92,11 @@ async def _heads(source: Journal) -> list[Head]:
 async def _refuse_another_history(source: Journal, head: Head, there: Head) -> None:
     """Go on only where what the target has of a stream is how it begins in the source."""
     if there.seq < head.seq:
-        after = (await source.page(head.stream, there.seq))[0]
+        try:
+            after = (await source.page(head.stream, there.seq))[0]
+        except RecordPrunedError as error:
+            msg = f"{head.stream}: the target has an earlier part of it, and the source was pruned since"
+            raise AppendConflictError(msg, remedy="Copy to an empty journal.") from error
         same = link(there.hash, after.seq, after.at, after.kind, after.data) == after.hash
     else:
         same = (there.seq, there.hash) == (head.seq, head.hash)
@@ -106,7 +111,13 @@ async def _copy_stream(source: Journal, target: Journal, head: Head, there: Head
     chained = there.hash if there else root(head.stream)
     epoch = there.epoch if there else 0
     while seq < head.seq:
-        events = (await source.page(head.stream, seq))[: head.seq - seq]
+        events = (await _next(source, head.stream, seq))[: head.seq - seq]
+        if seq and stub_of(events) is not None:  # what the target still has of it goes there too
+            at, stub = head.updated_at, events[0]
+            append = _append(head, seq, chained, epoch, at, events=(stub,))
+            await target.cut(Cut(appends=(append,), aside=True))
+            seq, chained = stub.seq, stub.hash
+            continue
         at = events[-1].at if seq else head.created_at
         made = NO_PATCH if seq else HeadPatch(subject=head.subject)
         await target.replicate(_append(head, seq, chained, epoch, at, events=tuple(events), patch=made))
@@ -114,6 +125,14 @@ async def _copy_stream(source: Journal, target: Journal, head: Head, there: Head
     if there is None or begin < seq or _patch(there) != _patch(head):
         await target.replicate(_append(head, seq, chained, epoch, head.updated_at, patch=_patch(head)))
     return seq - begin
+
+
+async def _next(source: Journal, stream: str, seq: int) -> list[Event]:
+    """The next events; of a stream that was pruned from its stub on."""
+    try:
+        return await source.page(stream, seq)
+    except RecordPrunedError:
+        return await source.left(stream, seq)
 
 
 def _append(

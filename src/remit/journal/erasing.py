@@ -37,7 +37,7 @@ async def erase(journal: Journal, subject: str, *, by: str = "", reason: str = "
     streams, left, digests, before = 0, 0, dict[str, None](), None
     while page := await journal.heads(HeadQuery(subject=subject, before=before)):
         for head in page:
-            for event in await journal.read(head.stream):
+            for event in await journal.left(head.stream):
                 found = await _kept(journal, event)
                 digests |= dict.fromkeys(found.erasable)
                 left += found.left

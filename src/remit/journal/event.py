@@ -215,6 +215,21 @@ class Commit(msgspec.Struct, kw_only=True, eq=False):
         return bool(self.wakes)
 
 
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """Stubs for streams, each in the place of every event before it, and the values that go with those."""
+
+    appends: tuple[Append, ...]
+    """One event each: the stub."""
+    blobs: tuple[str, ...] = ()
+    """Digests of the bytes that go."""
+    names: frozenset[str] = frozenset()
+    """Texts that may stand in no event after `seen`: digests, and identifiers of what is removed."""
+    seen: int = 0
+    """The position up to which the journal was looked at."""
+    aside: bool = False
+    """Written also to a journal that runs no jobs (standing.py)."""
+
+
 class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which heads to list, newest stream first."""
 

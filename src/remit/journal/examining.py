@@ -31,10 +31,12 @@ from remit.journal.kinds import (
     OptionalRaw,
     OptionalRef,
     Payload,
+    StreamPruned,
     ToolInvocationStarted,
 )
 from remit.journal.references import TWIN, Digest, digests_in, digests_of, facts_of, is_expired, shape_of, values_in
 from remit.journal.seals import Seals, keyless
+from remit.journal.stub import PRUNED, beginning
 from remit.journal.values import RESTORE, Blobs
 
 _TWIN: Final = f'{TWIN}"'.encode()
@@ -58,6 +60,8 @@ class Examined(msgspec.Struct, frozen=True):
     """Whether its head has a seal that holds."""
     absent: tuple[Digest, ...] = ()
     """Bytes that are not there, and need not be."""
+    pruned: int = 0
+    """Events that were removed, for which a stub stands."""
 
 
 Visit = Callable[[Sequence[Event], Sequence[Payload | None]], Awaitable[object]]
@@ -71,9 +75,10 @@ async def pass_by(_events: Sequence[Event], _payloads: Sequence[Payload | None])
 def prove(head: Head, events: Sequence[Event], seals: Seals | None, after: tuple[int, bytes] | None = None) -> None:
     """Raise ChainBrokenError unless these events chain to the head, and its seal holds where there are keys (rule 14).
 
-    `events` are those up to the head's seq: all of them, or those `after` a length and chain value proven before.
+    `events` are those up to the head's seq: all of them, what is left of them after a stub, or those `after` a length
+    and chain value proven before.
     """
-    _prove_end(head, verify(head.stream, events, after))
+    _prove_end(head, verify(head.stream, events, after or beginning(events)))
     if seals is not None and (doubt := seals.doubt(head)) is not None:
         raise doubt
 
@@ -90,12 +95,14 @@ async def examine(
 ) -> Examined:
     """Check all of it, and read each event once. Raises ChainBrokenError, the first it finds.
 
-    `pages` are the events up to the head's seq. `proven` holds the digests of values that were checked, for other
-    streams too, and grows. `visit` is given each page when it is intact; what comes after it may not be.
+    `pages` are the events up to the head's seq, or from a stub on. `proven` holds the digests of values that were
+    checked, for other streams too, and grows. `visit` is given each page when it is intact; what follows may not be.
     """
     looking = _Examination(values, now, set() if proven is None else proven)
-    end, telling = (0, root(head.stream)), list[Payload]()
+    end, telling, pruned = (0, root(head.stream)), list[Payload](), 0
     async for events in pages:
+        if end[0] == 0 and (before := beginning(events)) is not None:
+            end, pruned = before, before[0]
         end = verify(head.stream, events, end)
         payloads = [facts_of(event) for event in events]
         await looking.look(events, payloads)
@@ -109,7 +116,8 @@ async def examine(
         raise keyless(head)
     if seals is not None and (doubt := seals.doubt(head)) is not None:
         raise doubt
-    return Examined(end[0], looking.erased, seals is not None, tuple(looking.absent.values()))
+    absent = tuple(looking.absent.values())
+    return Examined(end[0] - pruned, looking.erased, seals is not None, absent, pruned)
 
 
 def _prove_end(head: Head, end: tuple[int, bytes]) -> None:
@@ -223,6 +231,7 @@ _TELLING: Final = frozenset(
         JournalCopied,
         JournalMoved,
         JournalActivated,
+        StreamPruned,
     }
 )
 """The events that heads follow from."""
@@ -238,7 +247,7 @@ def contradiction(head: Head, payloads: Sequence[Payload]) -> str:
     `payloads` are those of the whole stream, verified. A head without a state belongs to a stream that is in no list.
     """
     say = _SAY.get(head.kind)
-    said = say(payloads) if say is not None and head.state else None
+    said = (_stub(payloads, head) or say(payloads)) if say is not None and head.state else None
     if said is None:
         return ""
     states, closed, labels = said
@@ -250,6 +259,12 @@ def contradiction(head: Head, payloads: Sequence[Payload]) -> str:
         if head.labels.get(name) != value:
             return f"its label {name} is {head.labels.get(name)!r}, its events say {value!r}"
     return ""
+
+
+def _stub(payloads: Sequence[Payload], head: Head) -> Said | None:
+    """Return what the stub says of a stream of which nothing else is left."""
+    stub = payloads[0] if len(payloads) == 1 else None
+    return ((stub.state, PRUNED), head.closed, {}) if isinstance(stub, StreamPruned) else None
 
 
 def _job(payloads: Sequence[Payload]) -> Said | None:

@@ -35,6 +35,7 @@ from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
 from remit.journal.salting import Salt, erasure_of, salted
 from remit.journal.seals import Seals
+from remit.journal.stub import whole
 from remit.journal.values import Folds
 from remit.journal.watch import Took, done
 from remit.journal.writer import Draft, StreamWriter, copy_error, fail_all
@@ -59,7 +60,7 @@ class Journal:
         `seals` seal the head with every append; a head whose seal does not hold is not believed then.
         """
         self._store = store
-        self.folds = Folds(store)
+        self.folds, self.cut, self.compact = Folds(store), store.cut, store.compact
         self.seals = seals
         self._salt = salt
         self._subjects: WeakValueDictionary[str, StreamWriter] = WeakValueDictionary()
@@ -110,7 +111,7 @@ class Journal:
         """Append to one stream. `synced` waits until the storage flushed it; otherwise it is queued, in order.
 
         Returns the time of its events. Raises AppendConflictError where another writer holds the stream, JournalError
-        where the storage fails; both also for an earlier queued append of the same writer.
+        where the storage fails; both also for an earlier append of the same writer.
         """
         draft = writer.draft(*payloads, patch=patch, expect_wakes=expect_wakes)
         if writer.subject:
@@ -240,21 +241,25 @@ class Journal:
         return await self._store.tallies(kind, since, width, bounds)
 
     async def read(self, stream: str, after: int = 0) -> list[Event]:
-        """Every event with seq > `after`."""
-        events: list[Event] = []
-        while len(page := await self.page(stream, after)) == PAGE:
-            events += page
-            after = page[-1].seq
-        return [*events, *page] if events else page
+        """Every event with seq > `after`. Raises RecordPrunedError if some of them were removed."""
+        return whole(stream, after, await self.left(stream, after))
 
     async def page(self, stream: str, after: int = 0, limit: int = PAGE) -> list[Event]:
-        """The next events with seq > `after`, at most `limit`."""
-        return await self._store.read(stream, after, limit)
+        """The next events with seq > `after`, at most `limit`. Raises RecordPrunedError if some were removed."""
+        return whole(stream, after, await self._store.read(stream, after, limit))
+
+    async def left(self, stream: str, after: int = 0) -> list[Event]:
+        """Every event with seq > `after` that is there: of a pruned stream those from its stub on."""
+        events = page = await self._store.read(stream, after, PAGE)
+        while len(page) == PAGE:
+            page = await self._store.read(stream, page[-1].seq, PAGE)
+            events += page
+        return events
 
     async def pages(self, head: Head) -> AsyncIterator[list[Event]]:
-        """Give the events up to a head, page by page."""
+        """Give the events up to a head that are there, page by page."""
         after = 0
-        while after < head.seq and (page := await self.page(head.stream, after, min(PAGE, head.seq - after))):
+        while after < head.seq and (page := await self._store.read(head.stream, after, min(PAGE, head.seq - after))):
             yield page
             after = page[-1].seq
 
@@ -279,7 +284,6 @@ class Journal:
         return await self._store.scan(after, tuple(kinds), limit)
 
     async def ends(self, after: int = 0, limit: int = PAGE) -> Ends:
-        """Return how far streams reached in the next `limit` positions after one (see Store.ends)."""
         return await self._store.ends(after, limit)
 
     async def follow_all(self, after: int = 0, kinds: Iterable[str] = ()) -> AsyncGenerator[Placed, None]:
@@ -314,10 +318,7 @@ class Journal:
         return await self._store.blob(digest)
 
     async def schema(self, digest: str) -> Any:
-        """The JSON schema behind a recorded hash; None if a Remit recorded it that did not keep schemas yet.
-
-        Raises ChainBrokenError if it is not the one that was recorded.
-        """
+        """The schema behind a hash; None: an older Remit did not keep it. Raises ChainBrokenError for another one."""
         return await values.schema(self._store, digest)
 
     async def blobs(self, after: str = "") -> list[Blob]:
@@ -353,8 +354,7 @@ class Journal:
 
         Raises NotFoundError, or ChainBrokenError naming the first bad event, what the head says, or what value is gone.
         """
-        head = await self._store.head(stream)
-        if head is None:
+        if (head := await self._store.head(stream)) is None:
             raise NotFoundError(f"{stream}: no such stream", code=Code.STREAM_NOT_FOUND)
         now, pages = self.clock.now(), self.pages(head)
         examined = await examine(head, pages, self.seals, beside or self, now, proven=proven, visit=visit)

@@ -114,6 +114,15 @@ async def inherited(journal: Pages, stream: str) -> list[Event]:
     return (await whole(journal, own))[len(own) :]
 
 
+async def forebears(journal: Pages, stream: str) -> list[str]:
+    """Return the streams of the jobs whose events a job shares, the nearest first; none if it is no fork."""
+    streams: list[str] = []
+    while (forked := _shared(await journal.page(stream, 0, OWN))) is not None and f"job/{forked.job}" not in streams:
+        stream = f"job/{forked.job}"
+        streams.append(stream)
+    return streams
+
+
 def _shared(events: Sequence[Event]) -> k.JobForked | None:
     """Return what a job shares with another one; None: nothing."""
     if len(events) < OWN or events[1].kind != k.JobForked.KIND:

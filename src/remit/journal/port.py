@@ -17,7 +17,8 @@ Promises of every backend, on every machine it runs on:
 7. In a journal that runs no jobs (standing.py) a commit is refused unless it is `aside`, and no stream is leased; look
    and write are one transaction. Once an `unleased` commit is done, no lease runs, and nothing is written any more by
    what looked before it.
-8. After `close`, and for callers that still wait in `changed` then, everything raises JournalError (JOURNAL_CLOSED); a
+8. Events are removed by `cut` alone, and only before a stub in the same stream.
+9. After `close`, and for callers that still wait in `changed` then, everything raises JournalError (JOURNAL_CLOSED); a
    submitted commit is refused with it.
 """
 
@@ -26,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from remit.journal.event import Blob, Claim, Commit, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 
 
 class Writing(Protocol):
@@ -57,6 +58,18 @@ class Writing(Protocol):
 
     async def prune(self, now: int, limit: int) -> int:
         """Erase at most `limit` blobs that are kept `until` now or earlier; how many."""
+        ...
+
+    async def cut(self, cut: Cut) -> bool:
+        """Append each stub, remove the events before it, and the bytes, in one transaction that survives a power loss.
+
+        Nothing is written, and the answer is False, if an event after `seen` holds one of the names: look again.
+        Raises AppendConflictError if a head is not the one that was expected, JournalError as a commit does.
+        """
+        ...
+
+    async def compact(self) -> int:
+        """Give back the space of what was removed, where that takes an order; how many bytes. May take long."""
         ...
 
 

@@ -11,6 +11,7 @@ Pure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
@@ -30,6 +31,9 @@ from remit.journal.kinds import (
 )
 
 TWIN: Final = "_blob"
+
+
+_NAMES: Final = re.compile(rb"sha256:[0-9a-f]{64}|[a-z]+_[0-9a-z]{26}")
 
 
 class Shape(NamedTuple):
@@ -101,6 +105,11 @@ def values_in(struct: msgspec.Struct) -> Iterator[Value]:
             yield Value(inline, None, held.get(name))
     for one in _nested(struct, shape):
         yield from values_in(one)
+
+
+def names_in(data: bytes) -> set[str]:
+    """Return every digest and every identifier that stands in the bytes of an event, whatever it means there."""
+    return {name.decode() for name in _NAMES.findall(data)}
 
 
 def digests_in(held: Any) -> Iterator[Digest]:

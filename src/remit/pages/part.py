@@ -16,6 +16,7 @@ from remit.api.sessions import HttpSessions
 from remit.codes import Code
 from remit.http.limits import Places, Strangers
 from remit.http.problem import Problem
+from remit.http.reading import Read
 from remit.http.router import REQUEST, Request
 from remit.pages import login, rendering
 from remit.pages.entry import Entry, Visitor
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
     from remit.clock import Clock
+    from remit.http.reading import Reader
     from remit.service.service import Service
 
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -58,8 +60,17 @@ class Reply(NamedTuple):
 class Pages:
     """The pages, as a part of the server."""
 
-    def __init__(self, service: Service, pages: Sequence[Page], entry: Entry, places: Places, clock: Clock) -> None:
-        """Serve `pages` over `service` to whom `entry` knows."""
+    def __init__(
+        self,
+        service: Service,
+        pages: Sequence[Page],
+        entry: Entry,
+        places: Places,
+        clock: Clock,
+        readers: Sequence[Reader] = (),
+    ) -> None:
+        """Serve `pages` over `service` to whom `entry` knows; `readers` are told of every page before it leaves."""
+        self._readers = tuple(readers)
         self._service = service
         self._pages = tuple(pages)
         self._entries = entries_of(pages)
@@ -134,6 +145,8 @@ class Pages:
             memory=self._memory,
         )
         answer = await page.handler(asked)
+        for reader in self._readers if page.form is None else ():
+            await reader(Read("page", page.path, path, asked.principal))
         match answer:
             case View():
                 return await self._page(answer, request, visitor, here, listens=bool(page.live))

@@ -82,7 +82,7 @@ async def _rulings(journal: Journal, since: int) -> AsyncIterator[Ruling]:
         sessions = {head.stream: f"{SESSION}/{head.labels['session']}" for head in heads if "session" in head.labels}
         for start in range(0, len(streams), _AT_ONCE):
             some = streams[start : start + _AT_ONCE]
-            for stream, events in zip(some, await asyncio.gather(*map(journal.read, some)), strict=True):
+            for stream, events in zip(some, await asyncio.gather(*map(journal.left, some)), strict=True):
                 for event in events:
                     if event.at >= since and event.kind in _KINDS and (ruling := _ruling(stream, event)) is not None:
                         yield msgspec.structs.replace(ruling, stream=sessions.get(stream, ruling.stream))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from remit.errors import RecordPrunedError
 from remit.jobs.state import KIND, stream_of
 from remit.journal.event import Event, HeadQuery
 from remit.journal.journal import PAGE
@@ -88,7 +89,10 @@ async def _fits(journal: Journal, head: Head, row: JobRow, wanted: JobSearch) ->
     titled = wanted.text.casefold() in words
     if titled and not wanted.principal:
         return True
-    first = await journal.page(head.stream)
+    try:
+        first = await journal.page(head.stream)
+    except RecordPrunedError:
+        return titled and not wanted.principal
     if wanted.principal and _principal(first) != wanted.principal:
         return False
     rest = await journal.page(head.stream, max(first[-1].seq, head.seq - PAGE)) if len(first) == PAGE else []

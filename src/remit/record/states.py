@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from remit.clock import SECOND, age, duration
+from remit.codes import Code
 from remit.jobs.state import TIMERS
 from remit.journal.owner import Owner
 
@@ -67,6 +68,8 @@ def standing(row: JobRow, now: int) -> Standing:
 
 
 def _code(row: JobRow) -> str:
+    if row.code == Code.RECORD_PRUNED.name:
+        return "Its record was pruned; a stub is left."
     return f"It ended with {row.code}." if row.code else ""
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from remit.jobs.state import stream_of
 from remit.journal import kinds as k
-from remit.record.walk import Origin, Take, walk
+from remit.record.walk import Origin, Shares, Take, walk
 from remit.tools.versions import ToolUse, ToolVersion
 
 if TYPE_CHECKING:
@@ -62,8 +60,7 @@ class UseCollector:
         self._since = since
         self.found: dict[Key, Use] = {}
         self._running: dict[str, Use] = {}
-        self._announced: dict[str, dict[Key, list[int]]] = {}
-        """Positions of the calls of a job or session, by its root: a fork shares the first of them."""
+        self._announced: Shares[Key] = Shares()
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
@@ -90,19 +87,14 @@ class UseCollector:
     def _note(self, origin: Origin, event: Event, payload: k.ToolInvocationStarted) -> Key:
         """Remember that a call stands there, which a fork may share."""
         key = payload.tool_name, payload.provider_id, payload.tool_version, payload.request_schema_hash
-        self._announced.setdefault(origin.root, {}).setdefault(key, []).append(event.seq)
+        self._announced.note(origin, event, key)
         return key
 
     def _fork(self, origin: Origin, event: Event, payload: k.JobForked) -> None:
         """Count a fork among the users of what the events that it shares were recorded under."""
-        if not payload.shared:
-            return
-        shared = self._announced.setdefault(origin.root, {})
-        for key, positions in self._announced.get(stream_of(payload.job), {}).items():
-            count = bisect_right(positions, payload.seq)
-            if count and self._tool in {"", key[0]}:
-                shared[key] = [0] * count
-                self._share(origin, event, key, count)
+        for key, times in self._announced.of(origin, payload):
+            if self._tool in {"", key[0]}:
+                self._share(origin, event, key, len(times))
 
     def _share(self, origin: Origin, event: Event, key: Key, _count: int) -> None:
         self._use(key, event.at).origins.setdefault(origin.root, origin)

@@ -297,6 +297,10 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Signatures that were not checked, since `confirm.allowed_signers` names no file."""
     damaged: int = 0
     """Streams with a problem."""
+    pruned: int = 0
+    """Streams of which a stub is left."""
+    removed: int = 0
+    """Events that were removed from these, as the stubs say."""
     state: Literal["", "whole", "prefix", "rejected"] = ""
     """`whole`: a checkpoint that was kept elsewhere covers every event; `prefix`: more may have been recorded;
     `rejected`: something does not fit. Empty: an older Remit looked."""

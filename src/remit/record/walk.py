@@ -6,9 +6,11 @@ each event once, however many collectors there are, and keeps nothing of a strea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
+from remit.jobs.state import stream_of
 from remit.journal import kinds as k
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.policy.decision import CallerKind
 
+Thing = TypeVar("Thing", bound=Hashable)
 Take = Callable[["Origin", "Event", Any], object]
 """Takes a payload, with the stream and the event that it stands in."""
 _PAGE: Final = 5_000
@@ -64,6 +67,30 @@ class Collector(Protocol):
     async def settle(self) -> None:
         """Do what waits for something: called after each page."""
         ...
+
+
+class Shares(Generic[Thing]):
+    """Remembers where things stand in jobs, and which of them a fork shares."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, dict[Thing, list[tuple[int, int]]]] = {}
+        """By root and thing, the positions and moments at which it stands."""
+
+    def note(self, origin: Origin, event: Event, thing: Thing) -> None:
+        """Remember that a thing stands at an event."""
+        self._places.setdefault(origin.root, {}).setdefault(thing, []).append((event.seq, event.at))
+
+    def of(self, fork: Origin, payload: k.JobForked) -> list[tuple[Thing, list[int]]]:
+        """Return what a fork shares, each with the moments (µs) at which it was recorded; forks of it share it too."""
+        shared: list[tuple[Thing, list[int]]] = []
+        if payload.shared:
+            own = self._places.setdefault(fork.root, {})
+            for thing, places in self._places.get(stream_of(payload.job), {}).items():
+                times = [at for _, at in places[: bisect_left(places, (payload.seq + 1,))]]
+                if times:
+                    own[thing] = [(0, at) for at in times]
+                    shared.append((thing, times))
+        return shared
 
 
 async def walk(journal: Journal, collectors: Sequence[Collector]) -> None:

@@ -128,4 +128,7 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.JobCompleted: lambda one: shown(one.result, one.result_blob),
     k.JobFailed: _failed,
     k.JobCancelled: _cancelled,
+    k.StreamPruned: lambda one: joined(
+        f"{one.events} events", one.package, one.reason, f"by {one.by}" if one.by else ""
+    ),
 }

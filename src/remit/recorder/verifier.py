@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.errors import ChainBrokenError
+from remit.journal.kinds import StreamPruned, decode
 from remit.journal.standing import STREAM
 from remit.recorder.kinds import RecorderCheckpoint, RecorderClosed
 from remit.recorder.log import KIND, Session, handover, hashed, leaves_of, session_of, sessions, wrong
@@ -61,6 +62,10 @@ class LogVerifier:
     def take(self, head: Head, events: Sequence[Event]) -> Iterator[Problem]:
         """Compare events with what the stream's leaves say."""
         if leaves := self._leaves.get(head.stream):
+            stub = decode(events[0].kind, events[0].data) if events[0].kind == StreamPruned.KIND else None
+            if isinstance(stub, StreamPruned) and leaves.get(stub.events, b"").hex() not in {"", stub.hash}:
+                text = f"{head.stream}: its stub does not continue what was signed"
+                yield Problem(head.stream, Code.CHECKPOINT_DIFFERS, text)
             for event in events:
                 if leaves.get(event.seq, event.hash) != event.hash:
                     text = f"{head.stream}: event {event.seq} is not the one that was signed: it was written again"

@@ -29,6 +29,7 @@ from remit.journal.kinds import (
     decode,
 )
 from remit.journal.lineage import whole
+from remit.journal.stub import is_pruned
 from remit.operation import Body, By, FromKey, JobReference, operation
 from remit.record.heads import find_job, fit_identifier, head_of, open_job, prove_job
 from remit.record.job_story import JobStory, job_view
@@ -133,10 +134,10 @@ class Jobs:
         return story
 
     async def result(self, job: str) -> Any:
-        """Return what a completed job returned; None for any other."""
+        """Return what a completed job returned; None for any other. Raises RecordPrunedError."""
         # Nothing comes after the end.
         head = await head_of(self._journal, job)
-        newest = await self._journal.read(stream_of(job), max(head.seq - 1, 0))
+        newest = await self._journal.read(stream_of(job), 0 if is_pruned(head) else max(head.seq - 1, 0))
         end = decode(newest[-1].kind, newest[-1].data) if newest else None
         return await value_of(self._journal, end.result, end.result_blob) if isinstance(end, JobCompleted) else None
 

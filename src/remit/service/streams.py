@@ -11,6 +11,7 @@ from remit.codes import Code
 from remit.jobs.state import KIND
 from remit.journal.erasing import Erased, erase
 from remit.journal.event import Event, Head, HeadQuery
+from remit.journal.lineage import forebears
 from remit.journal.resealing import Resealed, seal_all
 from remit.operation import Here, Wire, operation
 from remit.record.heads import CALL, head_of, stream_named
@@ -105,7 +106,8 @@ class Streams:
     ) -> VerifyReport:
         """Check that nothing recorded of a job, and of all that belongs to it, was changed.
 
-        A session is checked as well; without `identifier`, the whole journal.
+        Of a fork, so are the jobs whose events it shares. A session is checked as well; without `identifier`, the whole
+        journal.
         """
         from remit.service.verification import Elsewhere, Verification  # noqa: PLC0415 - only who verifies needs it
 
@@ -113,7 +115,8 @@ class Streams:
         if identifier is not None:
             await head_of(self._journal, identifier)
             calls = [stream for stream in await beside(self._journal, identifier) if stream.startswith(f"{CALL}/")]
-            roots = [stream_named(identifier), *calls]
+            stream = stream_named(identifier)
+            roots = [stream, *calls, *await forebears(self._journal, stream)]
         verification = Verification(self._services, self._verifiers(Elsewhere(notes, keys)))
         await verification.begin()
         for root in roots:

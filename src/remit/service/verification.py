@@ -92,6 +92,7 @@ class Verification:
         self._consistency = Consistency(services.journal)
         self._proven = set[str]()
         self._streams = self._events = self._erased = self._sealed = self._signed = self._unchecked = 0
+        self._pruned = self._removed = 0
         self._verifiers = verifiers
         self._findings: list[Findings] = []
         self._damaged = set[str]()
@@ -121,9 +122,12 @@ class Verification:
             return
         self._events, self._erased = self._events + examined.events, self._erased + examined.erased
         self._sealed += examined.sealed
+        self._told(head.stream, (one for verifier in self._verifiers for one in verifier.end_stream(head, intact=True)))
+        if examined.pruned:
+            self._pruned, self._removed = self._pruned + 1, self._removed + examined.pruned
+            return
         await self._consistency.add(reading)
         self._report(head.stream, ((Code.RECORD_CONTRADICTED, text) for text in reading.contradictions))
-        self._told(head.stream, (one for verifier in self._verifiers for one in verifier.end_stream(head, intact=True)))
         if head.kind == CONFIRMATION:
             checked = await self._confirmations.check(head)
             self._signed, self._unchecked = self._signed + checked.signed, self._unchecked + checked.unchecked
@@ -169,6 +173,8 @@ class Verification:
             damaged=len(self._damaged),
             signed=self._signed,
             unchecked=self._unchecked,
+            pruned=self._pruned,
+            removed=self._removed,
         )
 
     def _told(self, stream: str, problems: Iterable[Problem]) -> None:

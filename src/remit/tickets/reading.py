@@ -13,6 +13,7 @@ from remit.codes import Code
 from remit.errors import ChainBrokenError, NotFoundError
 from remit.journal.event import Head, HeadQuery
 from remit.journal.leases import LeaseProof, heads_changed_within
+from remit.journal.stub import is_pruned
 from remit.redact import line
 from remit.tickets.derivation import Derived
 from remit.tickets.record import TicketRecord
@@ -54,7 +55,7 @@ class TicketReader:
             kind=STREAM_KIND, states=states, labels=labels, before=stream_of(before) if before else None, limit=limit
         )
         heads = await self.journal.heads(query)
-        return list(await asyncio.gather(*(self._at(head) for head in heads)))
+        return list(await asyncio.gather(*(self._at(head) for head in heads if not is_pruned(head))))
 
     async def unfollowed(self, limit: int) -> list[Ticket]:
         """Tickets that are done and whose successor was not derived: the process that completed them died.

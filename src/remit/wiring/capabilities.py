@@ -196,6 +196,9 @@ FIRST_PARTY: Final = (
         ),
         routes="remit.audit.routes:ROUTES",
         pages="remit.audit.pages:PAGES",
+        settings="remit.audit.settings:AuditSettings",
+        kinds={"output_read": "remit.audit.kinds:OutputRead"},
+        reads="remit.audit.reading:open_reader",
         commands=(
             Command(
                 word="export",
@@ -335,6 +338,28 @@ FIRST_PARTY: Final = (
                 command="remit.drift.commands.backtest:command",
             ),
         ),
+    ),
+    Capability(
+        name="retention",
+        about="Keep records as long as they must be kept, and remove the rest with stubs in their place.",
+        settings="remit.retention.settings:RetentionSettings",
+        nouns=(
+            Noun(
+                name="retention",
+                kind="remit.retention.pruning:Retention",
+                open="remit.retention.pruning:open_retention",
+            ),
+        ),
+        works="remit.retention.opening:keep_to_rules",
+        commands=(
+            Command(
+                word="journal prune",
+                section="Commands",
+                about="Remove records that have been kept long enough, and leave a stub in the place of each.",
+                command="remit.retention.commands.prune:command",
+            ),
+        ),
+        checks="remit.retention.checks:check_retention",
     ),
     Capability(
         name="notify",

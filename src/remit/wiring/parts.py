@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import click
 
     from remit.capability import Check, Look, Noun, Opening
+    from remit.http.reading import Reader
     from remit.jobs.recipe import Recipe
     from remit.jobs.skills import Skills
     from remit.process.enclosure import Enclosures
@@ -145,6 +146,12 @@ def works_of(parts: Iterable[Capability], remit: Any, stop: asyncio.Event, role:
     """Return what parts do beside `remit serve` or `remit worker`, until `stop`. Raises UsageError or SettingsError."""
     works = (_resolved(part.name, part.works)(remit, stop, role) for part in parts if part.works)
     return [work for work in works if work is not None]
+
+
+def readers_of(parts: Iterable[Capability], opened: Parts) -> tuple[Reader, ...]:
+    """Return what parts tell of every answer over HTTP. Raises UsageError or SettingsError."""
+    readers = (_resolved(part.name, part.reads)(opened) for part in parts if part.reads)
+    return tuple(reader for reader in readers if reader is not None)
 
 
 def tuples_of(parts: Iterable[Capability], field: Literal["routes", "pages"]) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -21,12 +21,15 @@ from remit.work.git import changed_by
 from remit.work.references import IssueRef
 from remit.work.result import WorkResult
 from remit.work.runs import ROLE, STOP_S, Runs, Wanted
+from remit.work.staging import StagedWrite, Verb, stage
 from remit.work.store import UnitRow, Verdict
 from remit.work.unit import State
 from remit.work.views import Started, Turn, UnitView
 from remit.work.workflow import read_workflow, repository_of, require_workflow
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remit.service.jobs import Jobs
     from remit.work.control import ControlPlane
     from remit.work.order import WorkOrder
@@ -38,8 +41,17 @@ Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
 class Work:
     """The work of one project."""
 
-    def __init__(self, runs: Runs, jobs: Jobs, control: ControlPlane, principal: str, folder: Path) -> None:
-        """Read workflow.toml in `folder`."""
+    def __init__(
+        self,
+        runs: Runs,
+        jobs: Jobs,
+        control: ControlPlane,
+        principal: str,
+        folder: Path,
+        copy: Callable[[list[StagedWrite]], Work],
+    ) -> None:
+        """Read workflow.toml in `folder`; `copy` makes one of this that only says what it would write."""
+        self._copy = copy
         self._store = runs.store
         self._runs = runs
         self._jobs = jobs
@@ -98,6 +110,24 @@ class Work:
         Raise NotFoundError (WORK_NOT_FOUND).
         """
         return await self._store.late(IssueRef.parse(issue_ref), run_id)
+
+    @operation(
+        "work.staged",
+        "POST /v1/work/staged",
+        "read",
+        "Show what a command would write.",
+        codes=(Code.WORK_CONFLICT, Code.WORK_INVALID, Code.WORK_NOT_FOUND),
+        body=Body("StagedBody", "A command, by its name without `work.`, and its arguments."),
+        example={"verb": "start", "args": {"issue_ref": "local#1", "executor": "shell"}},
+    )
+    async def staged(self, verb: Verb, args: dict[str, Any], *, by: By = "") -> list[StagedWrite]:
+        """Show what a command would write to the journal and to issues, and what it would start; do nothing of it.
+
+        Raise what the command raises.
+        """
+        writes: list[StagedWrite] = []
+        await stage(self._copy(writes), verb, args, by)
+        return writes
 
     # --- commands
 

@@ -20,7 +20,8 @@ from remit.work.outbox.local import LocalForge
 from remit.work.outbox.provider import OutboxProvider
 from remit.work.outbox.remote import Pushes
 from remit.work.outbox.rows import OutboxRows
-from remit.work.runs import Runs
+from remit.work.runs import Runs, RunsOpening
+from remit.work.staging import StagedRuns, StagedWrite
 from remit.work.store import WorkStore
 from remit.work.workflow import FILE, OutboxTable, read_workflow
 
@@ -122,6 +123,12 @@ def open_work(opening: NounOpening) -> Work:
     """Return the noun."""
     service, settings = opening.service, opening.parts.settings
     journal = opening.parts.journal
-    runs = Runs(WorkStore(journal), service.jobs, service.sessions, opening.principal, root_of(settings))
-    control = ControlPlane(runs, ProjectForge(journal, settings), settings.folder, opening.principal)
-    return Work(runs, service.jobs, control, opening.principal, settings.folder)
+    given = RunsOpening(WorkStore(journal), service.jobs, service.sessions, opening.principal, root_of(settings))
+    runs, forge = Runs(*given), ProjectForge(journal, settings)
+    control = ControlPlane(runs, forge, settings.folder, opening.principal)
+
+    def copy(writes: list[StagedWrite]) -> Work:
+        staged = StagedRuns(given, writes, opening.parts.catalog, forge)
+        return Work(staged, service.jobs, control, opening.principal, settings.folder, copy)
+
+    return Work(runs, service.jobs, control, opening.principal, settings.folder, copy)

@@ -55,11 +55,23 @@ class Wanted(NamedTuple):
     """Whether it takes the place of the active run, and of its group."""
 
 
+class RunsOpening(NamedTuple):
+    """The means that runs are made of."""
+
+    store: WorkStore
+    jobs: Jobs
+    sessions: Sessions
+    principal: str
+    """Acts where no one else is named."""
+    root: Path
+    """Worktrees lie below it."""
+
+
 class Runs:
     """The runs of one project."""
 
     def __init__(self, store: WorkStore, jobs: Jobs, sessions: Sessions, principal: str, root: Path) -> None:
-        """Worktrees lie below `root`; `principal` acts where no one else is named."""
+        """Take what `RunsOpening` names."""
         self.store = store
         self.journal: Journal = store.journal
         self._jobs = jobs

@@ -30,6 +30,7 @@ from remit.work.unit import STREAM_KIND, State, WorkUnit, stream_of
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
+    from remit.journal.kinds.payload import OptionalRaw, OptionalRef
 
 T = TypeVar("T")
 MakeOrder = Callable[[RunId], WorkOrder]
@@ -113,35 +114,33 @@ class WorkStore:
         """Return the order of a run, as it was given. Raise NotFoundError (WORK_NOT_FOUND)."""
         unit = await self.unit(issue)
         started = unit.orders.get(run_id)
-        data = await self.journal.value(started.order, started.order_blob) if started is not None else None
-        if data is None:
+        order = await self._value(started.order, started.order_blob, WorkOrder) if started is not None else None
+        if order is None:
             raise _not_found(f"{issue} has no run {line(run_id)}")
-        return msgspec.json.decode(data, type=WorkOrder)
+        return order
 
     async def result(self, issue: IssueRef, run_id: str) -> WorkResult | None:
         """Return the result that was accepted of a run; None if none was."""
         accepted = (await self.unit(issue)).results.get(run_id)
-        data = await self.journal.value(accepted.result, accepted.result_blob) if accepted is not None else None
-        return None if data is None else msgspec.json.decode(data, type=WorkResult)
+        return await self._value(accepted.result, accepted.result_blob, WorkResult) if accepted is not None else None
 
     async def late(self, issue: IssueRef, run_id: str) -> list[WorkResult]:
         """Return the results that arrived when their run was no longer the active one; of all runs if none is named."""
         late = (await self.unit(issue)).late
         kept = late.get(run_id, []) if run_id else [one for found in late.values() for one in found]
-        found = [await self.journal.value(one.result, one.result_blob) for one in kept]
-        return [msgspec.json.decode(data, type=WorkResult) for data in found if data is not None]
+        found = [await self._value(one.result, one.result_blob, WorkResult) for one in kept]
+        return [result for result in found if result is not None]
 
     async def comment(self, issue: IssueRef, trigger: str) -> Comment | None:
         """Return the comment that is still to be written for a trigger; None if it stands in the issue."""
         queued = (await self.unit(issue)).unwritten.get(trigger)
-        data = await self.journal.value(queued.comment, queued.comment_blob) if queued is not None else None
-        return None if data is None else msgspec.json.decode(data, type=Comment)
+        return await self._value(queued.comment, queued.comment_blob, Comment) if queued is not None else None
 
     async def patch(self, issue: IssueRef, run_id: str) -> bytes:
         """Return what a run changed, where its commits were pushed nowhere; empty: it is not known."""
         accepted = (await self.unit(issue)).results.get(run_id)
-        data = await self.journal.value(accepted.patch, accepted.patch_blob) if accepted is not None else None
-        return msgspec.json.decode(data, type=bytes) if data is not None else b""
+        patch = await self._value(accepted.patch, accepted.patch_blob, bytes) if accepted is not None else None
+        return patch or b""
 
     # --- commands
 
@@ -310,6 +309,14 @@ class WorkStore:
         return await self._change(issue, decide)
 
     # --- common
+
+    async def _bytes(self, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
+        """Return a value as it was recorded."""
+        return await self.journal.value(inline, ref)
+
+    async def _value(self, inline: OptionalRaw, ref: OptionalRef, kind: type[T]) -> T | None:
+        data = await self._bytes(inline, ref)
+        return None if data is None else msgspec.json.decode(data, type=kind)
 
     async def _read(self, issue: IssueRef) -> tuple[Head, WorkUnit]:
         head = await self.journal.head(stream_of(issue))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _WHAT: Final = (
     "called", "decided", "answered", "refused", "uncertain", "resolved", "remembered", "revoked", "stopped", "erased",
+    "read",
 )  # fmt: skip
 _LINES: Final = 30
 """Sums that are shown; `--json` has all."""
@@ -116,7 +117,9 @@ def _write_trace(context: click.Context, state: State, job: str | None, place: P
         raise UsageError(f"{place} exists", remedy="Name another file with --html, or use --force.")
 
     async def look(remit: Opened) -> bytes:
-        data: bytes = await remit.service.audit.trace(await remit.service.jobs.find(job))
+        found = await remit.service.jobs.find(job)
+        data: bytes = await remit.service.audit.trace(found)
+        await remit.service.audit.note_export(found, "audit --html")
         return data
 
     data = state.ask(look, code="unused")
@@ -150,7 +153,8 @@ def _print(state: State, found: Answer) -> None:
         other = found.against["b"]["job"]
         out.line(f"against {other}: steps {parts}; `remit diff {found.job} {other}` says more")
     if found.index:
-        out.line(f"the index over the journal says {'the same' if found.index == 'same' else 'otherwise'}")
+        words = {"same": "the same", "differs": "otherwise", "pruned": "more: events were pruned since"}[found.index]
+        out.line(f"the index over the journal said {words}")
     if found.next:
         state.note(f"there is more: --before {found.next}")
 
@@ -250,6 +254,11 @@ _SHAPES: Final[dict[tuple[What, ...], _Shape]] = {
         "Uncertain effects",
         ("WHO", "TOOL", "KEY", "WHERE"),
         lambda one: (one.who, one.name, _digest(one.idempotency_key), _place(one)),
+    ),
+    ("read",): _Shape(
+        "Reads",
+        ("WHO", "FACE", "OPERATION", "OF"),
+        lambda one: (one.who or "anyone", one.face, one.name, " ".join(one.names.values())),
     ),
     ("resolved", "stopped", "erased"): _Shape(
         "Decisions of people",

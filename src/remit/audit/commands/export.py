@@ -45,6 +45,7 @@ def command(state: State, job: str, output: Path | None, *, redacted: bool, forc
     async def pack(remit: Opened) -> tuple[str, bytes]:
         found, file = job if "/" in job else await remit.service.jobs.find(job), BytesIO()
         await remit.service.audit.package(found, file, redacted=redacted)
+        await remit.service.audit.note_export(found, "export")
         return found, file.getvalue()
 
     found, data = state.ask(pack, code="unused")

@@ -11,10 +11,11 @@ import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
-from remit.cli.group import Entry, LazyGroup, show_help
+from remit.cli.group import Entry, LazyGroup, entries_below, show_help
 from remit.cli.options import json_option, pass_state
 from remit.codes import Code
 from remit.errors import NotFoundError, SettingsError, UsageError
+from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
     from remit.journal.copy import Copied, Progress
@@ -29,13 +30,14 @@ COMMANDS: Final[dict[str, Entry]] = {
     "copy": Entry("Commands", "Move a journal to another place, and prove that nothing was lost."),
     "erase": Entry("Commands", "Erase every value that was recorded about a subject."),
     "seal": Entry("Commands", "Seal the journal under a key that is kept elsewhere."),
+    **entries_below("journal", FIRST_PARTY),
 }
 
 
 @click.group("journal", cls=LazyGroup, package="remit.cli.commands.journal", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Move the journal to another place or back it up, erase values, or seal it."""
+    """Move the journal to another place or back it up, erase values, prune records, or seal it."""
     show_help(context)
 
 

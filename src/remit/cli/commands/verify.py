@@ -165,6 +165,9 @@ def _print(state: State, report: VerifyReport) -> None:
             state.note(f"{report.unchecked} signatures of approvals were not checked: set confirm.allowed_signers")
         if not sealed and report.streams:
             state.note("anyone who can write to the journal can forge heads without a seal: see `remit journal seal`")
+        if report.pruned:
+            gone = f"{counted(report.removed, 'event')} of {counted(report.pruned, 'stream')} were pruned"
+            out.line(f"{gone}; the stub of each continues its chain")
         if report.checkpoints:
             _print_checkpoints(state, report)
         if report.erased:

@@ -66,7 +66,7 @@ from remit.journal.kinds.people import (
     ViewRemoved,
     ViewSaved,
 )
-from remit.journal.kinds.places import JournalActivated, JournalCopied, JournalMoved, SubjectErased
+from remit.journal.kinds.places import JournalActivated, JournalCopied, JournalMoved, StreamPruned, SubjectErased
 from remit.journal.kinds.versions import (
     ModelDriftRecorded,
     PatchRecorded,

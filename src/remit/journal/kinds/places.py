@@ -1,4 +1,4 @@
-"""Events of a journal as a whole: copied, moved, or rid of a subject's values. All of these are ours."""
+"""Events of a journal as a whole: copied, moved, rid of a subject's values or of old events. All of these are ours."""
 
 from __future__ import annotations
 
@@ -45,5 +45,29 @@ class SubjectErased(Payload, frozen=True, kw_only=True):
     """The number of values and pieces of evidence that were erased."""
     left: int = 0
     """The number of values that stand in events of an older Remit, and could not be erased."""
+    by: str = ""
+    reason: str = ""
+
+
+class StreamPruned(Payload, frozen=True, kw_only=True):
+    """Ours, in the stream itself: every event before this one was removed in this transaction."""
+
+    KIND: ClassVar[str] = "stream_pruned"
+    events: int
+    """The number of events that were removed."""
+    hash: str
+    """The chain value of the last of them, in hexadecimal: this event continues it."""
+    first_at: int
+    """The time of the first of them, in microseconds since the Unix epoch."""
+    last_at: int
+    """The time of the last of them."""
+    state: str = ""
+    """The state that the head said."""
+    code: str = ""
+    """Why a job had failed."""
+    package: str = ""
+    """The own hash of the evidence package that was archived before; empty: none was."""
+    values: int = 0
+    """The number of values that were removed with the stream and those that belong to it; said at its root."""
     by: str = ""
     reason: str = ""

@@ -66,6 +66,11 @@ class Group:
             arguments += _each_columns([self.commits[index] for index in self._others])
         return _STATEMENTS[bool(self._runs), bool(self._others), aside], arguments
 
+    def alone(self) -> tuple[str, list[Any]]:
+        """The statement that writes these commits in a transaction which others are part of."""
+        columns = _each_columns(self.commits)
+        return f"SELECT each({', '.join(f'${n}' for n in range(1, len(columns) + 1))})", columns
+
     def refused(self, places: Iterable[int]) -> tuple[list[int], bool]:
         """The commits behind the places that were refused, in their order; whether each needs a try of its own."""
         found: list[int] = []

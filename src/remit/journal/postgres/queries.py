@@ -7,7 +7,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.journal.event import OPEN_STATES, Blob, Claim, End, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.batching import conflict
+from remit.journal.event import (
+    OPEN_STATES,
+    Blob,
+    Claim,
+    Commit,
+    Cut,
+    End,
+    Ends,
+    Event,
+    Fold,
+    Head,
+    HeadQuery,
+    Lease,
+    Scanned,
+    Tally,
+)
+from remit.journal.kinds import StreamPruned
+from remit.journal.postgres.groups import Group
+from remit.journal.references import names_in
 from remit.journal.rows import COLUMNS, HEADS, reached, to_head
 from remit.journal.scanning import page, reach
 
@@ -76,11 +95,18 @@ UPDATE heads SET lease_owner = NULL, lease_until = NULL, state = $1,
 WHERE stream = $5 AND epoch = $6 RETURNING {_TELL}
 """  # noqa: S608 - fixed parts
 _HELD: Final = f"{HEADS} WHERE kind = $1 AND lease_owner IS NOT NULL AND NOT closed ORDER BY lease_until"
-_TORN: Final = """
+_TORN: Final = f"""
 SELECT coalesce(h.stream, 'a stream without a head'), coalesce(h.seq, 0), coalesce(e.found, 0), coalesce(e.last, 0)
 FROM heads h
-FULL JOIN (SELECT stream, count(*) AS found, max(seq) AS last FROM events GROUP BY stream) e ON e.stream = h.id
-WHERE coalesce(h.seq, 0) <> coalesce(e.found, 0) OR coalesce(h.seq, 0) <> coalesce(e.last, 0) LIMIT 20
+FULL JOIN (SELECT stream, count(*) AS found, max(seq) AS last, min(seq) AS first FROM events GROUP BY stream) e
+    ON e.stream = h.id
+WHERE coalesce(h.seq, 0) <> coalesce(e.last, 0) OR e.found <> e.last - e.first + 1 OR e.first > 1
+    AND (SELECT kind FROM events f WHERE f.stream = e.stream AND f.seq = e.first) <> '{StreamPruned.KIND}' LIMIT 20
+"""  # noqa: S608 - fixed parts
+_STREAMS: Final = "SELECT FROM heads WHERE stream = ANY ($1) ORDER BY stream FOR NO KEY UPDATE"
+_BEFORE: Final = """
+DELETE FROM events e USING unnest($1::text[], $2::bigint[]) AS c (stream, seq), heads h
+WHERE h.stream = c.stream AND e.stream = h.id AND e.seq < c.seq
 """
 _TALLIES: Final = """
 SELECT (created_at - $2) / $3, state, CASE WHEN closed THEN {took} END, count(*) FROM heads
@@ -200,6 +226,30 @@ async def prune(db: asyncpg.Connection, now: int, limit: int) -> int:
     """Erase blobs whose time is over; how many."""
     await db.execute(_PRUNE_WRITERS)
     return int(await db.fetchval(_PRUNE, now, limit))
+
+
+async def cut(db: asyncpg.Connection, cut: Cut) -> bool:
+    """Put stubs in the place of older events.
+
+    Heads first, as writers lock them; then the events, so that no process writes one between the look and the end.
+    """
+    streams = [append.stream for append in cut.appends]
+    async with db.transaction():
+        if not cut.aside:
+            await db.execute("SELECT runs_jobs()")
+        await db.execute(_STREAMS, streams)
+        await db.execute("LOCK TABLE events IN SHARE MODE")
+        async for (data,) in db.cursor("SELECT data FROM events WHERE position > $1", cut.seen):
+            if not cut.names.isdisjoint(names_in(data)):
+                return False
+        for append in cut.appends:
+            statement, columns = Group([Commit(appends=(append,), at=append.at)]).alone()
+            if await db.fetchval(statement, *columns):
+                raise conflict(append.stream)
+        await db.execute(_BEFORE, streams, [append.events[0].seq for append in cut.appends])
+        await db.execute("DELETE FROM blobs WHERE digest = ANY ($1)", list(cut.blobs))
+        await db.execute(f"SELECT {_TELL}")
+    return True
 
 
 async def claim(db: asyncpg.Connection, request: Claim) -> list[Lease]:

@@ -93,7 +93,9 @@ _PLACES: Final = "SELECT 'the functions `done` and `claim` look whether the jour
 
 _FOLDS: Final = 'CREATE TABLE folds (name text COLLATE "C" PRIMARY KEY, position bigint NOT NULL, data bytea NOT NULL)'
 
-MIGRATIONS: Final = (_TABLES, _ROUTES, _POSITIONS, _SUBJECTS, _SEALS, _CLAIMS, _PLACES, _FOLDS)
+_STUBS: Final = "SELECT 'a Remit before this one takes a stream that was pruned for a damaged one'"
+
+MIGRATIONS: Final = (_TABLES, _ROUTES, _POSITIONS, _SUBJECTS, _SEALS, _CLAIMS, _PLACES, _FOLDS, _STUBS)
 """Script n leads from schema version n to n + 1."""
 VERSION: Final = len(MIGRATIONS)
 

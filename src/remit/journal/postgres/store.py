@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from remit.clock import Clock, SystemClock
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed, settle, taken
-from remit.journal.event import Blob, Claim, Commit, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.postgres import queries
 from remit.journal.postgres.address import Address
 from remit.journal.postgres.commits import CommitTask
@@ -162,6 +162,16 @@ class PostgresStore:
     async def prune(self, now: int, limit: int) -> int:
         """Erase blobs whose time is over; how many."""
         return await self._reading(lambda db: queries.prune(db, now, limit))
+
+    async def cut(self, cut: Cut) -> bool:
+        done = await self._reading(lambda db: queries.cut(db, cut))
+        if done:
+            self._watch.notify(heads=True)
+        return done
+
+    async def compact(self) -> int:
+        """Nothing: the server gives space back by itself."""
+        return 0
 
     async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
         return await self._reading(lambda db: queries.wakes(db, streams))

@@ -16,7 +16,7 @@ import msgspec
 
 from remit.errors import JournalError
 from remit.journal.batching import conflict
-from remit.journal.event import Append, Blob, Commit, Event, HeadPatch
+from remit.journal.event import Append, Blob, Commit, Cut, Event, HeadPatch
 from remit.journal.runs import AppendRun, folds
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.transaction import Transaction
@@ -52,6 +52,8 @@ ON CONFLICT (digest) DO UPDATE SET
 WHERE length(excluded.data) = 0 AND length(data) > 0
     OR until IS NOT NULL AND (excluded.until IS NULL OR excluded.until > until)
 """
+_BEFORE: Final = "DELETE FROM events WHERE stream = ? AND seq < ?"
+_GONE: Final = "DELETE FROM blobs WHERE digest = ?"
 _ID_CACHE: Final = 10_000
 
 
@@ -106,6 +108,19 @@ class GroupWriter:
                 retired = queries.retired(self._db, self._url) if commit.aside else retired
         self._finish(list(runs.values()), group, errors)
         return errors
+
+    def cut(self, cut: Cut) -> bool:
+        """Put stubs in the place of older events, within a transaction. Raises JournalError: it has to be undone."""
+        if not cut.aside and (refused := queries.retired(self._db, self._url)) is not None:
+            raise refused
+        if queries.named_since(self._db, cut.names, cut.seen):
+            return False
+        for append in cut.appends:
+            if not self._append(append):
+                raise conflict(append.stream)
+            self._db.execute(_BEFORE, (self._id(append.stream), append.events[0].seq))
+        self._db.executemany(_GONE, [(digest,) for digest in cut.blobs])
+        return True
 
     # --- folded appends
 

@@ -7,6 +7,7 @@ for each other in a circle.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ import msgspec
 
 from remit.errors import JournalError
 from remit.journal.event import OPEN_STATES, Blob, Claim, End, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.kinds import StreamPruned
+from remit.journal.references import names_in
 from remit.journal.rows import COLUMNS, HEADS, reached, to_head
 from remit.journal.scanning import page, reach
 from remit.journal.sqlite.schema import LABELS, label
@@ -77,12 +80,18 @@ _PRUNE: Final = """
 DELETE FROM blobs WHERE digest IN (SELECT digest FROM blobs WHERE until <= ? ORDER BY until LIMIT ?)
 """
 _DUE_AT: Final = COLUMNS.index("due_at")
-_TORN: Final = """
+_TORN: Final = f"""
 SELECT coalesce(h.stream, 'a stream without a head'), coalesce(h.seq, 0), e.found, e.last
 FROM heads h
-FULL JOIN (SELECT stream, count(*) AS found, max(seq) AS last FROM events GROUP BY stream) e ON e.stream = h.id
-WHERE coalesce(h.seq, 0) <> coalesce(e.found, 0) OR coalesce(h.seq, 0) <> coalesce(e.last, 0) LIMIT 20
-"""
+FULL JOIN (SELECT stream, count(*) AS found, max(seq) AS last, min(seq) AS first FROM events GROUP BY stream) e
+    ON e.stream = h.id
+WHERE coalesce(h.seq, 0) <> coalesce(e.last, 0) OR e.found <> e.last - e.first + 1 OR e.first > 1
+    AND (SELECT kind FROM events f WHERE f.stream = e.stream AND f.seq = e.first) <> '{StreamPruned.KIND}' LIMIT 20
+"""  # noqa: S608 - fixed parts
+_PRUNED_EVENTS: Final = f"""
+SELECT coalesce(sum(seq - 1), 0) FROM events e
+WHERE kind = '{StreamPruned.KIND}' AND NOT EXISTS (SELECT 1 FROM events f WHERE f.stream = e.stream AND f.seq < e.seq)
+"""  # noqa: S608 - fixed parts
 _RETIRED: Final = f"SELECT state, title FROM heads WHERE stream = '{STREAM}' AND state IN {RETIRED}"  # noqa: S608 - fixed parts
 _LEASED: Final = """
 SELECT count(*), min(stream) FROM heads WHERE lease_owner IS NOT NULL AND NOT closed AND lease_until > ?
@@ -217,6 +226,12 @@ def folds(db: apsw.Connection, name: str, parts: Sequence[str]) -> list[Fold]:
     names = msgspec.json.encode([name, *(f"{name}/{part}" for part in parts)]).decode()
     sql = "SELECT name, position, data FROM folds WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name"
     return [Fold(*row) for row in db.execute(sql, (names,))]
+
+
+def named_since(db: apsw.Connection, names: AbstractSet[str], after: int) -> bool:
+    """Whether an event with a position > `after` holds one of these names."""
+    rows = db.execute("SELECT data FROM events WHERE position > ?", (after,))
+    return any(not names.isdisjoint(names_in(data)) for (data,) in rows)
 
 
 def keep_folds(db: apsw.Connection, kept: Sequence[Fold], before: int) -> bool:
@@ -358,13 +373,17 @@ def integrity(db: apsw.Connection) -> list[str]:
 
 
 def _removed(db: apsw.Connection) -> list[str]:
-    """Places of events that are gone, one line; nothing is ever removed, so positions have no gaps (rule 2).
+    """Places of events that are gone, one line; stubs say how many were removed, and others leave gaps (rule 2).
 
     Counting is cheap; gaps are looked for only if the count says that there are some. The newest events of all leave
-    no gap.
+    no gap. Once streams were pruned, only the number is known: it is no place that a stub names.
     """
     ((count, last),) = db.execute("SELECT count(*), ifnull(max(position), 0) FROM events")
     if count == last:
         return []
+    stubs = int(db.execute(_PRUNED_EVENTS).get)
+    if stubs:
+        beyond = last - count - stubs  # a copy gives the events that are left places without gaps
+        return [f"events were removed from the journal: {beyond} that no stub stands for"] if beyond > 0 else []
     gaps = [f"{first} to {end}" if first < end else str(first) for first, end in db.execute(_GAPS)]
     return [f"events were removed from the journal: {last - count}, at position {', '.join(gaps)}"]

@@ -93,6 +93,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """
     CREATE TABLE folds (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data BLOB NOT NULL) STRICT;
     """,
+    "SELECT 'a Remit before this one takes a stream that was pruned for a damaged one'",
 )
 """Script n leads from schema version n to n + 1."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
@@ -22,9 +21,10 @@ from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.batching import CommitThread, Task, journal_closed, perform, taken
-from remit.journal.event import Blob, Claim, Commit, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.connection import MEMORY, open_reader, open_writer
+from remit.journal.sqlite.errors import Translation
 from remit.journal.sqlite.groups import GroupWriter
 from remit.journal.sqlite.transaction import Transaction
 from remit.journal.watch import Watch
@@ -207,6 +207,34 @@ class SqliteStore:
         """Erase blobs whose time is over; how many."""
         return await self._in_transaction(lambda db: queries.prune(db, now, limit))
 
+    async def cut(self, cut: Cut) -> bool:
+        def run() -> bool:
+            with self._translating:
+                self._set_up("FULL", self._busy_ms)
+                with Transaction(self._db):
+                    return self._groups.cut(cut)
+
+        done = await self._writer.run(run)
+        if done:
+            self._watch.notify(heads=True)
+            await self._writer.run(self._forget)
+        return done
+
+    async def compact(self) -> int:
+        def run() -> int:
+            with self._translating:
+                self._set_up("FULL", self._busy_ms)
+                before = self._pages()
+                self._db.execute("VACUUM")
+                return before - self._pages()
+
+        freed = await self._writer.run(run)
+        await self._writer.run(self._forget)
+        return freed
+
+    def _pages(self) -> int:
+        return int(self._db.execute("PRAGMA page_count").get) * int(self._db.execute("PRAGMA page_size").get)
+
     async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
         return await self._reading(lambda db: queries.wakes(db, streams))
 
@@ -297,61 +325,6 @@ class SqliteStore:
         if self._reader is not None:
             self._reader.close()
         self._connections.close()
-
-
-_UNLOCK: Final = "End the program that holds the file's lock, then try again."
-_ALLOW: Final = "Make the file and its folder writable, or choose another journal."
-_FOLDER: Final = "Check that the folder exists and is writable, or choose another journal."
-_FREE: Final = "Free space on the disk, then resume; nothing recorded was lost."
-_RESTORE: Final = "Restore the journal from a backup; `remit doctor` shows what can be read."
-_FOREIGN: Final = "The file is not a journal; choose another one."
-_DISK: Final = "Check the disk, then resume; nothing recorded was lost."
-_VALUE: Final = "Nothing was recorded. Fix the value that the message names."
-_REOPEN: Final = "Open it again."
-
-_TABLE: Final[tuple[tuple[type[apsw.Error], Code, str], ...]] = (
-    (apsw.BusyError, Code.JOURNAL_LOCKED, _UNLOCK),
-    (apsw.LockedError, Code.JOURNAL_LOCKED, _UNLOCK),
-    (apsw.ReadOnlyError, Code.JOURNAL_READ_ONLY, _ALLOW),
-    (apsw.CantOpenError, Code.JOURNAL_READ_ONLY, _FOLDER),
-    (apsw.PermissionsError, Code.JOURNAL_READ_ONLY, _ALLOW),
-    (apsw.FullError, Code.JOURNAL_FULL, _FREE),
-    (apsw.CorruptError, Code.JOURNAL_CORRUPT, _RESTORE),
-    (apsw.NotADBError, Code.JOURNAL_CORRUPT, _FOREIGN),
-    (apsw.IOError, Code.JOURNAL_IO, _DISK),
-    (apsw.TooBigError, Code.RECORD_INVALID, _VALUE),
-    (apsw.ConstraintError, Code.RECORD_INVALID, _VALUE),
-    (apsw.MismatchError, Code.RECORD_INVALID, _VALUE),
-    (apsw.ConnectionClosedError, Code.JOURNAL_CLOSED, _REOPEN),
-)
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-
-
-class Translation:
-    """Raises errors of SQLite and of the file system as JournalError; may be entered again and again."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        """Nothing: errors are what it is for."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, apsw.Error | OSError):
-            raise translated(error, self._path) from error
-
-
-def translated(error: apsw.Error | OSError, path: str) -> JournalError:
-    """The JournalError to raise from an error of SQLite or of the file system."""
-    if isinstance(error, OSError):
-        code, remedy = (Code.JOURNAL_FULL, _FREE) if error.errno in _FULL else (Code.JOURNAL_READ_ONLY, _FOLDER)
-        return JournalError(f"{path}: {code.meaning} ({error})", code=code, remedy=remedy)
-    for kind, code, remedy in _TABLE:
-        if isinstance(error, kind):
-            return JournalError(f"{path}: {code.meaning} ({error})", code=code, remedy=remedy)
-    return JournalError(f"{path}: {error}", code=Code.JOURNAL_IO, remedy="Run `remit doctor`.")
 
 
 class ReadThread:

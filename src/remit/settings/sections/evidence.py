@@ -30,4 +30,4 @@ class EvidenceSettings(Section, frozen=True):
             "Days to keep the evidence stored beside a report; 0: forever. Digests are kept forever.",
             env=("EVIDENCE_RETENTION_DAYS",),
         ),
-    ] = 7
+    ] = 183

@@ -24,6 +24,7 @@ from typing import Final
 
 from remit.testing.journal import (
     appending,
+    cutting,
     ending,
     erasing,
     leasing,
@@ -57,6 +58,7 @@ JOURNAL_CHECKS: Final = _checks(
     scanning,
     verifying,
     pruning,
+    cutting,
     erasing,
     retiring,
     watching,

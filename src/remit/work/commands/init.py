@@ -12,6 +12,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.work.commands.staged import staged_option
 
 _WORKFLOW: Final = """\
 # How this project hands out its work. `remit work --help` lists the commands; docs/work.md explains every key.
@@ -63,9 +64,10 @@ FILES: Final = {"workflow.toml": _WORKFLOW, ".remit/issue.md": _TEMPLATE}
 
 
 @click.command("init")
+@staged_option
 @json_option("the files that were written")
 @pass_state
-def command(state: State) -> int:
+def command(state: State, staged: bool) -> int:
     """Write a commented workflow.toml and an issue template into this folder.
 
     A file that is there stays as it is. The rule that lets Remit write to local issues without a question is printed.
@@ -75,18 +77,17 @@ def command(state: State) -> int:
         why = f"{folder} is in no git repository, and runs work in worktrees of one"
         remedy = "Begin where the code is, or: git init && git add . && git commit -m Begin"
         raise UsageError(why, code=Code.env_unavailable, remedy=remedy)
-    written = []
-    for name, text in FILES.items():
-        path = folder / name
-        if not path.exists() and not path.is_symlink():
+    written = [name for name in FILES if not (folder / name).exists() and not (folder / name).is_symlink()]
+    if not staged:
+        for name in written:
+            path = folder / name
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-            written.append(name)
+            path.write_text(FILES[name], encoding="utf-8")
     if state.as_json:
         state.output.json({"files": written})
         return exit_codes.OK
     for name in written:
-        state.output.out.line(f"wrote {name}")
+        state.output.out.line(f"{'would write' if staged else 'wrote'} {name}")
     state.note(
         "every comment on an issue asks you first; to let Remit write them, add this to remit.toml:\n\n" + _RULES
     )

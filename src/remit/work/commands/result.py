@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.errors import UsageError
+from remit.work.commands.staged import print_staged, staged_option
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
     from remit.work.result import WorkResult
+    from remit.work.staging import StagedWrite, Verb
     from remit.work.store import Verdict
 
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     "--file", metavar="FILE", type=click.Path(path_type=Path), help="The result: *.json, .pb, .textproto, .txt."
 )
 @click.option("--adopt", is_flag=True, help="Take it although its run is no longer active; alone: the newest late one.")
+@staged_option
 @json_option("what Remit did with the result")
 @pass_state
 def command(
@@ -45,6 +49,7 @@ def command(
     blocked_by: tuple[str, ...],
     file: Path | None,
     adopt: bool,
+    staged: bool,
 ) -> int:
     """Hand in the result of a run that a person did, or adopt one that was archived.
 
@@ -59,22 +64,28 @@ def command(
         remedy = "Give --pr or --commit, --status, --file, or --adopt for a result that was archived."
         raise UsageError("it is not clear which result is meant", remedy=remedy)
 
-    async def hand_in(remit: Opened) -> Verdict:
+    async def hand_in(remit: Opened) -> Verdict | list[StagedWrite]:
         work = remit.service.work
         chosen = run or await _active(remit, issue, newest=adopt)
         if file is None and status is None:
-            adopted: Verdict = await work.result(await _newest_late(remit, issue, chosen), adopt=True)
-            return adopted
+            return await passed("result", work, {"result": await _newest_late(remit, issue, chosen), "adopt": True})
         form = form_of(file.name) if file is not None else "txt"
         document = (
             _document(file)
             if file is not None
             else said_by_hand(issue, chosen, str(status), pr, commit, tests, summary, blocked_by)
         )
-        verdict: Verdict = await work.submit(issue, chosen, document, form, adopt=adopt)
-        return verdict
+        given = {"issue_ref": issue, "run_id": chosen, "document": document, "form": form, "adopt": adopt}
+        return await passed("submit", work, given)
 
-    verdict = state.ask(hand_in, writes=True)
+    async def passed(verb: Verb, work: Any, given: dict[str, Any]) -> Verdict | list[StagedWrite]:
+        if staged:
+            return await work.staged(verb, msgspec.to_builtins(given))  # type: ignore[no-any-return]
+        return await getattr(work, verb)(**given)  # type: ignore[no-any-return]
+
+    verdict = state.ask(hand_in, writes=not staged)
+    if isinstance(verdict, list):
+        return print_staged(state, verdict)
     if state.as_json:
         state.output.json(verdict)
     else:

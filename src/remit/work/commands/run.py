@@ -10,6 +10,7 @@ import msgspec
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.work.commands.staged import show_staged, staged_option
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,15 +30,18 @@ if TYPE_CHECKING:
 )
 @click.option("--role", default="work", metavar="NAME", help="The role of the run. Default: work.")
 @click.option("--detach", is_flag=True, help="Print the run's id and leave it to a worker.")
+@staged_option
 @json_option("the result of the run")
 @pass_state
-def command(state: State, issue: str, executor: str, role: str, detach: bool) -> int:
+def command(state: State, issue: str, executor: str, role: str, detach: bool, staged: bool) -> int:
     """Hand an issue to an executor: a new run, in a git worktree of its own.
 
     On a terminal the program's output is shown while it works, later with `remit work log`. Ctrl-C stops the run, and
     all that the program started; `remit work switch` hands the issue to another executor. The status is 3 unless the
     result is ok.
     """
+    if staged:
+        return show_staged(state, "start", {"issue_ref": issue, "executor": executor, "role": role})
     from remit.work.executors.registry import MANUAL
 
     async def start(remit: Opened) -> Started:

@@ -9,6 +9,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.work.commands.staged import show_staged, staged_option
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
 
 @click.command("write")
 @click.argument("issue")
+@staged_option
 @json_option("the issue's work")
 @pass_state
-def command(state: State, issue: str) -> int:
+def command(state: State, issue: str, staged: bool) -> int:
     """Write the comments that are queued for an issue, each once, such as after a crash."""
+    if staged:
+        return show_staged(state, "write", {"issue_ref": issue})
     from remit.work.commands.show import print_unit
 
     async def write(remit: Opened) -> UnitView:

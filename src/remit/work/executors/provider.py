@@ -181,12 +181,7 @@ class ExecutorProvider:
             return Preview(what=f"Lets {asked.agent} do this once, for {asked.issue_ref}. It was not done yet.")
         hand = self._hand(name)
         order = await self._order(arguments(ExecuteArgs, args))
-        what = (
-            f"Runs {' '.join(hand.executor.command)} in a worktree of {self._repository(order)}, for {order.issue_ref}."
-        )
-        accepts = [f"+accepts with {' '.join(command.args)}" for command in order.constraints.commands]
-        spec = [f"+{line}" for line in order.spec_snapshot.splitlines()]
-        return Preview(what=what, diff="\n".join((*accepts, *spec)))
+        return shown_order(order, hand, str(self._repository(order)))
 
     async def close(self) -> None:
         """Refuse later calls; a call under way ends its program when it is cancelled."""
@@ -286,6 +281,14 @@ class ExecutorProvider:
         ending = _recorded(pack)
         turn = ending.turn if ending is not None else None
         return ToolResult(msgspec.to_builtins(msgspec.structs.replace(given, pack=str(pack.folder), turn=turn)))
+
+
+def shown_order(order: WorkOrder, hand: Hand, repository: str) -> Preview:
+    """Return what would be started for an order, as it is shown to the person who approves it."""
+    what = f"Runs {' '.join(hand.executor.command)} in a worktree of {repository}, for {order.issue_ref}."
+    accepts = [f"+accepts with {' '.join(command.args)}" for command in order.constraints.commands]
+    spec = [f"+{line}" for line in order.spec_snapshot.splitlines()]
+    return Preview(what=what, diff="\n".join((*accepts, *spec)))
 
 
 def not_begun(order: WorkOrder, why: str, cause: Code | None = None) -> WorkResult:

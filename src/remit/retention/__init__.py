@@ -1,0 +1,1 @@
+"""Retention: what has to be kept stays, and the rest goes, with stubs in its place."""

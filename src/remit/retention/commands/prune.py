@@ -1,0 +1,107 @@
+"""`remit journal prune`: remove what has been kept long enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.errors import UsageError
+
+if TYPE_CHECKING:
+    from remit.retention.pruning import Pruning
+
+
+@click.command("prune")
+@click.option("--before", "age", metavar="AGE", help="Records whose last event is older: 90d, 12h.")
+@click.option(
+    "--rules", is_flag=True, help="What the [[retention]] tables do not keep any longer; instead of --before."
+)
+@click.option(
+    "--kind", "kinds", multiple=True, type=click.Choice(["job", "session", "ticket", "work"]), help="Repeatable."
+)
+@click.option(
+    "--state", "states", multiple=True, metavar="STATE", help="Only in this state, such as completed; repeatable."
+)
+@click.option("--label", "labels", multiple=True, metavar="NAME=TEXT", help="Only with this label; repeatable.")
+@click.option(
+    "--archive",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write each one's package here first.",
+)
+@click.option("--vacuum", is_flag=True, help="Give the space back; needs as much free space as is left.")
+@click.option("--dry-run", is_flag=True, help="Remove nothing, and say what would go.")
+@json_option("what was removed, and what stays and why")
+@pass_state
+def command(
+    state: State,
+    age: str | None,
+    rules: bool,
+    kinds: tuple[str, ...],
+    states: tuple[str, ...],
+    labels: tuple[str, ...],
+    archive: Path | None,
+    vacuum: bool,
+    dry_run: bool,
+) -> int:
+    """Remove records that have been kept long enough, and leave a stub in the place of each.
+
+    Records are jobs, sessions, tickets and work units, each with its questions and messages. The stub holds the number
+    of events, the hash of the last one and the package's, so that `remit verify` still covers the rest. With --archive
+    each one's evidence package is written and checked before anything of it goes. What runs or waits, has an open
+    question, is damaged, or is needed by a fork or a later turn of a conversation stays. If the command is interrupted,
+    run it again.
+    """
+    from remit.cli.running import run_to_end
+    from remit.cli.values import pairs, seconds
+    from remit.retention.rule import KINDS, Rule
+
+    if bool(age) == rules:
+        raise UsageError("give --before, or --rules", remedy="remit journal prune --before 365d --dry-run")
+    if rules and (kinds or states or labels or archive):
+        raise UsageError("with --rules, the rules say which records go", remedy="Give --before instead of --rules.")
+    rule = None
+    if age:
+        seconds(age, "--before")
+        chosen = tuple(kind for kind in KINDS if not kinds or kind in kinds)
+        place = str(archive.absolute()) if archive is not None else ""
+        rule = Rule(keep=age, kinds=chosen, states=states, labels=pairs(labels, "--label"), archive=place)
+    done = run_to_end(_prune(state, rule, dry_run=dry_run, vacuum=vacuum))
+    if state.as_json:
+        state.output.json(done)
+    else:
+        _print(state, done)
+    return exit_codes.DAMAGED if any(unit.code == "CHAIN_BROKEN" for unit in done.kept) else exit_codes.OK
+
+
+async def _prune(state: State, rule: object, *, dry_run: bool, vacuum: bool) -> Pruning:
+    from remit.retention.rule import Rule, rule_for
+
+    async with state.remit(code="unused", writes=True) as remit:
+        retention = remit.service.retention
+        rules = (rule,) if isinstance(rule, Rule) else retention.rules
+        now = remit.clock.now()
+        done: Pruning = await retention.prune(lambda head: rule_for(rules, head, now), dry_run=dry_run, compact=vacuum)
+        return done
+
+
+def _print(state: State, done: Pruning) -> None:
+    from remit.cli.text import counted, one_line
+
+    out = state.output.out
+    for unit in done.pruned:
+        package = f"  {unit.file}" if unit.file else ""
+        out.line(f"{one_line(unit.stream)}  {unit.state}  {counted(unit.events, 'event')}{one_line(package)}")
+    for kept in done.kept:
+        code = f"{kept.code}: " if kept.code else ""
+        out.line(f"{one_line(kept.stream)}  {out.style('stays', 'warn')}  {code}{one_line(kept.why)}")
+    events = sum(unit.events for unit in done.pruned)
+    verb = "would be pruned" if done.dry_run else "pruned"
+    out.line(f"{out.style('ok', 'ok')} {counted(len(done.pruned), 'record')} {verb}, {counted(events, 'event')}")
+    if done.freed_bytes:
+        state.note(f"the file is {done.freed_bytes} bytes smaller")
