@@ -159,6 +159,7 @@ class Code(Enum):
     ERASURE_INCOMPLETE = Row(NOTE, 200, False, "Values that an older Remit recorded in events could not be erased.")
     RECORD_PRUNED = Row(ERROR, 410, False, "The record was removed because of its age; a stub stands for it.")
     ARCHIVE_UNFIT = Row(ERROR, 409, False, "An archived evidence package does not hold the record as it is.")
+    BACKUP_ELSEWHERE = Row(ERROR, 409, False, "This journal is not a file: its server has tools to back it up.")
     BLOB_MISSING = Row(ERROR, 410, False, "The bytes of a recorded value are no longer in the journal.")
     JOURNAL_MISSING = Row(ERROR, 404, False, "The journal that was named does not exist.")
     JOURNAL_LOCKED = Row(ERROR, 503, True, "Another program holds the journal's write lock.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from remit.errors import PayloadErasedError, UsageError
-from remit.journal.event import Blob, Event, HeadQuery
+from remit.journal.event import OPEN_STATES, Blob, Event, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import UNSET, SubjectErased, decode
 from remit.journal.references import Value, digests_of, values_in
@@ -23,6 +23,8 @@ class Erased(msgspec.Struct, frozen=True):
     """Values and pieces of evidence."""
     left: int = 0
     """Values that stand in the events of an older Remit, or beside them for everyone: they cannot be erased."""
+    unfinished: tuple[str, ...] = ()
+    """Streams that are not over: what they still record is not erased."""
 
 
 async def erase(journal: Journal, subject: str, *, by: str = "", reason: str = "") -> Erased:
@@ -34,7 +36,35 @@ async def erase(journal: Journal, subject: str, *, by: str = "", reason: str = "
     """
     if not subject:
         raise UsageError("an erasure needs a subject", remedy="Give the subject that the streams were created with.")
+    found = await _of(journal, subject)
+    stream, done = erasure_of(subject), found.counts
+    recorded = SubjectErased(
+        subject=stream.rpartition("/")[2],
+        streams=done.streams,
+        values=done.values,
+        left=done.left,
+        by=by,
+        reason=reason,
+    )
+    await journal.post(stream, _KIND, recorded, blobs=[Blob(digest, b"") for digest in found.digests])
+    return done
+
+
+async def erasable(journal: Journal, subject: str) -> Erased:
+    """Return what `erase` would take away now."""
+    return (await _of(journal, subject)).counts
+
+
+class _Found(msgspec.Struct):
+    """What a subject has."""
+
+    counts: Erased
+    digests: dict[str, None]
+
+
+async def _of(journal: Journal, subject: str) -> _Found:
     streams, left, digests, before = 0, 0, dict[str, None](), None
+    unfinished: list[str] = []
     while page := await journal.heads(HeadQuery(subject=subject, before=before)):
         for head in page:
             for event in await journal.left(head.stream):
@@ -42,13 +72,10 @@ async def erase(journal: Journal, subject: str, *, by: str = "", reason: str = "
                 digests |= dict.fromkeys(found.erasable)
                 left += found.left
         streams += len(page)
+        going = [head.stream for head in page if head.state in OPEN_STATES and not head.closed]
+        unfinished += [stream for stream in going if stream.count("/") == 1]  # its questions end with it
         before = page[-1].stream
-    stream = erasure_of(subject)
-    recorded = SubjectErased(
-        subject=stream.rpartition("/")[2], streams=streams, values=len(digests), left=left, by=by, reason=reason
-    )
-    await journal.post(stream, _KIND, recorded, blobs=[Blob(digest, b"") for digest in digests])
-    return Erased(streams, len(digests), left)
+    return _Found(Erased(streams, len(digests), left, tuple(unfinished)), digests)
 
 
 class _Kept(msgspec.Struct):

@@ -59,10 +59,9 @@ class Journal:
 
         `seals` seal the head with every append; a head whose seal does not hold is not believed then.
         """
-        self._store = store
-        self.folds, self.cut, self.compact = Folds(store), store.cut, store.compact
-        self.seals = seals
-        self._salt = salt
+        self.folds, self.cut = Folds(store), store.cut
+        self.compact, self.snapshot = store.compact, store.snapshot
+        self._store, self.seals, self._salt = store, seals, salt
         self._subjects: WeakValueDictionary[str, StreamWriter] = WeakValueDictionary()
         """By root: a writer of a stream with a subject, which what is made below it shares."""
         self._posting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

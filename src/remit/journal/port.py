@@ -68,6 +68,13 @@ class Writing(Protocol):
         """
         ...
 
+    async def snapshot(self, path: str) -> Store | None:
+        """Open a copy of all of this as of one moment, made at a path where nothing is, while others write.
+
+        No lease in it runs. None: this storage has other means for that.
+        """
+        ...
+
     async def compact(self) -> int:
         """Give back the space of what was removed, where that takes an order; how many bytes. May take long."""
         ...

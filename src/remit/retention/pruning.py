@@ -19,6 +19,7 @@ from remit.errors import AppendConflictError, ChainBrokenError, StateError
 from remit.evidence.verify import check
 from remit.jobs.state import CODE
 from remit.journal.pruning import Part, Terms, Uses, look_at, prune_unit
+from remit.retention.backup import Backup, back_up
 from remit.retention.rule import KINDS, Rule, read_rules, rule_for
 from remit.retention.units import reason_to_stay, roots, streams_of
 
@@ -95,6 +96,10 @@ class Retention:
         if compact and done.pruned and not dry_run:
             done = msgspec.structs.replace(done, freed_bytes=await self._journal.compact())
         return done
+
+    async def back_up(self, file: Path, *, verify: bool = False) -> Backup:
+        """Write the journal to a file while others work in it. Raise StateError (BACKUP_ELSEWHERE)."""
+        return await back_up(self._journal, file, verify=verify)
 
     async def _rounds(self, choose: Choose, kinds: Sequence[str]) -> AsyncIterator[list[tuple[Rule, Head]]]:
         chosen: list[tuple[Rule, Head]] = []

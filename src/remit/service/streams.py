@@ -9,7 +9,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.jobs.state import KIND
-from remit.journal.erasing import Erased, erase
+from remit.journal.erasing import Erased, erasable, erase
 from remit.journal.event import Event, Head, HeadQuery
 from remit.journal.lineage import forebears
 from remit.journal.resealing import Resealed, seal_all
@@ -135,6 +135,10 @@ class Streams:
     async def erase(self, subject: str, *, by: str = "", reason: str = "") -> Erased:
         """Erase every value about a subject. Raises UsageError without one."""
         return await erase(self._journal, subject, by=by, reason=reason)
+
+    async def erasable(self, subject: str) -> Erased:
+        """Return what `erase` would take away now."""
+        return await erasable(self._journal, subject)
 
     async def kept(self, digest: str) -> bytes | None:
         """The bytes kept under a digest, such as those of evidence; None if they were erased."""

@@ -358,6 +358,18 @@ FIRST_PARTY: Final = (
                 about="Remove records that have been kept long enough, and leave a stub in the place of each.",
                 command="remit.retention.commands.prune:command",
             ),
+            Command(
+                word="journal backup",
+                section="Commands",
+                about="Back up a journal that is a file, while workers and servers go on.",
+                command="remit.retention.commands.backup:command",
+            ),
+            Command(
+                word="erase",
+                section="Operate",
+                about="Erase every value that was recorded about a subject.",
+                command="remit.retention.commands.erase:command",
+            ),
         ),
         checks="remit.retention.checks:check_retention",
     ),

@@ -169,6 +169,9 @@ class PostgresStore:
             self._watch.notify(heads=True)
         return done
 
+    async def snapshot(self, path: str) -> None:
+        """None: the server has its own tools."""
+
     async def compact(self) -> int:
         """Nothing: the server gives space back by itself."""
         return 0

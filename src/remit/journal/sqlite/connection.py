@@ -51,6 +51,23 @@ def open_reader(path: str, *, busy_ms: int, vfs: str = "") -> apsw.Connection:
     return db
 
 
+def copy_file(path: str, target: str, now: int, busy_ms: int) -> None:
+    """Write a journal to a new file as of one moment, in which every lease has lapsed; its writers wait for nothing."""
+    _make(Path(target))
+    source, copy = open_reader(path, busy_ms=busy_ms), apsw.Connection(target)
+    try:
+        with copy.backup("main", source, "main") as backup:
+            backup.step()  # all of it in one read, which writers do not begin again
+        copy.execute(
+            "UPDATE heads SET lease_until = ?1, due_at = ?1 "
+            "WHERE lease_owner IS NOT NULL AND NOT closed AND lease_until > ?1",
+            (now - 1,),
+        )
+    finally:
+        copy.close()
+        source.close()
+
+
 def in_use(path: str) -> bool:
     """Whether a connection, of whatever process, has a journal's file open: each shares a lock on it in WAL mode."""
     db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)

@@ -23,7 +23,7 @@ from remit.errors import JournalError
 from remit.journal.batching import CommitThread, Task, journal_closed, perform, taken
 from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.sqlite import queries
-from remit.journal.sqlite.connection import MEMORY, open_reader, open_writer
+from remit.journal.sqlite.connection import MEMORY, copy_file, open_reader, open_writer
 from remit.journal.sqlite.errors import Translation
 from remit.journal.sqlite.groups import GroupWriter
 from remit.journal.sqlite.transaction import Transaction
@@ -219,6 +219,13 @@ class SqliteStore:
             self._watch.notify(heads=True)
             await self._writer.run(self._forget)
         return done
+
+    async def snapshot(self, path: str) -> SqliteStore | None:
+        if self._path == MEMORY:
+            return None
+        with self._translating:
+            await asyncio.to_thread(copy_file, self._path, path, self._clock.now(), self._busy_ms)
+        return SqliteStore(path, self._clock)
 
     async def compact(self) -> int:
         def run() -> int:

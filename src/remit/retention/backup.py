@@ -1,0 +1,102 @@
+"""A backup of a journal in use: a file that holds it as of one moment, and runs no jobs.
+
+1. FILE.partial is written as of one moment     a crash leaves it; the next backup begins again
+2. leases in it lapse, and it is marked a copy  journal_copied, in its own stream `journal`
+3. it is checked, if that is asked for
+4. it gets its name                              a file of that name was there before, or is now: never a part
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import ChainBrokenError, StateError
+from remit.journal.event import HeadQuery
+from remit.journal.journal import Journal
+from remit.journal.standing import mark_copied
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PAGE = 500
+_ELSEWHERE = "Use the server's own tools, such as pg_dump, or `remit journal copy --backup` while no process works."
+
+
+class Backup(msgspec.Struct, frozen=True, kw_only=True):
+    """A backup that was made."""
+
+    file: str
+    bytes: int = 0
+    streams: int = 0
+    """Streams that were checked."""
+    events: int = 0
+    verified: bool = False
+    problems: tuple[str, ...] = ()
+    """Damage that was found; it was not kept then."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is there, and nothing wrong with it."""
+        return not self.problems
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields as JSON."""
+        return dict(msgspec.to_builtins(self))
+
+
+async def back_up(source: Journal, file: Path, *, verify: bool) -> Backup:
+    """Write the journal to a file. Raises StateError (BACKUP_ELSEWHERE) if its backend cannot do that."""
+    partial = file.with_name(f"{file.name}.partial")
+    _remove(partial)
+    store = await source.snapshot(str(partial))
+    if store is None:
+        why = f"{source.url} is not a file that Remit can back up while it is in use"
+        raise StateError(why, code=Code.BACKUP_ELSEWHERE, remedy=_ELSEWHERE)
+    copy, made = Journal(store, source.clock, seals=source.seals), Backup(file=str(file), verified=verify)
+    try:
+        await mark_copied(copy, source.url, complete=True)
+        if verify:
+            made = await _checked(copy, made)
+    finally:
+        await copy.close()
+    if made.problems:
+        _remove(partial)
+        return made
+    return msgspec.structs.replace(made, bytes=_renamed(partial, file))
+
+
+async def _checked(journal: Journal, made: Backup) -> Backup:
+    problems, proven, before = list(await journal.integrity()), set[str](), None
+    streams = events = 0
+    while page := await journal.heads(HeadQuery(before=before, limit=_PAGE)):
+        for head in page:
+            streams += 1
+            try:
+                events += (await journal.examine(head.stream, proven)).events
+            except ChainBrokenError as error:
+                problems.append(f"{error.code.name}: {error.message}")
+        before = page[-1].stream
+    return msgspec.structs.replace(made, streams=streams, events=events, problems=tuple(problems))
+
+
+def _remove(partial: Path) -> None:
+    for ending in ("", "-wal", "-shm", "-journal"):
+        partial.with_name(partial.name + ending).unlink(missing_ok=True)
+
+
+def _renamed(partial: Path, file: Path) -> int:
+    """Give the file its name, durably; return its size."""
+    with partial.open("rb") as whole:
+        os.fsync(whole.fileno())
+    partial.replace(file)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return file.stat().st_size

@@ -1,0 +1,63 @@
+"""`remit journal backup`: the journal in a file of its own, while others work in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.errors import UsageError
+
+if TYPE_CHECKING:
+    from remit.retention.backup import Backup
+
+
+@click.command("backup")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--verify", "verified", is_flag=True, help="Check every stream of the backup before it gets its name.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@json_option("the file, its size, and what was checked")
+@pass_state
+def command(state: State, file: Path, *, verified: bool, force: bool) -> int:
+    """Back up a journal that is a file, while workers and servers go on.
+
+    FILE holds the journal as of one moment. It runs no jobs (JOURNAL_BACKUP): if the journal is lost, put FILE in its
+    place and run `remit journal activate`. A journal in PostgreSQL is backed up with the server's own tools, or with
+    `remit journal copy --backup` while no process works.
+    """
+    from remit.cli.running import run_to_end
+
+    if file.exists() and not force:
+        raise UsageError(f"{file} exists", remedy="Name another file, or use --force.")
+    made = run_to_end(_back_up(state, file.absolute(), verified=verified))
+    if state.as_json:
+        state.output.json({**made.fields, "ok": made.ok})
+    else:
+        _print(state, made)
+    return exit_codes.OK if made.ok else exit_codes.DAMAGED
+
+
+async def _back_up(state: State, file: Path, *, verified: bool) -> Backup:
+    async with state.remit(code="unused", writes=True) as remit:
+        made: Backup = await remit.service.retention.back_up(file, verify=verified)
+        return made
+
+
+def _print(state: State, made: Backup) -> None:
+    from remit.cli.text import clean, counted
+
+    out = state.output.out
+    for problem in made.problems:
+        out.line(f"{out.style('damaged', 'fail')} {clean(problem)}")
+    if not made.ok:
+        state.note("the journal has this damage too; the backup was not kept")
+        return
+    checked = (
+        f", {counted(made.events, 'event')} in {counted(made.streams, 'stream')} verified" if made.verified else ""
+    )
+    out.line(f"{out.style('ok', 'ok')} {clean(made.file)}  {made.bytes} bytes{checked}")
+    state.note("it runs no jobs until it takes the journal's place and you run `remit journal activate`")

@@ -1,0 +1,42 @@
+"""remit erase: what it shows first, and what it needs to go on."""
+
+from __future__ import annotations
+
+import asyncio
+
+from remit import Options
+from tests.audit.packages import GIVEN, bought
+from tests.cli.conftest import Project, project
+from tests.opened import OpenRemit
+
+__all__ = ["project"]
+
+
+async def test_what_would_go_is_what_goes(remit_in: OpenRemit) -> None:
+    await bought(remit_in, note="about Zaphod", options=Options(subject="customer-7"))
+    waits = await bought(remit_in, approved=False, options=Options(subject="customer-8"))
+    async with remit_in(**GIVEN, work=False) as remit:
+        streams = remit.service.streams
+        first = await streams.erasable("customer-7")
+        assert (first.values > 0, first.unfinished) == (True, ())
+        assert await streams.erase("customer-7") == first
+        assert (await streams.erasable("customer-7")).values == 0
+        assert (await streams.erasable("customer-8")).unfinished == (f"job/{waits}",)
+        assert (await streams.erasable("customer-9")).streams == 0
+
+
+def test_nothing_is_erased_unasked(project: Project, remit_in: OpenRemit) -> None:
+    job = asyncio.run(bought(remit_in, note="about Zaphod", options=Options(subject="customer-7")))
+    here = ("--journal", "journal.db")
+    words = (*here, "erase", "--subject", "customer-7")
+    assert "STREAM_NOT_FOUND" in project.here(*here, "erase", "--subject", "customer-8").err
+    assert project.here(*here, "erase").status == 2
+    dry = project.here(*words, "--dry-run", "--json").json
+    assert (dry["dry_run"], dry["values"] > 0, dry["left"]) == (True, True, 0)
+    refused = project.here(*words)
+    assert (refused.status, "--yes" in refused.err) == (2, True)
+    assert "Zaphod" in project.here(*here, "show", job).out
+    done = project.here(*words, "--yes", "--json")
+    assert (done.status, done.json["values"]) == (0, dry["values"])
+    assert "Zaphod" not in project.here(*here, "show", job).out
+    assert project.here(*here, "verify").status == 0
