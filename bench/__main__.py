@@ -73,6 +73,7 @@ ALL = (
     journal.appends,
     journal.gateway,
     seals.sealed,
+    seals.recorded,
     evidence.verified,
     policy.decision,
     policy.conditions,

@@ -14,10 +14,11 @@ import pytest
 from remit.clock import DAY
 from remit.errors import RemitError
 from remit.journal.erasing import erase
-from remit.journal.event import Blob, HeadPatch
+from remit.journal.event import Blob, HeadPatch, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCompleted
 from remit.journal.moving import back_up, move
+from remit.journal.pruning import Terms, Uses, look_at, prune_unit
 from remit.journal.sqlite.store import SqliteStore
 from remit.recorder.log import sessions
 from remit.testing.clock import START, ManualClock
@@ -25,7 +26,7 @@ from remit.testing.journal.storage import note
 from tests.journal.test_old_journals import OLD
 from tests.recorder.world import EVERY_S, Process, WitnessServer, World, verify
 
-HISTORIES = int(os.environ.get("REMIT_TEST_HISTORIES", "25"))
+HISTORIES = int(os.environ.get("REMIT_TEST_HISTORIES", "10"))
 FIRST = int(os.environ.get("REMIT_TEST_FIRST_HISTORY", "0"))
 
 
@@ -50,6 +51,7 @@ class History:
             origin=f"log.example/{seed}",
         )
         self.streams = 0
+        self.pruned = set[str]()
 
     async def tell(self, acts: int) -> None:
         self.world.start()
@@ -57,6 +59,7 @@ class History:
             weights = {
                 self.record: 8, self.look: 8, self.wait: 4, self.start: 2, self.end: 1, self.die: 3, self.rotate: 1,
                 self.erase: 1, self.back_up: 1, self.move: 1, self.tear: 1, self.change_back: 1,
+                self.prune: 1,
             }  # fmt: skip
             await self.chance.choices([*weights], [*weights.values()])[0]()
             if self.chance.random() < 0.25:
@@ -85,6 +88,8 @@ class History:
                 self.streams += 1
             number = self.chance.randrange(self.streams) + 1
             stream = f"job/{number}"
+            if stream in self.pruned:
+                continue
             writer = journal.writer(stream, "job", await journal.head(stream))
             patch = HeadPatch(subject="ann") if writer.seq == 0 and self.chance.random() < 0.3 else HeadPatch()
             synced = self.chance.random() < 0.5
@@ -137,6 +142,16 @@ class History:
         await process.journal.put_blobs([Blob("sha256:" + "0" * 64, b"x", self.world.clock.now() + 1)])
         await erase(process.journal, "ann")
         await process.journal.prune()
+
+    async def prune(self) -> None:
+        """A job and its inbox go; their stubs stay."""
+        journal = self.process().journal
+        head = await journal.head(f"job/{self.streams}")
+        if head is not None and head.stream not in self.pruned:
+            self.pruned.add(head.stream)
+            heads = [head, *await journal.heads(HeadQuery(prefix=f"{head.stream}/"))]
+            parts = [await look_at(journal, one) for one in heads]
+            await prune_unit(journal, parts, Uses(journal, ()), Terms())
 
     async def back_up(self) -> None:
         """A copy of the file, and a copy by Remit: each is what was signed, up to where it was copied."""
