@@ -19,6 +19,7 @@ from remit.journal.event import (
     Blob,
     Claim,
     Commit,
+    Cut,
     Event,
     Fold,
     Head,
@@ -28,6 +29,7 @@ from remit.journal.event import (
     Placed,
     Scanned,
 )
+from remit.journal.references import names_in
 from remit.journal.standing import LIVE, STREAM, busy, refusal
 
 _MAX_INT = 2**63
@@ -42,6 +44,8 @@ class Shelf:
         self.events: dict[str, list[Event]] = {}
         self.order: list[Event] = []
         """Of all streams, as they were written."""
+        self.begins: dict[str, int] = {}
+        """By stream that was pruned, the number of its stub."""
         self.blobs: dict[str, Blob] = {}
         self.folds: dict[str, Fold] = {}
         self.watchers: list[Callable[[], None]] = []
@@ -85,6 +89,22 @@ class Shelf:
         if commit.wakes or any(append.patch != NO_PATCH or append.expect_seq == 0 for append in commit.appends):
             self.heads_version = self.version
         return None
+
+    def cut(self, cut: Cut) -> bool:
+        """Put stubs in the place of older events."""
+        if not cut.aside:
+            self._refuse_retired()
+        if any(not cut.names.isdisjoint(names_in(event.data)) for event in self.order[cut.seen :]):
+            return False
+        error = self.write(Commit(appends=cut.appends, at=cut.appends[0].at, aside=True))
+        if error is not None:
+            raise error
+        for append in cut.appends:
+            self.events[append.stream] = list(append.events)
+            self.begins[append.stream] = append.events[0].seq
+        for digest in cut.blobs:
+            self.blobs.pop(digest, None)
+        return True
 
     def retired(self) -> JournalError | None:
         """Why the journal runs no jobs."""
@@ -226,7 +246,8 @@ class Shelf:
 
     def scanned(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
         """Events of all streams after a position, which is an index here."""
-        found = [Placed(place, event) for place, event in enumerate(self.order, 1) if place > after]
+        there = [(place, e) for place, e in enumerate(self.order, 1) if e.seq >= self.begins.get(e.stream, 0)]
+        found = [Placed(place, event) for place, event in there if place > after]
         wanted = tuple([placed for placed in found if not kinds or placed.event.kind in kinds][:limit])
         position = wanted[-1].position if len(wanted) == limit else max(after, len(self.order))
         return Scanned(wanted, position, more=position < len(self.order))

@@ -15,7 +15,7 @@ from typing import TypeVar
 from remit.clock import Clock
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed
-from remit.journal.event import Blob, Claim, Commit, End, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import Blob, Claim, Commit, Cut, End, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from tests.simulation.shelf import Shelf
 
 T = TypeVar("T")
@@ -145,6 +145,17 @@ class ShelfStore:
         """Erase blobs whose time is over; how many."""
         return await self._done("prune", lambda: self.shelf.prune(now, limit))
 
+    async def cut(self, cut: Cut) -> bool:
+        """Put stubs in the place of older events."""
+        return await self._done("cut", lambda: self.shelf.cut(cut))
+
+    async def compact(self) -> int:
+        """Nothing is removed."""
+        return 0
+
+    async def snapshot(self, path: str) -> None:
+        """None: it is no file."""
+
     # --- leases
 
     async def claim(self, claim: Claim) -> list[Lease]:
@@ -200,7 +211,7 @@ class ShelfStore:
 
     async def read(self, stream: str, after: int, limit: int) -> list[Event]:
         """Events with seq > `after`, in order."""
-        return await self._done("read", lambda: self.shelf.events.get(stream, [])[after:][:limit])
+        return await self._done("read", lambda: [e for e in self.shelf.events.get(stream, []) if e.seq > after][:limit])
 
     async def scan(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
         """Events of all streams, as they were written."""
@@ -209,7 +220,10 @@ class ShelfStore:
     async def ends(self, after: int, limit: int) -> Ends:
         """How far streams reached in a stretch of what was written."""
         page = await self.scan(after, (), limit)
-        newest = {placed.event.stream: placed.event for placed in page.events}
+        newest: dict[str, Event] = {}
+        for placed in page.events:
+            newest.pop(placed.event.stream, None)  # in the order of positions
+            newest[placed.event.stream] = placed.event
         ends = tuple(End(event.stream, event.seq, event.hash) for event in newest.values())
         return Ends(ends, page.position, page.more)
 

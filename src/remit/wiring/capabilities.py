@@ -343,13 +343,7 @@ FIRST_PARTY: Final = (
         name="retention",
         about="Keep records as long as they must be kept, and remove the rest with stubs in their place.",
         settings="remit.retention.settings:RetentionSettings",
-        nouns=(
-            Noun(
-                name="retention",
-                kind="remit.retention.pruning:Retention",
-                open="remit.retention.pruning:open_retention",
-            ),
-        ),
+        nouns=(Noun("retention", "remit.retention.pruning:Retention", "remit.retention.pruning:open_retention"),),
         works="remit.retention.opening:keep_to_rules",
         commands=(
             Command(
