@@ -106,6 +106,9 @@ class Capability(NamedTuple):
     `Verifier` there, to which `remit verify` shows every stream."""
     checks: str = ""
     """The reference of a coroutine function from a `Look` to checks, which `remit doctor` shows."""
+    formats: str = ""
+    """The reference of a function from a file, and where its issuer's keys are, to an `Answer` (remit.evidence.answer)
+    for `remit verify FILE`; None: the file has none of the part's formats."""
     modules: tuple[str, ...] = ()
     """Top-level modules that it needs and that may be missing."""
     extra: str = ""
@@ -122,7 +125,8 @@ class Capability(NamedTuple):
     def references(self) -> tuple[str, ...]:
         """Every reference of the part."""
         opened = (self.settings, self.providers, self.skills, self.encloses)
-        single = (*opened, self.routes, self.works, self.pages, self.reads, self.verifies, self.checks)
+        seen = (self.reads, self.verifies, self.checks, self.formats)
+        single = (*opened, self.routes, self.works, self.pages, *seen)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))
         commands = (command.command for command in self.commands)
         every = (*single, *self.recipes, *nouns, *self.kinds.values(), *commands)

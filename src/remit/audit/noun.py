@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -10,6 +13,7 @@ from remit.audit.answers import Answer, Question, answer, resumption
 from remit.audit.kinds import OutputRead
 from remit.audit.package import write_package
 from remit.audit.reading import recorder_of
+from remit.audit.settings import AuditSettings
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.jobs.state import ENDED
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from remit.audit.facts import What
+    from remit.audit.formats import Form
+    from remit.audit.formats.keys import Signer
     from remit.http.access import Access
     from remit.service.opening import NounOpening
     from remit.service.parts import Parts
@@ -33,12 +39,13 @@ async def for_all_tools(_audit: Audit, access: Access, _path: Mapping[str, Any])
 class Audit:
     """Evidence from one journal."""
 
-    def __init__(self, parts: Parts, service: Service, principal: str) -> None:
-        """Look at the journal of `parts`; `principal` exports by command."""
+    def __init__(self, parts: Parts, service: Service, principal: str, own: AuditSettings) -> None:
+        """Look at the journal of `parts`; `principal` exports by command, signed with the key that `own` leads to."""
         self._recorder = recorder_of(parts)
         self._who = principal
         self._parts = parts
         self._service = service
+        self._own = own
         self._journal = parts.journal
 
     # --- queries
@@ -106,14 +113,34 @@ class Audit:
 
         return await trace(self._journal, job)
 
-    async def package(self, job: str, file: IO[bytes], *, redacted: bool = False) -> None:
+    async def package(self, job: str, file: IO[bytes], *, redacted: bool = False, form: Form = "package") -> None:
         """Write the evidence package of a job, a session or a named stream to `file`; `redacted`: without values.
 
-        Raise NotFoundError, and ChainBrokenError for a record that is damaged.
+        `form` is `package`, or a format of others: `ael`, `in-toto`, `receipts`, `ocsf`, `otlp`. Raise NotFoundError,
+        ChainBrokenError for a record that is damaged, and SettingsError without a key to sign with.
         """
-        await write_package(self._journal, job, file, redacted=redacted)
+        if form == "package":
+            await write_package(self._journal, job, file, redacted=redacted)
+            return
+        from remit.audit.formats.account import Account  # noqa: PLC0415 - few packages are made for others
+        from remit.audit.formats.catalog import FORMATS  # noqa: PLC0415 - the same
+
+        with TemporaryFile() as package:
+            await write_package(self._journal, job, package, redacted=redacted)
+            account = await asyncio.to_thread(Account, package)
+            file.write(await asyncio.to_thread(FORMATS[form], account, self._signer))
+
+    async def published(self) -> dict[str, bytes]:
+        """Return the files that others check signatures with, by name. Raise SettingsError without a key."""
+        return (await asyncio.to_thread(self._signer)).published()
+
+    def _signer(self) -> Signer:
+        from remit.audit.formats.keys import signer  # noqa: PLC0415 - the same
+
+        return signer(self._own, os.environ)
 
 
 def open_audit(opening: NounOpening) -> Audit:
     """Return the noun."""
-    return Audit(opening.parts, opening.service, opening.principal)
+    own = opening.part if isinstance(opening.part, AuditSettings) else AuditSettings()
+    return Audit(opening.parts, opening.service, opening.principal, own)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import IO
 
+from remit.audit.formats import Form
 from remit.audit.noun import Audit
 from remit.audit.routes import PackageQuery
 from remit.client.twin import Twin
@@ -19,6 +20,8 @@ class RemoteAudit(Twin, Audit):
         data: bytes = await self._connection.ask("audit.trace", job)
         return data
 
-    async def package(self, job: str, file: IO[bytes], *, redacted: bool = False) -> None:
-        data: bytes = await self._connection.ask("audit.package", job, query=PackageQuery(redacted=redacted))
+    async def package(self, job: str, file: IO[bytes], *, redacted: bool = False, form: Form = "package") -> None:
+        data: bytes = await self._connection.ask(
+            "audit.package", job, query=PackageQuery(redacted=redacted, format=form)
+        )
         file.write(data)

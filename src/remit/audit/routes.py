@@ -6,6 +6,7 @@ from io import BytesIO
 from typing import Final
 
 from remit.api.route import BYTES, Answer, ApiRequest, Empty, Route
+from remit.audit.formats import ENDINGS, Form
 from remit.codes import Code
 
 
@@ -14,14 +15,16 @@ class PackageQuery(Empty, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     redacted: bool = False
     """Whether the values beside events are left out."""
+    format: Form = "package"
+    """The format: Remit's own package, or one of others."""
 
 
 async def package(asked: ApiRequest) -> Answer:
-    """Answer with the evidence package of a job or session: a zip that verify.py, in it, checks."""
+    """Answer with the evidence of a job or session: a zip that verify.py, in it, checks, or a format of others."""
     query: PackageQuery = asked.query
     job, file = await asked.service.jobs.find(asked.path["job"]), BytesIO()
-    await asked.service.audit.package(job, file, redacted=query.redacted)
-    headers = {"content-disposition": f'attachment; filename="{job}.zip"'}
+    await asked.service.audit.package(job, file, redacted=query.redacted, form=query.format)
+    headers = {"content-disposition": f'attachment; filename="{job}{ENDINGS[query.format]}"'}
     return Answer(value=file.getvalue(), headers=headers, media=BYTES)
 
 
@@ -57,6 +60,13 @@ ROUTES: Final = (
         query=PackageQuery,
         answer=bytes,
         media=BYTES,
-        codes=(Code.JOB_NOT_FOUND, Code.CHAIN_BROKEN, Code.BLOB_MISSING, Code.HEAD_FORGED, Code.HEAD_UNSEALED),
+        codes=(
+            Code.JOB_NOT_FOUND,
+            Code.CHAIN_BROKEN,
+            Code.BLOB_MISSING,
+            Code.HEAD_FORGED,
+            Code.HEAD_UNSEALED,
+            Code.SETTINGS_INVALID,
+        ),
     ),
 )

@@ -199,6 +199,7 @@ FIRST_PARTY: Final = (
         settings="remit.audit.settings:AuditSettings",
         kinds={"output_read": "remit.audit.kinds:OutputRead"},
         reads="remit.audit.reading:open_reader",
+        formats="remit.audit.formats.catalog:check",
         commands=(
             Command(
                 word="export",
@@ -229,14 +230,8 @@ FIRST_PARTY: Final = (
         ),
         routes="remit.tickets.routes:ROUTES",
         kinds={
-            "ticket_created": "remit.tickets.kinds:TicketCreated",
-            "ticket_leased": "remit.tickets.kinds:TicketLeased",
-            "ticket_released": "remit.tickets.kinds:TicketReleased",
-            "ticket_completed": "remit.tickets.kinds:TicketCompleted",
-            "ticket_failed": "remit.tickets.kinds:TicketFailed",
-            "ticket_blocked": "remit.tickets.kinds:TicketBlocked",
-            "ticket_retried": "remit.tickets.kinds:TicketRetried",
-            "ticket_derived": "remit.tickets.kinds:TicketDerived",
+            f"ticket_{end}": f"remit.tickets.kinds:Ticket{end.title()}"
+            for end in ("created", "leased", "released", "completed", "failed", "blocked", "retried", "derived")
         },
         queues=("ticket",),
         works="remit.tickets.work:work_on_tickets",
@@ -267,9 +262,7 @@ FIRST_PARTY: Final = (
             "work_written": "remit.work.kinds:WorkWritten",
             "work_moved": "remit.work.kinds:WorkMoved",
             "work_controlled": "remit.work.kinds:WorkControlled",
-            "issue_opened": "remit.work.kinds:IssueOpened",
-            "issue_commented": "remit.work.kinds:IssueCommented",
-            "issue_changed": "remit.work.kinds:IssueChanged",
+            **{f"issue_{end}": f"remit.work.kinds:Issue{end.title()}" for end in ("opened", "commented", "changed")},
             "outbox_opened": "remit.work.kinds:OutboxOpened",
             "outbox_announced": "remit.work.kinds:OutboxAnnounced",
             "outbox_confirmed": "remit.work.kinds:OutboxConfirmed",

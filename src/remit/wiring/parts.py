@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
     from importlib.metadata import EntryPoint
+    from pathlib import Path
 
     import click
 
     from remit.capability import Check, Look, Noun, Opening
+    from remit.evidence.answer import Answer
     from remit.http.reading import Reader
     from remit.jobs.recipe import Recipe
     from remit.jobs.skills import Skills
@@ -130,6 +132,15 @@ async def checks_of(parts: Iterable[Capability], look: Look) -> list[Check]:
         if part.checks:
             found += await _resolved(part.name, part.checks)(look)
     return found
+
+
+def answer_of(parts: Iterable[Capability], file: Path, keys: Path | None) -> Answer | None:
+    """Return what the first part that knows a file's format says of it. Raise UsageError, and OSError."""
+    for part in parts:
+        found: Answer | None = _resolved(part.name, part.formats)(file, keys) if part.formats else None
+        if found is not None:
+            return found
+    return None
 
 
 def command_of(parts: Iterable[Capability], word: str) -> click.Command | None:

@@ -30,6 +30,8 @@ _DAMAGE: Final = frozenset(
         Code.CHECKPOINT_DIFFERS,
     }
 )
+_ENDINGS: Final = (".zip", ".json", ".jsonl", ".ndjson")
+"""Of files; a job's id has none."""
 
 
 @click.command("verify")
@@ -45,6 +47,13 @@ _DAMAGE: Final = frozenset(
     "--key", "keys", multiple=True, metavar="KEY", help="Public key of the recorder or a witness; repeatable."
 )
 @click.option("--decisions", is_flag=True, help="Derive every recorded decision again from the record.")
+@click.option(
+    "--issuer-keys",
+    metavar="PATH",
+    envvar="AEV_RECEIPT_JWKS",
+    type=click.Path(path_type=Path, exists=True),
+    help="The keys of who signed a file: a JWK set, or a folder of FINGERPRINT.pub. Never taken from the file.",
+)
 @json_option("what was checked, and the problems")
 @pass_state
 @click.pass_context
@@ -56,13 +65,15 @@ def command(
     checkpoints: Path | None,
     keys: tuple[str, ...],
     decisions: bool,
+    issuer_keys: Path | None,
 ) -> int:
     """Check that no recorded event was changed.
 
     Each event is chained to the one before it by a hash; if the journal has a key, the newest event is also sealed.
     Prints the first event of a stream that does not match, and exits with status 7. JOB (an id, a unique ending of one,
-    `last`, or a session's id) limits the check to what belongs to it. JOB can also be a package that `remit export`
-    wrote: it is checked without a journal.
+    `last`, or a session's id) limits the check to what belongs to it. JOB can also be a file that `remit export`
+    wrote: it is checked without a journal. One in a format of others ends with the status 0 (valid), 1 (invalid) or
+    2 (undecidable, as without --issuer-keys), and the last line says so as JSON.
 
     Where a recorder signs, the journal is compared with its checkpoints, and the answer is `whole` (a checkpoint of
     --checkpoints covers every event), `prefix` (more may have been recorded) or `rejected`. --decisions looks at
@@ -74,8 +85,8 @@ def command(
         raise click.UsageError("--decisions checks the whole journal: leave out JOB.", context)
     if job is not None and everything:
         raise click.UsageError("Give JOB or --all, not both.", context)
-    if job is not None and job.endswith(".zip"):
-        return _verify_package(state, job)
+    if job is not None and (job.endswith(_ENDINGS) or Path(job, "manifest.json").is_file()):
+        return _verify_file(state, job, issuer_keys)
 
     notes = _read(checkpoints) if checkpoints is not None else ""
 
@@ -123,6 +134,32 @@ def _verify_decisions(state: State) -> int:
         for why, count in report.missing.items():
             state.note(f"{counted(count, 'decision')} could not be derived: {why}")
     return exit_codes.DAMAGED if report.different else exit_codes.OK
+
+
+def _verify_file(state: State, path: str, keys: Path | None) -> int:
+    """Check a package, or a file of another format, which answers as the corpora of these formats want it."""
+    import msgspec
+
+    from remit.cli.text import clean
+    from remit.evidence.answer import STATUSES
+    from remit.wiring.capabilities import FIRST_PARTY
+    from remit.wiring.parts import answer_of
+
+    try:
+        answer = answer_of(FIRST_PARTY, Path(path), keys)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}", remedy="Name a file of `remit export`.") from error
+    if answer is None:
+        return _verify_package(state, path)
+    last = {"verdict": answer.verdict, "code": answer.code}
+    if state.as_json:
+        state.output.json({**last, "file": path, "words": answer.words, "records": answer.records})
+    else:
+        out = state.output.out
+        style = "fail" if answer.verdict == "invalid" else "ok"
+        out.line(f"{out.style(answer.verdict, style)} {clean(path)}: {clean(answer.words)}")
+        out.line(str(msgspec.json.encode(last), "utf-8"))
+    return STATUSES[answer.verdict]
 
 
 def _verify_package(state: State, path: str) -> int:

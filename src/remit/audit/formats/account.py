@@ -1,0 +1,194 @@
+"""The account that a package gives: its events in order, each with its row of the table and what belongs to it.
+
+Formats are made of packages and of nothing else: anyone who holds a package can make the same of it.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
+
+import msgspec
+
+from remit.audit.formats.table import Row, row_of
+from remit.canonical import canonical
+from remit.errors import RemitError
+from remit.evidence.values import path_of
+from remit.journal import kinds as k
+from remit.journal.blobs import BlobRef
+from remit.journal.kinds import Payload, decode
+from remit.journal.salting import reveal
+from remit.record.walk import root_of
+
+
+class Entry(NamedTuple):
+    """An event, and what it is in each format."""
+
+    stream: str
+    seq: int
+    kind: str
+    at: int
+    """When it was recorded, in microseconds since the Unix epoch."""
+    chain: str
+    """The chain value after it, in hexadecimal."""
+    payload: Payload | None
+    row: Row
+
+    @property
+    def place(self) -> str:
+        """Return what no other event of the journal is named."""
+        return f"{self.stream}#{self.seq}"
+
+    @property
+    def root(self) -> str:
+        """Return the stream of the job or session that it belongs to."""
+        return root_of(self.stream)
+
+
+class Account:
+    """Everything in a package, linked."""
+
+    def __init__(self, package: IO[bytes]) -> None:
+        """Read a package that holds."""
+        self._zip = zipfile.ZipFile(package)
+        self.manifest: dict[str, Any] = json.loads(self._zip.read("manifest.json"))
+        self.scope: str = self.manifest["scope"]
+        self.states: dict[str, str] = {
+            value["sha256"]: value["state"] for value in json.loads(self._zip.read("proof.json"))["values"]
+        }
+        self.entries: list[Entry] = []
+        self.outcomes: dict[tuple[str, str], Entry] = {}
+        """The ends of calls, by stream and invocation."""
+        self.questions: dict[str, Entry] = {}
+        self.answers: dict[str, list[Entry]] = defaultdict(list)
+        """Answers to questions; both by the question's identifier."""
+        self.openings: dict[str, Entry] = {}
+        """The first events of jobs and sessions, by stream."""
+        self.endings: dict[str, Entry] = {}
+        self.salted: set[str] = set()
+        """Jobs and sessions with a subject: digests of their values are not told, for small values can be guessed."""
+        self.last: dict[str, Entry] = {}
+        """The last event of each stream."""
+        self._sessions: dict[str, str] = {}
+        """The session of each call that has a stream of its own."""
+        self._asked: dict[str, list[Entry]] = defaultdict(list)
+        """Questions to models, by stream."""
+        for entry in _entries(self._zip):
+            self._take(entry)
+
+    def value(self, inline: Any, ref: Any) -> Any:
+        """Return a value that stands in an event or beside it, decoded; UNSET: it is not there, or no more."""
+        if isinstance(inline, msgspec.Raw):
+            return msgspec.json.decode(inline)
+        if not isinstance(ref, BlobRef) or self.states.get(ref.digest) != "kept":
+            return msgspec.UNSET
+        return msgspec.json.decode(reveal(ref, self._zip.read(path_of(ref.digest))))
+
+    def state_of(self, inline: Any, ref: Any) -> str:
+        """Return the state of a value, in the words of packages; `absent`: there was none."""
+        if isinstance(inline, msgspec.Raw):
+            return "kept"
+        return self.states.get(ref.digest, "missing") if isinstance(ref, BlobRef) else "absent"
+
+    def arguments(self, entry: Entry) -> bytes | None:
+        """Return the arguments of a call in canonical form; None: they may not be told, or are not there."""
+        payload = entry.payload
+        if entry.root in self.salted or not isinstance(payload, k.ToolInvocationStarted | k.GateRefused):
+            return None
+        value = self.value(payload.args, payload.args_blob)
+        return canonical(value) if isinstance(value, dict) else None
+
+    def digest(self, entry: Entry) -> str:
+        """Return the digest of a call's arguments, as `sha256:…`; empty: there is none, or it may not be told."""
+        said: str = getattr(entry.payload, "arguments_hash", "") or getattr(entry.payload, "request_hash", "")
+        return "" if entry.root in self.salted else said
+
+    def outcome(self, entry: Entry) -> Entry | None:
+        """Return how an announced call ended; None: whether it happened is unknown."""
+        return self.outcomes.get((entry.stream, getattr(entry.payload, "invocation_id", "")))
+
+    def model(self, entry: Entry) -> k.CommandStarted | None:
+        """Return the question whose answer asked for a call; None: no model did, or its answer is gone."""
+        call = getattr(entry.payload, "call_id", "")
+        for asked in reversed(self._asked[entry.stream] if call else ()):
+            ended = self.outcome(asked) if asked.seq < entry.seq else None
+            answer = ended.payload if ended is not None else None
+            if isinstance(answer, k.CommandCommitted) and isinstance(asked.payload, k.CommandStarted):
+                said = self.value(answer.result, answer.result_blob)
+                if said is not msgspec.UNSET and json.dumps(call) in json.dumps(said):
+                    return asked.payload
+        return None
+
+    def principal(self, entry: Entry) -> str:
+        """Return who made a call, or for whom the job runs."""
+        opening = self.opening(entry)
+        return getattr(entry.payload, "principal", "") or getattr(opening and opening.payload, "principal", "")
+
+    def opening(self, entry: Entry) -> Entry | None:
+        """Return the first event of the job or session that an event belongs to."""
+        return self.openings.get(self._sessions.get(entry.root, entry.root))
+
+    @property
+    def streams(self) -> Iterator[list[Entry]]:
+        """Give the events of each stream."""
+        by_stream: dict[str, list[Entry]] = defaultdict(list)
+        for entry in self.entries:
+            by_stream[entry.stream].append(entry)
+        yield from by_stream.values()
+
+    def in_time(self) -> list[Entry]:
+        """Return the events of all streams by time; those of a stream stay in its order, whatever its clock did."""
+        latest: dict[str, int] = {}
+        times: list[tuple[int, int, Entry]] = []
+        for number, entry in enumerate(self.entries):
+            latest[entry.stream] = max(entry.at, latest.get(entry.stream, 0))
+            times.append((latest[entry.stream], number, entry))
+        return [entry for _, _, entry in sorted(times, key=lambda time: time[:2])]
+
+    def _take(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.last[entry.stream] = entry
+        match entry.payload:
+            case k.ToolInvocationFinished() | k.CommandCommitted() as ended:
+                self.outcomes[entry.stream, ended.invocation_id] = entry
+            case k.ConfirmationRequested() as asked if entry.row.case != "wait":
+                self.questions[asked.confirmation] = entry
+            case k.ConfirmationDecided() as answer if entry.row.case != "wait":
+                self.answers[answer.confirmation].append(entry)
+            case k.CommandStarted():
+                self._asked[entry.stream].append(entry)
+            case k.JobCreated() | k.SessionOpened():
+                self.openings[entry.stream] = entry
+            case k.CallOpened() as call:
+                self._sessions[entry.stream] = f"session/{call.session}"
+            case k.JobCompleted() | k.JobFailed() | k.JobCancelled():
+                self.endings[entry.stream] = entry
+            case _:
+                pass
+        if entry.root not in self.salted and entry.payload is not None and _is_salted(entry.payload):
+            self.salted.add(entry.root)
+
+
+def _entries(package: zipfile.ZipFile) -> Iterator[Entry]:
+    with package.open("events.ndjson") as lines:
+        for line in lines:
+            row = json.loads(line)
+            data: bytes = row["data"].encode()
+            payload = _decoded(row["kind"], data)
+            place = row_of(row["kind"], row["stream"], payload)
+            yield Entry(row["stream"], row["seq"], row["kind"], row["at"], row["hash"], payload, place)
+
+
+def _decoded(kind: str, data: bytes) -> Payload | None:
+    try:
+        return decode(kind, data)
+    except RemitError:
+        return None  # its chain holds: it is told as an event of an unknown kind
+
+
+def _is_salted(payload: Payload) -> bool:
+    values = (getattr(payload, name) for name in payload.__struct_fields__ if name.endswith("_blob"))
+    return any(isinstance(ref, BlobRef) and bool(ref.key) for ref in values)

@@ -1,0 +1,131 @@
+"""A job in which everything happens that formats have a place for, and the account that its package gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from remit import Code, Options, Remit, Run, recipe, tool
+from remit.audit.formats.account import Account
+from remit.audit.formats.keys import PublicKey, Signer, signer
+from remit.audit.package import write_package
+from remit.audit.settings import AuditSettings
+from remit.errors import ProviderError
+from tests.opened import OpenRemit
+
+KEY: Final = """\
+-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEIBERERERERERERERERERERERERERERERERERERERERER
+-----END PRIVATE KEY-----
+"""
+"""For tests only."""
+FLAGS: Final[dict[str, Any]] = {
+    "models.default": "scripted:says.yaml",
+    "policy.rules": [
+        {"effect": "deny", "tools": ["shop.never"]},
+        {"id": "twice", "effect": "deny", "tools": ["shop.often"], "limit": {"calls": 1, "per": "job"}},
+        {"effect": "allow", "tools": ["shop.often", "shop.lost", "model.*"]},
+    ],
+}
+
+
+@tool("shop.look", level="L0")
+def look(text: str) -> dict[str, str]:
+    """Look something up."""
+    return {"found": text}
+
+
+@tool("shop.pay", level="L1")
+def pay(cents: int) -> str:
+    """Pay somebody."""
+    return f"paid {cents}"
+
+
+@tool("shop.never")
+def never(cents: int) -> str:
+    """Do what nobody may."""
+    return f"did {cents}"
+
+
+@tool("shop.often")
+def often(cents: int) -> str:
+    """Do what may be done once."""
+    return f"did {cents}"
+
+
+@tool("shop.lost")
+def lost(cents: int) -> None:
+    """Pay somebody, and never be heard of."""
+    raise ProviderError(f"the line broke at {cents}", cause=Code.ConnectionError)
+
+
+@recipe("errands")
+async def errands(run: Run, note: str = "milk", *, waits: bool = False) -> list[Any]:
+    """Ask a model, look, pay twice, and do what is refused."""
+    await run.model("What is to be done?")
+    await run.call("shop.look", {"text": note})
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("shop.never", {"cents": 1}),
+        ("shop.look", {"text": 5}),
+        ("shop.often", {"cents": 2}),
+        ("shop.often", {"cents": 3}),
+        ("shop.pay", {"cents": 500}),
+        ("shop.pay", {"cents": 900}),
+        *([("shop.pay", {"cents": 1_000})] if waits else []),
+    ]
+    return [(await run.attempt(name, args)).code for name, args in calls]
+
+
+GIVEN: Final[Mapping[str, Any]] = {"tools": [look, pay, never, often, lost], "recipes": [errands]}
+
+
+def remit_of(remit_in: OpenRemit, folder: Path, **given: Any) -> Remit:
+    """A Remit with the errands' tools, rules and model."""
+    (folder / "says.yaml").write_text("[{say: buy milk}]")
+    return remit_in(**GIVEN, flags={**FLAGS, **given.pop("flags", {})}, **given)
+
+
+async def ran(remit_in: OpenRemit, folder: Path, *, waits: bool = False, **options: Any) -> str:
+    """The job, with its first payment approved and its second one denied; it has ended, or waits for a third."""
+    answers: list[Literal["approve", "deny"]] = ["approve", "deny"]
+    async with remit_of(remit_in, folder) as remit:
+        job = await remit.start(errands(waits=waits), **options)
+        async for question in remit.questions(job):
+            if not answers:
+                break
+            await remit.service.confirmations.decide(question.confirmation, answers.pop(0), by="carol")
+    return str(job.id)
+
+
+async def package_of(remit_in: OpenRemit, folder: Path, job: str) -> bytes:
+    """The job's package."""
+    package = BytesIO()
+    async with remit_of(remit_in, folder, work=False) as remit:
+        await write_package(remit.runtime.journal, job, package)
+    return package.getvalue()
+
+
+async def account_of(remit_in: OpenRemit, folder: Path, job: str) -> Account:
+    """The account that the job's package gives."""
+    return Account(BytesIO(await package_of(remit_in, folder, job)))
+
+
+def key_in(folder: Path) -> Path:
+    """A file with the key."""
+    place = folder / "key.pem"
+    place.write_text(KEY)
+    place.chmod(0o600)
+    return place
+
+
+def signed(folder: Path) -> tuple[Signer, dict[str, PublicKey]]:
+    """Who signs, and the keys that others check with."""
+    by = signer(AuditSettings(key=str(key_in(folder))), {})
+    return by, {by.name: PublicKey(by.public)}
+
+
+def subject() -> Options:
+    """Options of a job about a customer."""
+    return Options(subject="customer-7")
