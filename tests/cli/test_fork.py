@@ -49,3 +49,22 @@ def test_a_replay_calls_what_only_reads_again(project: Project, job: str) -> Non
         {"job", "session", "calls"},
     )
     assert project.here("replay", "--all", "--live", "L0").status == 2
+
+
+TWO = """
+from remit import Run, recipe
+
+@recipe("two")
+async def two(run: Run) -> float:
+    await run.uuid()
+    return await run.random()
+"""
+
+
+def test_a_fork_that_is_followed_tells_what_it_shares(project: Project) -> None:
+    (project.folder / "two.py").write_text(TWO)
+    job = project.job("two.py")
+    made = project.here("fork", job, "--at", "2", "--json").json["job"]
+    told = project.here("trace", made, "--follow").out
+    assert (told.count(f"taken from {job}"), told.count(f"fork of   {job}")) == (1, 1)
+    assert [word in told for word in ("1  uuid", "2  random", "result")] == [True] * 3

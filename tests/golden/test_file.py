@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,23 @@ def test_what_does_not_fit_is_refused_with_a_reason(tmp_path: Path, data: bytes)
     with pytest.raises(UsageError) as caught:
         read(path)
     assert (caught.value.code, bool(caught.value.remedy)) == (Code.GOLDEN_INVALID, True)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "is empty"),
+        (encoded(GOLDEN)[:1], "was cut short"),
+        (encoded(GOLDEN)[:-20], "was cut short: it has a line"),
+        (b"\n".join(encoded(GOLDEN).splitlines()[:-1]), "was cut short or changed"),
+        (signed([{**HEAD, "golden": 2}]), "has the format 2; this Remit reads 1"),
+    ],
+)
+def test_a_file_that_was_cut_says_so(tmp_path: Path, data: bytes, words: str) -> None:
+    path = tmp_path / f"one{file.SUFFIX}"
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match=re.escape(words)):
+        read(path)
 
 
 def test_links_pipes_and_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,8 +101,10 @@ def read(path: Path) -> Golden:
 def decoded(data: bytes, path: Path) -> Golden:
     """Return the golden job of a file's bytes. Raises UsageError (GOLDEN_INVALID)."""
     lines = data.splitlines()
-    if not _FRAME <= len(lines) <= MAX_LINES:
-        raise _invalid(path, "is empty, or too long")
+    if len(lines) < _FRAME:
+        raise _invalid(path, "was cut short" if data else "is empty")
+    if len(lines) > MAX_LINES:
+        raise _invalid(path, f"has more than {MAX_LINES} lines")
     head, end = _line(path, lines, 0), _line(path, lines, len(lines) - 1)
     if not isinstance(head.get("golden"), int) or head["golden"] < 1:
         raise _invalid(path, "is not a golden job")
@@ -130,36 +132,37 @@ def files_in(paths: Iterable[Path]) -> list[Path]:
 
     Raises UsageError (GOLDEN_INVALID) if there is none, or one is too many.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         if not path.is_dir():
-            found.append(path)
+            files.append(path)
             continue
-        found += sorted(one for one in path.rglob(f"*{SUFFIX}") if not one.is_symlink())
-    if not found:
+        files += sorted(file for file in path.rglob(f"*{SUFFIX}") if not file.is_symlink())
+    if not files:
         raise UsageError("there is no golden job", code=Code.GOLDEN_INVALID, remedy="Export one: remit golden add JOB.")
-    if len(found) > MAX_FILES:
+    if len(files) > MAX_FILES:
         raise UsageError(f"more than {MAX_FILES} golden jobs", code=Code.GOLDEN_INVALID, remedy="Name fewer folders.")
-    return found
+    return files
 
 
 def _golden(path: Path, head: dict[str, Any], events: tuple[Any, ...], blobs: dict[str, bytes]) -> Golden:
     known = {name: head[name] for name in ("name", "job", "state", "labels", "secrets") if name in head}
     try:
-        found = msgspec.convert({**known}, Golden)
+        golden = msgspec.convert({**known}, Golden)
     except msgspec.ValidationError as error:
         raise _invalid(path, f"begins with a line that does not fit: {error}") from error
-    return msgspec.structs.replace(found, events=events, blobs=blobs)
+    return msgspec.structs.replace(golden, events=events, blobs=blobs)
 
 
 def _line(path: Path, lines: list[bytes], number: int) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(lines[number])
+        line = msgspec.json.decode(lines[number])
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _invalid(path, f"has a line {number + 1} that is not JSON") from error
-    if not isinstance(found, dict):
+        cut = "was cut short: it " if number == len(lines) - 1 else ""
+        raise _invalid(path, f"{cut}has a line {number + 1} that is not JSON") from error
+    if not isinstance(line, dict):
         raise _invalid(path, f"has a line {number + 1} that is not an object")
-    return found
+    return line
 
 
 def _invalid(path: Path, what: str, remedy: str = _AGAIN) -> RemitError:

@@ -11,7 +11,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.story import Story as Teller
 from remit.journal import kinds as k
-from remit.record.story import Story
+from remit.record.story import Narrative, Story
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -123,13 +123,23 @@ class Following:
             Teller(self._out, self._story.narrative(), "").head()
         elif isinstance(payload, k.JobCompleted | k.JobFailed | k.JobCancelled):
             state = payload.KIND.removeprefix("job_")
-            Teller(self._out, self._story.narrative(), state).end()
+            Teller(self._out, await self._whole(), state).end()
+        elif isinstance(payload, k.JobForked) and payload.shared:
+            self._out.line(f"  fork of   {payload.job}")
+            for shared in (await self._whole()).steps:
+                if shared.taken_from:  # it stands in the other job's stream
+                    self._shown[shared.step] = shared
+                    self._teller.step(shared)
         elif len(self._story.recoveries) > taken:
             self._teller.recovery(self._story.recoveries[-1])
         elif len(self._story.drifts) > drifts:
             self._teller.drift(self._story.drifts[-1])
         elif step := getattr(payload, "step", ""):
             await self._step(step)
+
+    async def _whole(self) -> Narrative:
+        """The story with what stands in other streams."""
+        return await self._remit.service.streams.narrative(self._identifier)
 
     async def _step(self, step: str) -> None:
         """Show the step, unless it is running or has not changed since it was shown."""
@@ -138,8 +148,7 @@ class Following:
             return  # what it waits for comes with the next event
         if told.approval or any(waited.type == "human" for waited in told.waits):
             # Questions have streams of their own.
-            whole = await self._remit.service.streams.narrative(self._identifier)
-            told = next((one for one in whole.steps if one.step == step), told)
+            told = next((one for one in (await self._whole()).steps if one.step == step), told)
         before = self._shown.get(step)
         if before is None or (before.state, before.waits) != (told.state, told.waits):
             self._shown[step] = told
