@@ -14,7 +14,7 @@ import pytest
 from remit.clock import DAY
 from remit.errors import RemitError
 from remit.journal.erasing import erase
-from remit.journal.event import Blob, HeadPatch, HeadQuery
+from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCompleted
 from remit.journal.moving import back_up, move
@@ -215,3 +215,29 @@ async def test_a_history_that_nobody_forged_is_never_rejected(
             error.add_note(f"REMIT_TEST_FIRST_HISTORY={seed} REMIT_TEST_HISTORIES=1 tells it again")
             raise
         shutil.rmtree(folder)
+
+
+async def test_a_copy_that_is_made_while_checkpoints_are_signed_has_what_they_cover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("remit.journal.copy.PAGE", 1)
+    world = World(tmp_path, lambda clock: SqliteStore(str(tmp_path / "journal.db"), clock))
+    process = world.start()
+    await process.journal.post("job/old", "job", note(1))
+    await process.look()
+    await process.journal.post("job/new", "job", note(1))
+    heads = process.journal.heads
+
+    async def busy(query: HeadQuery) -> list[Head]:
+        found = await heads(query)
+        await process.journal.post("job/new", "job", note(2))
+        await process.recorder.look(at_once=True)
+        return found
+
+    monkeypatch.setattr(process.journal, "heads", busy)
+    other = Journal(SqliteStore(str(tmp_path / "copy.db"), world.clock), world.clock)
+    await back_up(process.journal, other)
+    assert (await verify(other, "", world.keys))[:2] == ("prefix", [])
+    await other.close()
+    monkeypatch.undo()
+    await process.end()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,8 @@ from remit.journal.journal import PAGE, Journal
 from remit.journal.standing import STREAM, busy
 from remit.journal.stub import stub_of
 
+_SIGNING: Final = "recorder"
+"""Streams of this kind speak of all others: they are copied as they were before those were looked at."""
 Progress = Callable[[str, int, int], None]
 """Called with what is being done (`copy` or `prove`), how many streams are done, and how many there are."""
 
@@ -82,11 +85,23 @@ async def _copy_blobs(source: Journal, target: Journal) -> int:
 
 async def _heads(source: Journal) -> list[Head]:
     """Every head, oldest stream first, so that the copy lists them in the same order."""
+    signing = await source.heads(HeadQuery(kind=_SIGNING, limit=1))
     heads: list[Head] = []
     while page := await source.heads(HeadQuery(limit=PAGE, before=heads[-1].stream if heads else None)):
         heads += page
     heads.reverse()
-    return [head for head in heads if head.stream != STREAM]  # what a journal is among its copies is its own
+    return [*_before(signing, heads)]
+
+
+def _before(signing: Sequence[Head], heads: Sequence[Head]) -> Iterator[Head]:
+    """Heads, with the stream that was signing as it was found first, and without those that have signed since."""
+    passed = not signing
+    for head in heads:
+        if head.stream == STREAM or (passed and head.kind == _SIGNING):
+            continue  # what a journal is among its copies is its own
+        here = bool(signing) and head.stream == signing[0].stream
+        yield signing[0] if here else head
+        passed = passed or here
 
 
 async def _refuse_another_history(source: Journal, head: Head, there: Head) -> None:
