@@ -32,6 +32,7 @@ from remit.mcp_server.client import Terms
 from remit.mcp_server.endpoint import Endpoint
 from remit.mcp_server.names import Names, WireNames
 from remit.mcp_server.place import PATH
+from remit.mcp_server.relay import Relay
 from remit.mcp_server.server import ToolServer
 from remit.mcp_server.stdio import OneClient
 
@@ -77,9 +78,11 @@ async def facing(
     principal: str = "tester",
     transport: str = "stdio",
     terms: Terms = Terms(),  # noqa: B008 - a value
+    relay: Relay | None = None,
 ) -> AsyncIterator[ToolServer]:
     """A face of an open Remit."""
-    face = ToolServer(remit.service, names or WireNames(), principal=principal, transport=transport, terms=terms)
+    names = names or WireNames()
+    face = ToolServer(remit.service, names, principal=principal, transport=transport, terms=terms, relay=relay)
     try:
         yield face
     finally:

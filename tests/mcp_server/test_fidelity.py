@@ -20,6 +20,7 @@ from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationStarted, decode
 from remit.jsonrpc.protocol import MCPError
 from remit.mcp_server.names import OwnNames
+from remit.mcp_server.relay import Relay
 from remit.mcp_server.server import ToolServer
 from remit.tools.remote import OUTCOME
 from tests.mcp_server.links import LINKS, Link, facing, raw
@@ -32,6 +33,25 @@ PNG: Final = base64.b64encode(b"\x89PNG" + bytes(range(256)) * 8_000).decode()
 """More than evidence keeps by default."""
 TRACEBACK: Final = 'line one\n  File "a.py", line 3\n    x = \n        ^\nSyntaxError: bad\tthing SECRET_SANTA=anna'
 
+INTRODUCTION: Final[dict[str, Any]] = {
+    "serverInfo": {
+        "name": "full",
+        "title": "Full Server",
+        "version": "9.9",
+        "description": "All of it.",
+        "websiteUrl": "https://full.example",
+        "icons": [{"src": "https://full.example/icon.png", "sizes": ["48x48"]}],
+    },
+    "capabilities": {
+        "tools": {},
+        "prompts": {},
+        "resources": {},
+        "extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html"]}},
+        "experimental": {"acme/beta": {"level": 2}},
+    },
+    "instructions": "First read, then write.",
+}
+"""As the server gives it."""
 RESULTS: Final[dict[str, dict[str, Any]]] = {
     "a text": {"content": [{"type": "text", "text": "é\n\u2028"}]},
     "nothing": {"content": []},
@@ -67,8 +87,11 @@ RESULTS: Final[dict[str, dict[str, Any]]] = {
 async def wrapped(remit_in: OpenRemit, **flags: Any) -> AsyncIterator[tuple[Remit, ToolServer]]:
     """A Remit in front of the server, as `remit mcp wrap` is."""
     table = {"name": "full", "command": [sys.executable, "-I", "-S", str(SERVER)], "level": "L0", **flags}
-    async with remit_in(flags={"mcp.servers": [table]}) as remit, facing(remit, names=OwnNames("full")) as face:
-        yield remit, face
+    async with remit_in(flags={"mcp.servers": [table]}) as remit:
+        servers = remit.service.servers
+        relay = Relay(servers.remote("full"), remit.service.sessions, await servers.status("full"))
+        async with facing(remit, names=OwnNames("full"), relay=relay) as face:
+            yield remit, face
 
 
 def said(result: dict[str, Any]) -> dict[str, Any]:
@@ -125,6 +148,18 @@ async def test_what_a_client_attaches_reaches_the_server_and_its_trace_goes_on(r
     assert started.client["baggage"] == "user=ann"
 
 
+@pytest.mark.parametrize("strict", [False, True])
+async def test_arguments_that_a_schema_does_not_declare_reach_the_server_unless_it_is_strict(
+    remit_in: OpenRemit, strict: bool
+) -> None:
+    args = {"n": 1, "more": ["x"]}
+    async with wrapped(remit_in, strict=strict) as (_, face), Link("lines", "legacy").connect(face) as client:
+        result = await raw(client, "tools/call", {"name": "typed", "arguments": args})
+    (block,) = result["content"]
+    assert result["isError"] is strict
+    assert ("more is not a known field" in block["text"]) if strict else json.loads(block["text"]) == args
+
+
 async def test_what_the_record_says_of_an_error_is_one_masked_line(remit_in: OpenRemit) -> None:
     async with wrapped(remit_in) as (remit, face), Link("lines", "legacy").connect(face) as client:
         await raw(client, "tools/call", {"name": "say", "arguments": {"result": RESULTS["an error"]}})
@@ -142,3 +177,21 @@ async def test_a_remedy_for_a_model_names_no_command(remit_in: OpenRemit) -> Non
     (block,) = result["content"]
     assert "remit " not in block["text"]
     assert "input schema" in block["text"]
+
+
+@pytest.mark.parametrize("link", LINES, ids=lambda link: f"{link.transport}-{link.era}")
+async def test_a_wrapped_server_introduces_itself(remit_in: OpenRemit, link: Link) -> None:
+    async with wrapped(remit_in) as (_, face), link.connect(face) as client:
+        introduction = INTRODUCTION
+        if link.modern:
+            told = await raw(client, "server/discover", {})
+            info = told["_meta"]["io.modelcontextprotocol/serverInfo"]
+            listed = await raw(client, "tools/list", {})
+            assert listed["_meta"]["io.modelcontextprotocol/serverInfo"] == introduction["serverInfo"]
+        else:
+            asked = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+            told = await raw(client, "initialize", asked)
+            info = told["serverInfo"]
+    assert info == introduction["serverInfo"]
+    assert told["capabilities"] == introduction["capabilities"]
+    assert told["instructions"].startswith(introduction["instructions"] + "\n\nEvery call is checked")

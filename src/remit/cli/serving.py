@@ -113,4 +113,4 @@ async def _relay(state: State, remit: Remit, server: str) -> Any:
     except RemitError as error:
         state.note(f"{error.message}; it is tried again when its tools are needed")
         return None
-    return Relay(remit.service.servers.remote(server), remit.service.sessions, status.capabilities)
+    return Relay(remit.service.servers.remote(server), remit.service.sessions, status)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import ProviderError
-from remit.jsonrpc.protocol import INTERNAL_ERROR, MCPError
+from remit.jsonrpc.protocol import INTERNAL_ERROR, SERVER_INFO_META_KEY, MCPError
 from remit.tools.remote import MCP_ERROR
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from remit.mcp_server.request import ClientRequest
     from remit.service.sessions import Sessions
     from remit.tools.peer import Peer
-    from remit.tools.remote import Remote
+    from remit.tools.remote import Remote, RemoteStatus
 
 _BY_CAPABILITY: Final = {
     "prompts": ("prompts/list", "prompts/get"),
@@ -31,6 +31,10 @@ _BY_CAPABILITY: Final = {
     "completions": ("completion/complete",),
     "logging": ("logging/setLevel",),
 }
+_OFFERED: Final = frozenset({"tools", "prompts", "resources", "completions", "logging", "extensions", "experimental"})
+"""The capabilities of a server that are passed on."""
+_TASKS: Final = "io.modelcontextprotocol/tasks"
+"""An extension that is not."""
 _CACHEABLE: Final = frozenset({"prompts/list", "resources/list", "resources/templates/list", "resources/read"})
 _OURS: Final = ("_meta", "requestState", "inputResponses")
 _NEWER: Final = ("resultType", "ttlMs", "cacheScope")
@@ -40,14 +44,43 @@ _TARGET: Final = 500
 class Relay:
     """Passes requests on to one server."""
 
-    def __init__(self, remote: Remote, sessions: Sessions, capabilities: Mapping[str, Any]) -> None:
-        """Pass on what a server with these `capabilities` answers."""
+    def __init__(self, remote: Remote, sessions: Sessions, status: RemoteStatus) -> None:
+        """Pass on what a server of this `status` answers, and speak in its name."""
         self._remote = remote
         self._sessions = sessions
+        self._introduction = status.introduction
+        capabilities = status.capabilities
         self.methods = frozenset(
             method for capability, methods in _BY_CAPABILITY.items() if capability in capabilities for method in methods
         )
         """Those of the requests that are passed on."""
+
+    @property
+    def info(self) -> dict[str, Any] | None:
+        """The server as it describes itself: name, title, version, icons, website."""
+        info = self._introduction.get("serverInfo")
+        return info if isinstance(info, dict) and isinstance(info.get("name"), str) else None
+
+    def introduce(self, ours: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a handshake: ours in the server's name, with its capabilities, and our words after its own."""
+        theirs, info = self._introduction, self.info
+        if not theirs:
+            return ours
+        capabilities = theirs.get("capabilities")
+        offered = capabilities if isinstance(capabilities, dict) else {}
+        said = {"capabilities": {name: value for name, value in offered.items() if name in _OFFERED}}
+        extensions = said["capabilities"].get("extensions")
+        if isinstance(extensions, dict) and _TASKS in extensions:
+            said["capabilities"]["extensions"] = {name: extensions[name] for name in extensions if name != _TASKS}
+        words = [
+            text for text in (theirs.get("instructions"), ours.get("instructions")) if isinstance(text, str) and text
+        ]
+        if info is not None and "serverInfo" in ours:
+            said["serverInfo"] = info
+        meta = ours.get("_meta")
+        if info is not None and isinstance(meta, dict) and SERVER_INFO_META_KEY in meta:
+            said["_meta"] = {**meta, SERVER_INFO_META_KEY: info}
+        return {**ours, **said, "instructions": "\n\n".join(words)}
 
     def subscribe(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
         """Have `listener` told what the server tells everyone."""

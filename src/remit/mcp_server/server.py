@@ -150,6 +150,9 @@ class ToolServer:
                 return await self._answered(ctx, self._called)
             case "tools/list":
                 return await self._answered(ctx, self._listed)
+            case "initialize" | "server/discover" if self._relay is not None:
+                said = await call_next(ctx)
+                return self._relay.introduce(said) if isinstance(said, dict) else said
             case "notifications/initialized":
                 self.changes.join(ClientRequest.of(ctx).connection)
             case method if self._relay is not None and method in self._relay.methods:
@@ -166,7 +169,9 @@ class ToolServer:
         result = await answer(request)
         if not request.modern:
             return result
-        meta = {**result.get("_meta", {}), SERVER_INFO_META_KEY: {"name": "remit", "version": __version__}}
+        info = self._relay.info if self._relay is not None else None
+        who = info or {"name": "remit", "version": __version__}
+        meta = {**result.get("_meta", {}), SERVER_INFO_META_KEY: who}
         return {"resultType": "complete", **result, "_meta": meta}
 
     async def _listed(self, request: ClientRequest) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def _remembered(remembered: Sequence[Remembered], query: Query, asked: Decision)
 def misfits(tool: ToolMeta, args: Mapping[str, Any]) -> tuple[str, ...]:
     """Arguments that do not exist or have the wrong type, each in words; those that are left out are no misfits."""
     try:
-        schema = compile_schema(tool.input_schema, closed=True)
+        schema = compile_schema(tool.input_schema, closed=not tool.open)
     except SchemaError:  # such a tool is withheld, whatever it is given
         return ()
     declared = schema.schema.get("properties")

@@ -44,6 +44,8 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Levels by the server's own tool name or a pattern (`list_*`): an exact name wins, then the first pattern."""
     idempotent: tuple[str, ...] = ()
     """Names or patterns of tools that may be called again without changing more."""
+    strict: bool = False
+    """Whether arguments that a tool's schema does not declare are refused; else the server decides about them."""
     sandbox: bool | SandboxTerms = False
     """Whether it is started in the sandbox, and on which terms; paths are absolute once loaded."""
     disabled: bool = False

@@ -38,6 +38,7 @@ _EXPECTED: Final = {
     "level": "L0, L1 or L2",
     "tools": "a table of levels (L0, L1 or L2), by names or patterns of tools",
     "idempotent": "a list of texts",
+    "strict": "true or false",
     "sandbox": "true, false, or a table with any of roots, writable, network (lists of texts) and limits (a table of "
     "whole numbers)",
     "disabled": "true or false",

@@ -80,6 +80,8 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Keys of the dependencies that must be ready before a call."""
     definition: JsonSchema | None = None
     """The tool exactly as its owner describes it to MCP clients, if it is an MCP server's."""
+    open: bool = False
+    """Whether its owner also takes arguments that the schema does not declare, so that they are no mistakes here."""
     withheld: str = ""
     """Why its provider withholds it, with what to do about it as the last sentence; it is then quarantined."""
     unchecked: tuple[str, ...] = ()

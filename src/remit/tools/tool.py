@@ -120,6 +120,7 @@ def quarantine(meta: ToolMeta, provider: ToolProvider, reason: str, *, remedy: s
 
 def _identity_of(meta: ToolMeta, *, closed: bool, typed: bool) -> _Identity:
     """Return the compiled schemas and the digests of a tool, made once for the same words. Raises RemitError."""
+    closed = closed and not meta.open
     words = meta.name, meta.description, meta.input_schema, meta.output_schema, closed, typed
     try:
         # Exact, which JSON is not: here a NaN is no null, and a set no list. The version writes equal values alike.

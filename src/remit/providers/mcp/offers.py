@@ -91,6 +91,7 @@ def meta_of(
         retry=Retry() if reads or idempotent else None,
         requires=(f"mcp.{server.name}",),
         definition=raw,
+        open=not server.strict,
         version=version,
         withheld=withheld,
         unchecked=(

@@ -187,6 +187,7 @@ class McpProvider:
             instructions=session.instructions or "",
             tools=len(connection.listing.tools),
             capabilities=session.capabilities,
+            introduction=dict(session.introduction),
         )
 
     async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import mcp_types as types
@@ -17,8 +18,14 @@ from mcp.client.subscriptions import (
     ToolsListChanged,
     listen,
 )
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 
-from remit.jsonrpc.protocol import INTERNAL_ERROR, MCPError, is_modern
+from remit.jsonrpc.protocol import (
+    INTERNAL_ERROR,
+    SERVER_INFO_META_KEY,
+    MCPError,
+    is_modern,
+)
 from remit.tools.peer import ELICIT, ROOTS, SAMPLE
 from remit.version import __version__
 
@@ -89,6 +96,32 @@ class Session(ClientSession):
             sampling_callback=sampled if SAMPLE in answers.offers else None,
             list_roots_callback=rooted if ROOTS in answers.offers else None,
         )
+
+    introduction: Mapping[str, Any] = MappingProxyType({})
+    """The server's answer to the handshake, as it came."""
+
+    async def initialize(self) -> types.InitializeResult:
+        """The SDK's handshake, with the answer kept as it came. Raises MCPError, ValidationError or RuntimeError."""
+        params = types.InitializeRequestParams(
+            protocol_version=LATEST_HANDSHAKE_VERSION,
+            capabilities=self._build_capabilities(LATEST_HANDSHAKE_VERSION),
+            client_info=self._client_info,
+        )
+        self.introduction = await self._dispatcher.send_raw_request("initialize", _plain(params))
+        result = types.InitializeResult.model_validate(self.introduction, by_name=False)
+        if result.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
+            raise RuntimeError(f"Unsupported protocol version from the server: {result.protocol_version}")
+        self.adopt(result)
+        await self.send_notification(types.InitializedNotification())
+        return result
+
+    async def send_discover(self, version: str) -> dict[str, Any]:
+        """The SDK's probe, with the answer kept as it came. Raises MCPError."""
+        raw = await super().send_discover(version)
+        meta = raw.get("_meta")
+        info = meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None
+        self.introduction = {**({"serverInfo": info} if info is not None else {}), **raw}
+        return raw
 
     @property
     def capabilities(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from remit.cli.wrapping import name_of, wrapped
     "--era", type=click.Choice(["legacy", "modern"]), help="The protocol that the server speaks. Default: detected."
 )
 @click.option("--sampling", is_flag=True, help="Let the server ask for the client's model.")
+@click.option("--strict", is_flag=True, help="Refuse arguments that the schema of a tool does not declare.")
 @click.option("--http", "over_http", is_flag=True, help="Serve many clients over streamable HTTP instead of stdio.")
 @listening_options(PORT, "With --http: ")
 @click.argument("words", metavar="-- COMMAND [ARG]...", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -27,6 +28,7 @@ def command(
     levels: tuple[str, ...],
     era: str | None,
     sampling: bool,
+    strict: bool,
     over_http: bool,
     listening: Listening,
     words: tuple[str, ...],
@@ -45,7 +47,8 @@ def command(
 
     state.search = False  # a client starts this in the folder that its agent works on, which must not loosen the guard
     called = name or name_of(words)
-    flags = {**wrapped(called, words, tools=dict(map(_level, levels)), era=era), "mcp.elicitation": "forward"}
+    table = wrapped(called, words, tools=dict(map(_level, levels)), era=era, strict=strict)
+    flags = {**table, "mcp.elicitation": "forward"}
     if sampling:
         flags["mcp.sampling"] = "forward"
     offer = Offer(OwnNames(called), flags, work=False, relayed=called)
