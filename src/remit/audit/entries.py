@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
 from remit.audit.facts import Act, What
-from remit.audit.kinds import OutputRead
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.redact import line
@@ -66,7 +64,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What other events say of an act."""
+    """The facts that other events tell of an act."""
 
     question: k.ConfirmationRequested | None = None
     """The question that was answered."""
@@ -76,122 +74,57 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NOTHING: Final = Context()
-
-
-def told(act: Act, event: Event, context: Context = _NOTHING) -> Entry:
-    """Tell an act from its event."""
-    payload = k.decode(event.kind, event.data)
-    tell = _TELLERS.get(type(payload))
-    fields = tell(payload, context) if tell is not None else {}
-    common: dict[str, Any] = {"name": act.name, "who": act.who, "step": getattr(payload, "step", "")}
-    texts = {name: line(str(value)) for name, value in (common | fields).items() if name in _TEXTS}
-    known: dict[str, Any] = common | fields | texts
-    return Entry(what=act.what, at=event.at, position=act.position, stream=event.stream, seq=event.seq, **known)
-
-
-_TEXTS: Final = frozenset({"name", "who", "reason", "version", "requester"})
+_FIELDS: Final = {
+    "step": "step", "code": "code", "reason": "reason", "rule_id": "rule_id", "policy_hash": "policy_hash",
+    "confirmation": "confirmation", "digest": "digest", "proof": "proof", "provider": "provider_id",
+    "version": "tool_version", "request_schema_hash": "request_schema_hash",
+    "response_schema_hash": "response_schema_hash", "idempotency_key": "idempotency_key",
+    "temperature": "llm_temperature", "prompt_hash": "prompt_hash", "tokens": "token_count", "cost": "cost",
+    "face": "face", "names": "names", "outcome": "decision",
+}  # fmt: skip
+"""By field of an entry that of the payload which says it; an event that lacks one says nothing of it."""
+_TEXTS: Final = ("name", "who", "reason", "version", "requester")
 """Fields that others wrote: secrets in them are masked."""
 
 
-def _called(one: k.ToolInvocationStarted, context: Context) -> dict[str, Any]:
-    end = context.end
-    if end is None or end.step_outcome == "uncertain":
-        outcome = "running" if context.is_running else "unknown"
-    else:
-        outcome = "ok" if end.outcome == "success" else "failed"
-    return {
-        "outcome": outcome,
-        "code": end.error.code if end is not None and end.error is not None else "",
-        "reason": end.error.message if end is not None and end.error is not None else "",
-        "rule_id": one.rule_id,
-        "policy_hash": one.policy_hash,
-        "confirmation": one.confirmation,
-        "provider": one.provider_id,
-        "version": one.tool_version,
-        "request_schema_hash": one.request_schema_hash,
-        "response_schema_hash": end.response_schema_hash if end is not None else "",
-        "idempotency_key": one.idempotency_key,
-    }
+def told(act: Act, event: Event, context: Context = _NOTHING) -> Entry:
+    """Tell an act from its event, and from those that say more of it."""
+    payload: Any = k.decode(event.kind, event.data)
+    fields: dict[str, Any] = {"name": act.name, "who": act.who, **_said(payload)}
+    match payload:
+        case k.ToolInvocationStarted():
+            fields |= _ended(context.end, is_running=context.is_running)
+        case k.ToolInvocationFinished() | k.CommandCommitted():
+            fields |= _ended(payload, is_running=False)
+            if isinstance(payload, k.CommandCommitted) and payload.outcome == "success":
+                fields["answered"] = f"{payload.llm_provider}/{payload.llm_model}"
+        case k.ConfirmationDecided():
+            fields |= _asked(context.question) | _said(payload) | {"signed": bool(payload.signature)}
+        case k.ApprovalRemembered(answers=(*_, answer)):
+            fields |= _said(answer) | {"signed": bool(answer.signature), "outcome": ""}
+        case _:
+            pass
+    texts = {name: line(str(fields[name])) for name in _TEXTS if fields.get(name)}
+    return Entry(
+        what=act.what, at=event.at, position=act.position, stream=event.stream, seq=event.seq, **{**fields, **texts}
+    )
 
 
-def _ended(one: k.ToolInvocationFinished, _context: Context) -> dict[str, Any]:
-    return {"outcome": "ok" if one.outcome == "success" else "failed", "reason": one.error.message if one.error else ""}
+def _said(payload: Any) -> dict[str, Any]:
+    said = ((name, getattr(payload, field, None)) for name, field in _FIELDS.items())
+    return {name: value for name, value in said if value is not None and value != ""}
 
 
-def _answered(one: k.CommandCommitted, _context: Context) -> dict[str, Any]:
-    return {
-        "outcome": "ok" if one.outcome == "success" else "failed",
-        "code": one.error.code if one.error is not None else "",
-        "answered": f"{one.llm_provider}/{one.llm_model}" if one.outcome == "success" else "",
-        "temperature": one.llm_temperature,
-        "prompt_hash": one.prompt_hash,
-        "tokens": one.token_count,
-        "cost": one.cost,
-    }
+def _asked(question: k.ConfirmationRequested | None) -> dict[str, Any]:
+    if question is None:
+        return {}
+    about = {"name": question.tool_name or question.question, "requester": question.principal}
+    return _said(question) | about | {"asked_digest": question.digest}
 
 
-def _refused(one: k.GateRefused, _context: Context) -> dict[str, Any]:
-    return {
-        "code": one.code,
-        "reason": one.reason,
-        "rule_id": one.rule_id,
-        "policy_hash": one.policy_hash,
-        "confirmation": one.confirmation,
-        "provider": one.provider_id,
-        "version": one.tool_version,
-        "request_schema_hash": one.request_schema_hash,
-    }
-
-
-def _decided(one: k.ConfirmationDecided, context: Context) -> dict[str, Any]:
-    question = context.question
-    about: dict[str, Any] = {}
-    if question is not None:
-        about = {
-            "step": question.step,
-            "name": question.tool_name or question.question,
-            "rule_id": question.rule_id,
-            "policy_hash": question.policy_hash,
-            "asked_digest": question.digest,
-            "requester": question.principal,
-            "provider": question.provider_id,
-            "version": question.tool_version,
-        }
-    return about | {
-        "outcome": one.decision,
-        "reason": one.reason,
-        "confirmation": one.confirmation,
-        "digest": one.digest,
-        "proof": one.proof,
-        "signed": bool(one.signature),
-    }
-
-
-def _remembered(one: k.ApprovalRemembered, _context: Context) -> dict[str, Any]:
-    answer = one.answers[-1] if one.answers else None
-    fields = {"rule_id": f"remembered:{one.rule.get('id', '')}", "confirmation": one.confirmation}
-    if answer is None:
-        return fields
-    return fields | {"digest": answer.digest, "proof": answer.proof, "signed": bool(answer.signature)}
-
-
-def _because(one: k.ApprovalRevoked | k.CancelRequested | k.SubjectErased, _context: Context) -> dict[str, Any]:
-    return {"reason": one.reason}
-
-
-def _left(one: OutputRead, _context: Context) -> dict[str, Any]:
-    return {"face": one.face, "names": one.names}
-
-
-_TELLERS: Final[dict[type[Any], Callable[[Any, Context], dict[str, Any]]]] = {
-    k.ToolInvocationStarted: _called,
-    k.ToolInvocationFinished: _ended,
-    k.CommandCommitted: _answered,
-    k.GateRefused: _refused,
-    k.ConfirmationDecided: _decided,
-    k.ApprovalRemembered: _remembered,
-    k.ApprovalRevoked: _because,
-    k.CancelRequested: _because,
-    k.SubjectErased: _because,
-    OutputRead: _left,
-}
+def _ended(end: k.ToolInvocationFinished | k.CommandCommitted | None, *, is_running: bool) -> dict[str, Any]:
+    if end is None or getattr(end, "step_outcome", "") == "uncertain":
+        return {"outcome": "running" if is_running else "unknown"}
+    error = {"code": end.error.code, "reason": end.error.message} if end.error is not None else {}
+    schema = {"response_schema_hash": getattr(end, "response_schema_hash", "")}
+    return {"outcome": "ok" if end.outcome == "success" else "failed", **error, **schema}

@@ -5,19 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
 from remit.audit.answers import Answer, Question, answer, resumption
+from remit.audit.index import Index
 from remit.audit.kinds import OutputRead
 from remit.audit.package import write_package
 from remit.audit.reading import recorder_of
 from remit.audit.settings import AuditSettings
+from remit.audit.report import Report, duty_rows, kept_rows
+from remit.capability import resolve
+from remit.clock import DAY
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.jobs.plans.shape import parse_duration
 from remit.jobs.state import ENDED
 from remit.operation import operation
+from remit.redact import words_of
+from remit.settings.parts import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +36,9 @@ if TYPE_CHECKING:
     from remit.service.opening import NounOpening
     from remit.service.parts import Parts
     from remit.service.service import Service
+
+
+_DAY_MS: Final = DAY // 1_000
 
 
 async def for_all_tools(_audit: Audit, access: Access, _path: Mapping[str, Any]) -> None:
@@ -101,6 +111,39 @@ class Audit:
             changes["against"] = msgspec.to_builtins(await self._service.forks.diff(job, other))
         return msgspec.structs.replace(found, **changes)
 
+    @operation(
+        "audit.report",
+        "GET /v1/audit/report",
+        "read",
+        "Say which duties of record-keeping the record answers, and what is not recorded.",
+        codes=(Code.SCOPE_REQUIRED,),
+        check=for_all_tools,
+        held_s=60.0,
+    )
+    async def report(self, since: int = 0, *, until: int | None = None) -> Report:
+        """Say which events answer which duty, what is not recorded, and how long records are kept.
+
+        Of what was recorded from `since` to before `until` (microseconds since the Unix epoch). Raises JournalError.
+        """
+        sums, settings = await Index(self._journal).sums(since, until), self._parts.settings
+        return Report(
+            since=since,
+            until=until,
+            made_at=self._journal.clock.now(),
+            events=sum(sums.counts.kinds.values()),
+            duties=duty_rows(sums.counts, reads=self._recorder is not None),
+            kept=kept_rows(self._rules(), settings.evidence.retention_days),
+        )
+
+    def _rules(self) -> list[tuple[str, int]]:
+        """The times after which records are removed, if a part does that: which records, and days."""
+        part = next((one for one in self._parts.parts if one.name == "retention" and one.settings), None)
+        section: Any = (
+            settings_of(self._parts.settings, part.name, resolve(part.settings)) if part is not None else None
+        )
+        rules = section.rules if section is not None else ()
+        return [(_which(rule), (parse_duration(str(rule.get("keep"))) or 0) // _DAY_MS) for rule in rules]
+
     async def note_export(self, job: str, command: str) -> None:
         """Record that a command of this process exports what is recorded of a job, if reads are recorded."""
         if self._recorder is not None:
@@ -138,6 +181,12 @@ class Audit:
         from remit.audit.formats.keys import signer  # noqa: PLC0415 - the same
 
         return signer(self._own, os.environ)
+
+
+def _which(rule: Mapping[str, Any]) -> str:
+    """The records that a rule of retention is about, in words."""
+    parts = {name: value for name, value in rule.items() if name not in {"keep", "archive"}}
+    return " ".join(f"{name} {words_of(value)}" for name, value in parts.items()) or "jobs, sessions, tickets and work"
 
 
 def open_audit(opening: NounOpening) -> Audit:

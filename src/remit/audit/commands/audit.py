@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from remit.audit.answers import Answer
     from remit.audit.entries import Entry
     from remit.audit.facts import What
+    from remit.audit.report import Report
     from remit.cli.opened import Opened
 
 _WHAT: Final = (
@@ -31,20 +32,29 @@ _LINES: Final = 30
 @click.argument("job", required=False, shell_complete=complete.jobs)
 @click.option("--tool", default="", metavar="NAME", help="One tool, or those of a glob.", shell_complete=complete.tools)
 @click.option("--model", default="", metavar="NAME", help="One model, as it was asked or as it answered; a part of it.")
-@click.option("--principal", "who", default="", metavar="NAME", help="What one principal did, asked for or decided.")
+@click.option("--principal", default="", metavar="NAME", help="What one principal did, asked for or decided.")
 @click.option("--since", metavar="AGE", help="Everything recorded in this time: 90s, 30m, 12h or 7d.")
 @click.option("--until", metavar="AGE", help="Nothing that is younger than this.")
 @click.option("--what", metavar="KIND", type=click.Choice(_WHAT), help=f"Only acts of this kind: {', '.join(_WHAT)}.")
-@click.option("--before", type=click.IntRange(min=1), default=None, metavar="N", help="Continue an earlier page.")
+@click.option("--before", type=click.IntRange(min=0), default=0, metavar="N", help="Continue an earlier page.")
 @click.option("--limit", type=click.IntRange(1, 1_000), default=50, metavar="N", help="Acts on a page. Default: 50.")
 @click.option("--today", is_flag=True, help="Also say what is different today, and whether JOB would go on.")
 @click.option("--against", default="", metavar="OTHER", help="Also say what another run did otherwise.")
 @click.option("--again", is_flag=True, help="Read every event again, without the index over the journal.")
 @click.option(
+    "--report", is_flag=True, help="Say which duties of record-keeping the record answers, and what is missing."
+)
+@click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write what JOB did to one HTML file: times, a search, what led to what, what was changed.",
+    help="Write what JOB did, or the report, to one HTML file that needs nothing else.",
+)
+@click.option(
+    "--markdown",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the report to a file in Markdown.",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option("sums by tool and model, and the acts")
@@ -53,21 +63,17 @@ _LINES: Final = 30
 def command(
     context: click.Context,
     state: State,
+    /,
     job: str | None,
-    tool: str,
-    model: str,
-    who: str,
     since: str | None,
     until: str | None,
-    what: What | None,
-    before: int | None,
-    limit: int,
     *,
     today: bool,
-    against: str,
-    again: bool,
+    report: bool,
     html: Path | None,
+    markdown: Path | None,
     force: bool,
+    **narrowing: Any,
 ) -> int:
     """Say who did, allowed and refused what, in which versions, and what is not known.
 
@@ -77,30 +83,38 @@ def command(
     over it, the first time and from what is new; `--again` reads every event, and exits with status 6 if the index says
     otherwise.
     """
-    from remit.cli.output import reserved_stdout
-    from remit.cli.runnable import count_in_files_of
     from remit.cli.values import seconds
     from remit.clock import SECOND, SystemClock
 
-    if not job and (today or against):
+    if not job and (today or narrowing["against"]):
         raise click.UsageError("Give JOB with --today and --against.", context)
-    if html is not None:
-        return _write_trace(context, state, job, html, force=force)
-    if job and today:
-        count_in_files_of(state, (job,))
+    if report and (job or any(narrowing[name] for name in ("tool", "model", "principal", "what"))):
+        raise click.UsageError("A report is about everything that is recorded: only --since and --until go with it.")
+    if markdown is not None and not report:
+        raise click.UsageError("Give --report with --markdown.", context)
     now = SystemClock().now()
     begin = now - seconds(since, "--since") * SECOND if since else 0
     end = now - seconds(until, "--until") * SECOND if until else None
+    if report:
+        return _report(state, begin, end, html, markdown, force=force)
+    if html is not None:
+        return _write_trace(context, state, job, html, force=force)
+    return _answer(state, job or "", since=begin, until=end, today=today, **narrowing)
+
+
+def _answer(state: State, job: str, **question: Any) -> int:
+    from remit.cli.output import reserved_stdout
+    from remit.cli.runnable import count_in_files_of
+
+    if question["today"]:
+        count_in_files_of(state, (job,))
 
     async def look(remit: Opened) -> Answer:
-        found: Answer = await remit.service.audit.ask(
-            job or "", tool=tool, model=model, principal=who, since=begin, until=end, what=what, before=before or 0,
-            limit=limit, today=today, against=against, again=again,
-        )  # fmt: skip
+        found: Answer = await remit.service.audit.ask(job, **question)
         return found
 
     with reserved_stdout():
-        found = state.ask(look) if today else state.ask(look, code="unused")
+        found = state.ask(look) if question["today"] else state.ask(look, code="unused")
     if state.as_json:
         state.output.json(found)
     else:
@@ -109,12 +123,9 @@ def command(
 
 
 def _write_trace(context: click.Context, state: State, job: str | None, place: Path, *, force: bool) -> int:
-    from remit.atomic import replace_file
-
     if not job:
-        raise click.UsageError("Give JOB with --html.", context)
-    if place.exists() and not force:
-        raise UsageError(f"{place} exists", remedy="Name another file with --html, or use --force.")
+        raise click.UsageError("Give JOB or --report with --html.", context)
+    _check_place(place, force=force)
 
     async def look(remit: Opened) -> bytes:
         found = await remit.service.jobs.find(job)
@@ -122,13 +133,63 @@ def _write_trace(context: click.Context, state: State, job: str | None, place: P
         await remit.service.audit.note_export(found, "audit --html")
         return data
 
-    data = state.ask(look, code="unused")
+    _write(state, place, state.ask(look, code="unused"))
+    return exit_codes.OK
+
+
+def _check_place(place: Path, *, force: bool) -> None:
+    if place.exists() and not force:
+        raise UsageError(f"{place} exists", remedy="Name another file, or use --force.")
+
+
+def _write(state: State, place: Path, data: bytes) -> None:
+    from remit.atomic import replace_file
+
     replace_file(place, data)
     if state.as_json:
         state.output.json({"file": str(place), "bytes": len(data)})
     else:
         state.output.out.line(f"{place}  {len(data)} bytes")
+
+
+def _report(
+    state: State, since: int, until: int | None, html: Path | None, markdown: Path | None, *, force: bool
+) -> int:
+    from remit.audit import report
+
+    for place in filter(None, (html, markdown)):
+        _check_place(place, force=force)
+
+    async def look(remit: Opened) -> report.Report:
+        found: report.Report = await remit.service.audit.report(since, until=until)
+        return found
+
+    found = state.ask(look, code="unused")
+    if html is not None:
+        _write(state, html, report.html(found))
+    if markdown is not None:
+        _write(state, markdown, report.markdown(found).encode())
+    if html is None and markdown is None:
+        _print_report(state, found)
     return exit_codes.OK
+
+
+def _print_report(state: State, found: Report) -> None:
+    from remit.audit.report import when
+    from remit.cli.tables import Column, table
+
+    if state.as_json:
+        state.output.json(found)
+        return
+    out = state.output.out
+    out.line(when(found))
+    out.line()
+    columns = [Column("SOURCE"), Column("CLAUSE"), Column("ANSWER", states=True), Column("EVENTS"), Column("DUTY")]
+    rows = [(row.source, row.clause, row.answer, f"{row.events:,}", row.duty) for row in found.duties]
+    table(out, columns, rows, below=[" ".join(row.gaps) or "; ".join(row.details) for row in found.duties])
+    out.line()
+    kept = [(row.what, row.kept, "yes" if row.enough else "no") for row in found.kept]
+    table(out, [Column("KEPT"), Column("FOR"), Column("SIX MONTHS")], kept)
 
 
 def _print(state: State, found: Answer) -> None:
