@@ -15,11 +15,14 @@ from remit.audit import index
 from remit.audit.answers import Question, answer
 from remit.cli.root import run
 from remit.client import RemoteRemit
-from remit.errors import UsageError
+from remit.errors import RecordPrunedError, UsageError
 from remit.journal.event import Fold
+from remit.retention.rule import Rule, rule_for
 from remit.settings import load
 from tests.audit.asked import DIGEST, HOUR, JOBS, SCHEMA, record
+from tests.audit.packages import GIVEN, bought
 from tests.client.conftest import serving
+from tests.opened import OpenRemit
 from tests.record.old.golden import NAMES, unpack
 
 BOTH: Final = {"journal.url": "", "app.principal": "alice"}
@@ -192,3 +195,29 @@ async def test_every_old_journal_answers(tmp_path: Path) -> None:
             assert (found.index, bool(found.events)) == ("same", True), name
             for row in await remit.service.jobs.rows(limit=100):
                 assert (await remit.service.audit.ask(row.job)).events
+
+
+async def test_once_events_were_pruned_the_index_is_made_again_once(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "STRETCH", 5)
+    monkeypatch.setattr(index, "_PAGE", 5)
+    job = await bought(remit_in)
+    async with remit_in(**GIVEN, work=False) as remit:
+        before = await remit.service.audit.ask()
+        assert [entry.what for entry in before.entries] == ["answered"]
+        year, rule = remit.clock.now() + 365 * 24 * HOUR, Rule(keep="90d")
+        await remit.service.retention.prune(lambda head: rule_for([rule], head, year))
+        after = await remit.service.audit.ask()
+        assert (after.tools, after.acts, after.entries) == ((), {}, ())
+        monkeypatch.setattr(index.Facts, "take", _never)
+        assert await remit.service.audit.ask() == after
+        monkeypatch.undo()
+        with pytest.raises(RecordPrunedError):
+            await remit.service.audit.ask(job)
+        again = await remit.service.audit.ask(again=True)
+        assert (again.index, again.tools) == ("same", ())
+
+
+def _never(*_: object) -> None:
+    raise AssertionError("the index was made a moment ago")

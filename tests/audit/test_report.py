@@ -23,9 +23,6 @@ from tests.audit.asked import HOUR, record
 from tests.audit.test_answers import opened
 from tests.client.conftest import serving
 
-LATER = {"recorder_opened"}
-"""Kinds that a part may bring."""
-
 
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -43,7 +40,7 @@ def test_every_duty_names_kinds_and_fields_that_there_are() -> None:
         declare(part.kinds)
     assert len([duty for duty in DUTIES if duty.source == "Fourteen fields"]) == 14
     for duty in DUTIES:
-        assert set(duty.kinds) <= set(REFERENCES) | LATER, duty
+        assert set(duty.kinds) <= set(REFERENCES), duty
         for field in (*duty.every, *duty.some):
             kind, _, name = field.partition(".")
             assert name in FIELDS[kind], field

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 _HEADS: Final = 500
-_PRUNED: Final = "stream_pruned"
-"""The kind of event in whose place others stood that were removed: only an index still counts those."""
 Resumes = Literal["", "yes", "no", "ended"]
 
 
@@ -74,8 +72,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     next: int = 0
     """`before` of the next page; 0: there is no more."""
     index: str = ""
-    """Of a question asked again without the index, whether that says the `same`, `differs`, or counts
-    events that were `pruned` since; else empty."""
+    """Of a question asked again without the index, whether that says the `same`, or `differs`; else empty."""
     today: Any = None
     """The differences of the job today, as `remit drift` has it."""
     resumes: Resumes = ""
@@ -97,8 +94,7 @@ async def answer(journal: Journal, question: Question, *, again: bool = False) -
     sums = await index.sums(question.since, question.until)
     if again:
         known, sums = sums, await index.sums_again(question.since, question.until, sums.last)
-        pruned = _PRUNED in sums.counts.kinds
-        differs = "same" if known.counts == sums.counts else "pruned" if pruned else "differs"
+        differs = "same" if known.counts == sums.counts else "differs"
     doubts = [act async for act in _doubts(journal, sums.state, question)]
     page, more, acts = _chosen(question, [*sums.counts.acts, *doubts])
     entries = [told(act, event, await _context(journal, event)) for act in page if (event := await _at(journal, act))]

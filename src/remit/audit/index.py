@@ -2,8 +2,8 @@
 
 A stretch holds so many positions of the journal, what a fold of them counted, and what it had to know of the events
 before. It never changes. A question adds up the stretches that lie within its time, and folds those again that do so in
-part, with what is newer than all of them. An index is made of chained events alone (rule 14): it can be made again at
-any time, and what an answer says of an act is read from the act's event.
+part, with what is newer than all of them. Once events were pruned, all is read again. An index is made of chained
+events alone (rule 14): it can be made again at any time, and what an answer says of an act is read from its event.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec
 from remit.audit.facts import Counts, Facts, State
 from remit.codes import Code
 from remit.errors import JournalError
+from remit.journal import kinds as k
 from remit.journal.event import Fold
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Sums(msgspec.Struct, frozen=True):
 
 
 class _SpoiltError(Exception):
-    """A kept index cannot be read, or is not of one moment."""
+    """A kept index cannot be read, or counts events that were pruned since."""
 
 
 class Index:
@@ -133,10 +134,14 @@ class _Reading:
             if len(fresh) >= STRETCH:
                 self._fold(fresh)
                 fresh = []
-        is_kept = await self._keep()
+        are_gone = any(k.StreamPruned.KIND in stretch.counts.kinds for stretch in self._made.values())
+        are_gone |= any(placed.event.kind == k.StreamPruned.KIND for placed in fresh)
+        if are_gone and self._indexed:
+            raise _SpoiltError
+        is_kept = are_gone or await self._keep()
         if fresh:
             self._fold(fresh)
-        return is_kept
+        return await self._keep() if are_gone else is_kept
 
     async def sums(self) -> Sums:
         """Return what was counted within the time."""

@@ -214,8 +214,7 @@ def _print(state: State, found: Answer) -> None:
         other = found.against["b"]["job"]
         out.line(f"against {other}: steps {parts}; `remit diff {found.job} {other}` says more")
     if found.index:
-        words = {"same": "the same", "differs": "otherwise", "pruned": "more: events were pruned since"}[found.index]
-        out.line(f"the index over the journal said {words}")
+        out.line(f"the index over the journal said {'the same' if found.index == 'same' else 'otherwise'}")
     if found.next:
         state.note(f"there is more: --before {found.next}")
 
