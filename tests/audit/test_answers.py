@@ -13,6 +13,7 @@ import pytest
 from remit import Remit
 from remit.audit import index
 from remit.audit.answers import Question, answer
+from remit.audit.facts import Facts
 from remit.cli.root import run
 from remit.client import RemoteRemit
 from remit.errors import RecordPrunedError, UsageError
@@ -210,7 +211,7 @@ async def test_once_events_were_pruned_the_index_is_made_again_once(
         await remit.service.retention.prune(lambda head: rule_for([rule], head, year))
         after = await remit.service.audit.ask()
         assert (after.tools, after.acts, after.entries) == ((), {}, ())
-        monkeypatch.setattr(index.Facts, "take", _never)
+        monkeypatch.setattr(Facts, "take", _never)
         assert await remit.service.audit.ask() == after
         monkeypatch.undo()
         with pytest.raises(RecordPrunedError):

@@ -14,8 +14,8 @@ from remit.audit.index import Index
 from remit.audit.kinds import OutputRead
 from remit.audit.package import write_package
 from remit.audit.reading import recorder_of
-from remit.audit.settings import AuditSettings
 from remit.audit.report import Report, duty_rows, kept_rows
+from remit.audit.settings import AuditSettings
 from remit.capability import resolve
 from remit.clock import DAY
 from remit.codes import Code
