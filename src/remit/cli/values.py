@@ -59,6 +59,13 @@ def seconds(text: str, what: str) -> int:
     return millis // 1000
 
 
+def since_us(age: str | None) -> int:
+    """Return the moment so long ago, in microseconds since the Unix epoch; 0 for no age. Raises UsageError."""
+    from remit.clock import SECOND, SystemClock
+
+    return SystemClock().now() - seconds(age, "--since") * SECOND if age else 0
+
+
 def _text(text: str, what: str) -> str:
     if not text.startswith("@"):
         return text

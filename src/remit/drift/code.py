@@ -83,16 +83,16 @@ class CodeCollector:
             self._jobs[origin.root] = origin, _Version(payload.execution_version)
 
     def _mismatch(self, origin: Origin, _event: Event, payload: k.VersionMismatchRecorded) -> None:
-        found = self._jobs.get(origin.root)
-        if found is not None and payload.subject in _CODE:
-            version = found[1]
+        job = self._jobs.get(origin.root)
+        if job is not None and payload.subject in _CODE:
+            version = job[1]
             if payload.policy != "fail" or payload.current == version.last:
                 version.under = payload.current
 
     def _effect(self, origin: Origin, _event: Event, _payload: k.Payload) -> None:
-        found = self._jobs.get(origin.root)
-        if found is not None:
-            found[1].last = found[1].under
+        job = self._jobs.get(origin.root)
+        if job is not None:
+            job[1].last = job[1].under
 
     def _child(self, origin: Origin, event: Event, payload: k.ChildStarted) -> None:
         self._effect(origin, event, payload)
@@ -117,8 +117,8 @@ class CodeCollector:
             groups.setdefault((kind, origin.name if kind == "recipe" else "plans", version.last), []).append(origin)
         for (name, recorded), origins in self._children.items():
             groups.setdefault(("child", name, recorded), []).extend(origins.values())
-        found = [_told(recipes, kind, name, recorded, of) for (kind, name, recorded), of in groups.items()]
-        return sorted(found, key=lambda one: (CLASSES.index(one.change), -one.open, -one.ended, one.name))
+        drifts = [_told(recipes, kind, name, recorded, of) for (kind, name, recorded), of in groups.items()]
+        return sorted(drifts, key=lambda one: (CLASSES.index(one.change), -one.open, -one.ended, one.name))
 
 
 def _told(recipes: Recipes, kind: Kind, name: str, recorded: str, origins: list[Origin]) -> CodeDrift:

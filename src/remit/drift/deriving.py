@@ -104,10 +104,10 @@ class Deriver:
         return facts if isinstance(facts, Missing) else verdict_on(policy, _limited(policy, facts, decided))
 
     async def _policy(self, digest: str) -> Policy | Missing:
-        found = self._policies.get(digest)
-        if found is None:
-            found = self._policies[digest] = await self._read(digest)
-        return found
+        policy = self._policies.get(digest)
+        if policy is None:
+            policy = self._policies[digest] = await self._read(digest)
+        return policy
 
     async def _read(self, digest: str) -> Policy | Missing:
         try:

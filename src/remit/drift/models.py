@@ -160,28 +160,28 @@ class ModelCollector:
         spans[0], spans[2] = spans[0] + 1, event.at
         if not payload.prompt_hash:
             return
-        kept = _Kept(origin, event, payload)
-        first = self._first.setdefault(payload.prompt_hash, kept)
-        if first is not kept:
-            self._prompts.setdefault(payload.prompt_hash, [first]).append(kept)
+        answer = _Kept(origin, event, payload)
+        first = self._first.setdefault(payload.prompt_hash, answer)
+        if first is not answer:
+            self._prompts.setdefault(payload.prompt_hash, [first]).append(answer)
 
     def models(self) -> list[ModelDrift]:
         """Every name that was asked, those that moved first."""
-        found = [_told(name) for name in self._names.values() if self._is_wanted(name)]
-        return sorted(found, key=lambda one: (not one.moved, one.name))
+        models = [_told(name) for name in self._names.values() if self._is_wanted(name)]
+        return sorted(models, key=lambda one: (not one.moved, one.name))
 
     async def outputs(self) -> list[OutputDrift]:
         """Prompts with different answers, those with most of them first. Raises JournalError."""
-        found = []
-        for prompt, kept in self._prompts.items():
-            answers = [answer for one in kept if (answer := await self._read(one)) is not None]
+        drifts = []
+        for prompt, given in self._prompts.items():
+            answers = [answer for one in given if (answer := await self._read(one)) is not None]
             if self._model and not any(self._model in answer.model for answer in answers):
                 continue
             first: dict[str, Answer] = {}
             for answer in answers:
                 first.setdefault(answer.digest, answer)
             if len(first) > 1:
-                found.append(
+                drifts.append(
                     OutputDrift(
                         prompt_hash=prompt,
                         answers=len(answers),
@@ -190,7 +190,7 @@ class ModelCollector:
                         examples=tuple(first.values())[:_EXAMPLES],
                     )
                 )
-        return sorted(found, key=lambda one: (-one.models, -one.different, one.prompt_hash))[:_PROMPTS]
+        return sorted(drifts, key=lambda one: (-one.models, -one.different, one.prompt_hash))[:_PROMPTS]
 
     def _is_wanted(self, name: _Name) -> bool:
         answered = (f"{provider}/{model}" for provider, model in name.answered)

@@ -144,10 +144,10 @@ def needs_of(
     code: Iterable[CodeDrift], uses: Iterable[Use], catalog: Catalog, workers: Sequence[Present]
 ) -> tuple[Need, ...]:
     """Return what open jobs need; what no process has comes first."""
-    found = [_code(one, workers) for one in code if one.open]
-    found += [need for use in uses if (need := _tool(use, catalog)) is not None]
+    needs = [_code(one, workers) for one in code if one.open]
+    needs += [need for use in uses if (need := _tool(use, catalog)) is not None]
     order = ("no", "unknown", "yes")
-    return tuple(sorted(found, key=lambda one: (order.index(one.served), one.kind, -one.open, one.name, one.version)))
+    return tuple(sorted(needs, key=lambda one: (order.index(one.served), one.kind, -one.open, one.name, one.version)))
 
 
 def _code(one: CodeDrift, workers: Sequence[Present]) -> Need:
@@ -202,7 +202,7 @@ def retirable_of(
 ) -> tuple[Retirable, ...]:
     """Return what can be retired: old versions of recipes that processes carry, migrations, and old ways of changes."""
     needed = {(one.name, declared(one.recorded)) for one in code if one.open and one.kind != "plan"}
-    found = [
+    retirable = [
         Retirable(
             kind="recipe", name=name, version=version, why="no open job was recorded by it, and new jobs run another"
         )
@@ -215,16 +215,16 @@ def retirable_of(
         if (told := use.told()).open_jobs
         for one in _names(told.version, told.request_schema_hash)
     }
-    found += [
+    retirable += [
         Retirable(kind="migration", name=one.tool, version=one.recorded, why="no open job called the tool so")
         for one in migrations.all()
         if (one.tool, one.recorded.removeprefix("sha256:")) not in open_uses
     ]
-    found += [
+    retirable += [
         Retirable(kind="patch", name=recipe, version=change, why="every open job of the recipe takes the new way")
         for recipe, change in patches.settled()
     ]
-    return tuple(found)
+    return tuple(retirable)
 
 
 def _names(version: str, schema: str) -> tuple[str, str]:
@@ -234,10 +234,10 @@ def _names(version: str, schema: str) -> tuple[str, str]:
 
 def _older(workers: Sequence[Present]) -> list[tuple[str, str]]:
     """Versions of recipes that processes carry and do not run new jobs under."""
-    found: set[tuple[str, str]] = set()
+    carried: set[tuple[str, str]] = set()
     newest: set[tuple[str, str]] = set()
     for worker in workers:
         for name, versions in worker.started.recipes.items():
-            found.update((name, declared(version)) for version in versions)
+            carried.update((name, declared(version)) for version in versions)
             newest.update((name, declared(version)) for version in versions[:1])
-    return sorted(found - newest)
+    return sorted(carried - newest)

@@ -146,11 +146,11 @@ class Drift:
         uses, code, patches = NeedCollector(journal.clock.now()), CodeCollector(), PatchCollector()
         await walk(journal, [uses, code, patches])
         workers = await present(journal)
-        drifts, found = code.drifts(self._parts.programs.recipes), tuple(uses.uses())
+        drifts, used = code.drifts(self._parts.programs.recipes), tuple(uses.uses())
         return VersionsReport(
             open=sum(one.open for one in drifts if one.kind != "child"),
-            needs=needs_of(drifts, found, catalog, workers),
-            retirable=retirable_of(drifts, found, self._parts.services.migrations, patches, workers),
+            needs=needs_of(drifts, used, catalog, workers),
+            retirable=retirable_of(drifts, used, self._parts.services.migrations, patches, workers),
             workers=tuple(worker_words(one.started.owner) for one in workers),
         )
 

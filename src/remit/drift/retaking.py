@@ -94,10 +94,10 @@ class Retaker:
         created = decided.origin.created
         own = decided.origin.root if created is not None and created.overlay else ""
         key = (decided.payload.policy_hash, own)
-        found = self._overlays.get(key)
-        if found is None:
-            found = self._overlays[key] = await self._read(decided.payload.policy_hash, decided)
-        return found
+        overlays = self._overlays.get(key)
+        if overlays is None:
+            overlays = self._overlays[key] = await self._read(decided.payload.policy_hash, decided)
+        return overlays
 
     async def _read(self, policy_hash: str, decided: Decided) -> tuple[Overlay, ...] | Missing:
         created = decided.origin.created

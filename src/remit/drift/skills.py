@@ -58,12 +58,12 @@ class SkillCollector:
         """Every version that differs, those of open jobs first."""
         names = sorted({name for name, _ in self._found})
         today = await skills.digests(names) if names else {}
-        found = [
+        drifts = [
             _told(name, recorded, today.get(name, ""), origins)
             for (name, recorded), origins in self._found.items()
             if today.get(name) != recorded
         ]
-        return sorted(found, key=lambda one: (-one.open, -one.ended, one.name))
+        return sorted(drifts, key=lambda one: (-one.open, -one.ended, one.name))
 
 
 def _told(name: str, recorded: str, current: str, origins: list[Origin]) -> SkillDrift:

@@ -155,14 +155,14 @@ class CallChanges:
     def add(self, tool: str, change: Changed, told: Callable[[], ChangedCall], times: int = 1) -> None:
         """Count a call; the first few are told and kept."""
         self.counts.setdefault(tool, {"refused": 0, "asks": 0, "runs": 0})[change] += times
-        kept = self._examples.setdefault(tool, {"refused": [], "asks": [], "runs": []})[change]
-        if len(kept) < EXAMPLES:
-            kept.append(told())
+        examples = self._examples.setdefault(tool, {"refused": [], "asks": [], "runs": []})[change]
+        if len(examples) < EXAMPLES:
+            examples.append(told())
 
     def examples(self, tool: str) -> tuple[ChangedCall, ...]:
         """The first few, refused ones first."""
-        kept = self._examples.get(tool, {})
-        return tuple(call for calls in kept.values() for call in calls)[:EXAMPLES]
+        examples = self._examples.get(tool, {})
+        return tuple(call for calls in examples.values() for call in calls)[:EXAMPLES]
 
 
 def change_of(decided: Decided, decision: Decision) -> Changed | None:
@@ -180,7 +180,7 @@ def told_of(decided: Decided, decision: Decision, change: Changed) -> ChangedCal
     return ChangedCall(job=decided.origin.id, step=decided.payload.step, change=change, code=code, reason=reason)
 
 
-async def check_arguments(journal: Journal, collector: ToolCollector, found: CallChanges) -> None:
+async def check_arguments(journal: Journal, collector: ToolCollector, refusals: CallChanges) -> None:
     """Check all recorded arguments against today's schemas, those that are alike once. Raises JournalError."""
     for tool, calls in collector.other_arguments():
         for payload, origin, times in calls:
@@ -190,7 +190,7 @@ async def check_arguments(journal: Journal, collector: ToolCollector, found: Cal
                 continue
             args = msgspec.json.decode(encoded or b"{}")
             if not tool.input.admits(args):
-                found.add(tool.meta.name, "refused", partial(_refused, tool, args, payload, origin), times[0])
+                refusals.add(tool.meta.name, "refused", partial(_refused, tool, args, payload, origin), times[0])
 
 
 def _refused(tool: Tool, args: Any, payload: k.ToolInvocationStarted, origin: Origin) -> ChangedCall:
@@ -217,8 +217,8 @@ class ToolComparison:
         by_tool: dict[str, list[Use]] = {}
         for use in uses.values():
             by_tool.setdefault(use.key[0], []).append(use)
-        found = [await self._drift(tool, of_tool, calls) for tool, of_tool in by_tool.items()]
-        return sorted((one for one in found if one is not None), key=_badness)
+        drifts = [await self._drift(tool, of_tool, calls) for tool, of_tool in by_tool.items()]
+        return sorted((one for one in drifts if one is not None), key=_badness)
 
     async def _drift(self, name: str, uses: list[Use], calls: CallChanges) -> ToolDrift | None:
         tool = self._catalog.known(name)

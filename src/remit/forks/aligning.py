@@ -50,10 +50,10 @@ def aligned(left: Sequence[Mark], right: Sequence[Mark]) -> list[tuple[str, str]
 
 def _items(prefix: str, marks: Sequence[Mark]) -> list[_Item]:
     """The items of a branch, in the order of their first steps."""
-    found: dict[str, list[Mark]] = {}
+    items: dict[str, list[Mark]] = {}
     for mark in marks:
-        found.setdefault(prefix + mark.step[len(prefix) :].partition(".")[0], []).append(mark)
-    return [_Item(_key(place, below), place, tuple(below)) for place, below in found.items()]
+        items.setdefault(prefix + mark.step[len(prefix) :].partition(".")[0], []).append(mark)
+    return [_Item(_key(place, below), place, tuple(below)) for place, below in items.items()]
 
 
 def _key(place: str, marks: Sequence[Mark]) -> tuple[str, int]:
@@ -90,18 +90,18 @@ def _changed(left: Sequence[_Item], right: Sequence[_Item]) -> Iterator[tuple[st
     """Items that are not equal: those of the same kind in order, at the same place if there is one; others alone."""
     at = 0
     places = {(item.key[0], item.name): index for index, item in enumerate(right)}
-    kept = {places.get((item.key[0], item.name)) for item in left}
+    taken = {places.get((item.key[0], item.name)) for item in left}
     for item in left:
-        found = places.get((item.key[0], item.name))
-        if found is None or found < at:
-            later = (index for index in range(at, len(right)) if index not in kept)
-            found = next((index for index in later if right[index].key[0] == item.key[0]), None)
-        if found is None:
+        place = places.get((item.key[0], item.name))
+        if place is None or place < at:
+            later = (index for index in range(at, len(right)) if index not in taken)
+            place = next((index for index in later if right[index].key[0] == item.key[0]), None)
+        if place is None:
             yield from ((mark.step, "") for mark in item.marks)
             continue
-        yield from (("", mark.step) for other in right[at:found] for mark in other.marks)
-        yield from _pair(item, right[found])
-        at = found + 1
+        yield from (("", mark.step) for other in right[at:place] for mark in other.marks)
+        yield from _pair(item, right[place])
+        at = place + 1
     yield from (("", mark.step) for other in right[at:] for mark in other.marks)
 
 

@@ -136,18 +136,18 @@ def _row(a: Side, left: StepNarrative | None, b: Side, right: StepNarrative | No
         return StepDiff(change="added", name=right.name, b=right.step, b_ms=_ms(right), differences=said)
     if left is None or right is None:
         raise AssertionError((a.job, b.job))
-    found = tuple(_between(_facts(a.story, left), _facts(b.story, right)))
+    differences = tuple(_between(_facts(a.story, left), _facts(b.story, right)))
     taken = a.job == b.job or bool(left.taken_from or right.taken_from)
     shared = taken and (left.started_at, left.ended_at) == (right.started_at, right.ended_at)
     return StepDiff(
-        change="changed" if found else "same",
+        change="changed" if differences else "same",
         name=right.name,
         a=left.step,
         b=right.step,
-        differences=found,
+        differences=differences,
         a_ms=_ms(left),
         b_ms=_ms(right),
-        shared=shared and not found,
+        shared=shared and not differences,
     )
 
 
@@ -166,22 +166,22 @@ def _between(one: dict[str, tuple[str, str]], two: dict[str, tuple[str, str]]) -
 
 def _run(story: Story) -> dict[str, tuple[str, str]]:
     created, end = story.history.created, story.history.end
-    found = {}
+    facts = {}
     if created is not None:
-        found["recipe"] = (created.name, created.name)
-        found["code"] = (created.execution_version, created.execution_version)
-        found["input"] = _value(created.input, created.input_blob)
+        facts["recipe"] = (created.name, created.name)
+        facts["code"] = (created.execution_version, created.execution_version)
+        facts["input"] = _value(created.input, created.input_blob)
     if isinstance(end, k.JobCompleted):
-        found["result"] = _value(end.result, end.result_blob)
+        facts["result"] = _value(end.result, end.result_blob)
     if isinstance(end, k.JobFailed):
         said = f"{end.error.code}: {end.error.message}"
-        found["error"] = (said, said)
-    return found
+        facts["error"] = (said, said)
+    return facts
 
 
 def _facts(story: Story, step: StepNarrative) -> dict[str, tuple[str, str]]:
     history, place = story.history, step.step
-    found = {
+    facts = {
         "tool": (step.name, step.name.removeprefix("tool.")),
         "input": (_given(story, place), step.args_preview),
         "result": _result(story, step),
@@ -189,14 +189,14 @@ def _facts(story: Story, step: StepNarrative) -> dict[str, tuple[str, str]]:
     }
     record = history.calls.get(place)
     if record is not None:
-        found |= _of_call(record, step)
+        facts |= _of_call(record, step)
     if step.llm_invocation is not None:
         said = step.llm_invocation
-        found["model"] = (f"{said.provider} {said.model}",) * 2
+        facts["model"] = (f"{said.provider} {said.model}",) * 2
         committed = history.models[place].committed
         if committed is not None and committed.cost is not None:
-            found["cost"] = (f"{committed.cost:.9f}", f"${committed.cost:.6f}")
-    return found
+            facts["cost"] = (f"{committed.cost:.9f}", f"${committed.cost:.6f}")
+    return facts
 
 
 def _of_call(record: CallRecord, step: StepNarrative) -> dict[str, tuple[str, str]]:
@@ -204,12 +204,12 @@ def _of_call(record: CallRecord, step: StepNarrative) -> dict[str, tuple[str, st
     tool = step.tool_invocation
     decided = [one for asked in step.confirmations for one in asked.decisions]
     approval = ", ".join(f"{one.decision} by {one.by}" for one in decided) or ("asked" if step.confirmation else "")
-    found = {"approval": (approval, approval), "rule": (step.rule_id, step.rule_id)}
+    facts = {"approval": (approval, approval), "rule": (step.rule_id, step.rule_id)}
     if tool is not None and record.started is not None:
         schemas = (tool.request_schema_hash, tool.response_schema_hash)
         words = " ".join(filter(None, (tool.provider, tool.version, *(one[7:19] for one in schemas))))
-        found["version"] = ("|".join((tool.provider, tool.version, *schemas)), words)
-    return found
+        facts["version"] = ("|".join((tool.provider, tool.version, *schemas)), words)
+    return facts
 
 
 def _result(story: Story, step: StepNarrative) -> tuple[str, str]:

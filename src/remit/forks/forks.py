@@ -118,19 +118,19 @@ class Forks:
             raise UsageError(f"a fork makes at most {_MOST} changes", code=Code.FORK_INVALID, remedy="Change less.")
         head = await replayable(self._journal, job)
         line = await line_of(self._journal, job, head.seq)
-        found = await cut(line, at, results, args, repeat=repeat)
-        if found.repeated:
-            steps = ", ".join(found.repeated)
+        taken = await cut(line, at, results, args, repeat=repeat)
+        if taken.repeated:
+            steps = ", ".join(taken.repeated)
             why = f"the fork of {job} would repeat calls with side effects that succeeded: step {steps}"
             remedy = "Choose a later step with --at, or use --repeat."
             raise StateError(why, code=Code.RETRY_REPEATS, remedy=remedy)
-        changes = await self._changes(found, results, args, by or self._principal)
+        changes = await self._changes(taken, results, args, by or self._principal)
         created, blobs = await self._created(job, input or {})
-        base, before = found.line[0].job, line[0].forked
-        (last,) = await self._journal.page(stream_of(base), found.seq - 1, 1)
+        base, before = taken.line[0].job, line[0].forked
+        (last,) = await self._journal.page(stream_of(base), taken.seq - 1, 1)
         forked = k.JobForked(
             job=base,
-            seq=found.seq,
+            seq=taken.seq,
             hash=last.hash.hex(),
             step=at,
             by=by or self._principal,
@@ -147,7 +147,7 @@ class Forks:
         except AppendConflictError:
             if not made or (await head_of(self._journal, made)).labels.get(FORK_OF) != job:
                 raise
-        return Forked(job=made, of=base, shared=found.seq)
+        return Forked(job=made, of=base, shared=taken.seq)
 
     @operation(
         "forks.diff",
@@ -170,12 +170,12 @@ class Forks:
         return Side(job, await story_of(self._journal, job), state)
 
     async def _changes(
-        self, found: Cut, results: Mapping[str, Any], args: Mapping[str, dict[str, Any]], by: str
+        self, taken: Cut, results: Mapping[str, Any], args: Mapping[str, dict[str, Any]], by: str
     ) -> list[Change]:
         """Return what the fork gives steps. Raises UsageError (FORK_INVALID) for one that has no result to change."""
-        changes = [Change(one) for one in found.changes]
+        changes = [Change(one) for one in taken.changes]
         for step, value in results.items():
-            events = await events_of(found.line, found.seq, step)
+            events = await events_of(taken.line, taken.seq, step)
             if not events:
                 why = f"step {step} is not among those that are shared, so it has no result to change"
                 remedy = f"Let the fork begin after it, or give it other arguments: {step}.args."

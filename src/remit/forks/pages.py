@@ -65,15 +65,15 @@ async def form(asked: PageRequest) -> ForkForm:
     """The form. Raises NotFoundError."""
     job, step = asked.path["job"], asked.path["step"]
     view = await asked.service.jobs.view(job)
-    found = await asked.service.steps.view(job, step)
-    name = found.row.name
+    step_view = await asked.service.steps.view(job, step)
+    name = step_view.row.name
     return ForkForm(
         title=f"Run {step} again",
         job=job,
         step=step,
         name=name.removeprefix("tool."),
         input=written(view.input or {}),
-        args=written(found.args) if name.startswith("tool.") and isinstance(found.args, dict) else "",
+        args=written(step_view.args) if name.startswith("tool.") and isinstance(step_view.args, dict) else "",
         tool=name.removeprefix("tool.") if name.startswith("tool.") else "",
         model=name.removeprefix("model.") if name.startswith("model.") else "",
     )
@@ -107,9 +107,9 @@ async def compare(asked: PageRequest) -> Compared:
     row = await asked.service.jobs.row(job)
     rows = await asked.service.jobs.rows(labels={"remit.name": row.name}, limit=_OTHERS)
     other = await asked.service.jobs.find(query.other.strip()) if query.other.strip() else ""
-    found = await asked.service.forks.diff(job, other, every=query.every == "yes") if other else None
+    diff = await asked.service.forks.diff(job, other, every=query.every == "yes") if other else None
     others = tuple(one for one in rows if one.job != job)
-    return Compared(title="Compare", job=job, query=query, others=others, diff=found)
+    return Compared(title="Compare", job=job, query=query, others=others, diff=diff)
 
 
 def _json(text: str, what: str) -> Any:
@@ -121,10 +121,10 @@ def _json(text: str, what: str) -> Any:
 
 
 def _object(text: str, what: str) -> dict[str, Any]:
-    found = _json(text, what)
-    if not isinstance(found, dict):
+    value = _json(text, what)
+    if not isinstance(value, dict):
         raise UsageError(f"{what} is not a JSON object", code=Code.FORK_INVALID, remedy='Write {"name": value}.')
-    return found
+    return value
 
 
 PAGES: Final = (

@@ -49,16 +49,16 @@ class Places:
         """Return the event before the first one of a step, or of what it gathers; None: it has none."""
         number = _number(step)
         begin = await self._first(number) if number is not None else self.first
-        found: Event | None = None
+        later: Event | None = None
         async for event in self.events(begin):
-            if found is None and number is not None and (_number(_step(event)) or 0) > number:
+            if later is None and number is not None and (_number(_step(event)) or 0) > number:
                 return None
             if _is_of(event, step):
-                found = event
+                later = event
                 break
-        if found is None:
+        if later is None:
             return None
-        return await self._stepped_back(found.seq, step)
+        return await self._stepped_back(later.seq, step)
 
     async def after(self, step: str) -> int:
         """Return the last event of a step, or of what it gathers."""
@@ -75,15 +75,15 @@ class Places:
 
     async def of(self, step: str, before: int) -> list[Event]:
         """Return the events of a step itself, after the one before it."""
-        found: list[Event] = []
+        events: list[Event] = []
         async for event in self.events(before):
             payload = k.decode(event.kind, event.data)
             place: str = getattr(payload, "step", "")
             if place == step:
-                found.append(event)
-            elif step.isdigit() and found and _number(_step(event)) is not None:
+                events.append(event)
+            elif step.isdigit() and events and _number(_step(event)) is not None:
                 break
-        return found
+        return events
 
     async def start(self) -> int:
         """Return the event before the first one of any step; the last one, if there is no step."""
@@ -116,14 +116,14 @@ class Places:
             middle = (low + high) // 2
             if guess and beyond > before:
                 middle = low + (high - low) * (number - before) // (beyond - before + 1) - _WINDOW // 2
-            found = await self._number_from(min(max(middle, low), high - 1), high)
+            place = await self._number_from(min(max(middle, low), high - 1), high)
             guess = not guess
-            if found is None:
+            if place is None:
                 high = min(max(middle, low), high - 1)
-            elif found[1] >= number:
-                high, beyond = found
+            elif place[1] >= number:
+                high, beyond = place
             else:
-                low, before = found
+                low, before = place
         async for event in self.events(low):
             if (_number(_step(event)) or 0) >= number:
                 return event.seq - 1
@@ -162,5 +162,5 @@ def _number(step: str) -> int | None:
 
 
 def _is_of(event: Event, step: str) -> bool:
-    found = _step(event)
-    return found == step or found.startswith(f"{step}.")
+    place = _step(event)
+    return place == step or place.startswith(f"{step}.")

@@ -138,15 +138,15 @@ def _only_servers(golden: Golden) -> frozenset[str]:
 def _judged(name: str, recipe: str, report: ReplayReport, unlisted: frozenset[str]) -> Checked:
     drifts = tuple(drift for drift in report.drifts if drift.about != "registry" and drift.subject not in unlisted)
     calls = tuple(call for call in report.calls if call.tool not in unlisted or call.code != Code.UNKNOWN_TOOL.name)
-    found: list[tuple[Class, str]] = [_class_of(drift) for drift in drifts]
+    classes: list[tuple[Class, str]] = [_class_of(drift) for drift in drifts]
     for call in calls:
         about = f"step {call.step} {call.tool}: {call.code} {call.reason}".rstrip(": ")
         words = {"refused": "would be refused", "asks": "would be asked about", "runs": "would run"}[call.change]
-        found.append(("failed" if call.change == "refused" else "breaking", f"{about} ({words} today)"))
+        classes.append(("failed" if call.change == "refused" else "breaking", f"{about} ({words} today)"))
     if report.divergence is not None:
         parted = report.divergence
-        found.append(("failed", f"step {parted.step}: recorded {parted.recorded}, now {parted.now}"))
-    worst = max(found, key=lambda one: CLASSES.index(one[0]), default=("same", ""))
+        classes.append(("failed", f"step {parted.step}: recorded {parted.recorded}, now {parted.now}"))
+    worst = max(classes, key=lambda one: CLASSES.index(one[0]), default=("same", ""))
     return Checked(
         name=name,
         recipe=recipe,
@@ -176,14 +176,14 @@ def read_all(paths: Iterable[Path], labels: Mapping[str, str] = MappingProxyType
 
     Raises UsageError (GOLDEN_INVALID) if there is none.
     """
-    found: list[Golden | Checked] = []
+    goldens: list[Golden | Checked] = []
     for path in files_in(paths):
         try:
             golden = read(path)
         except UsageError as error:
             name = path.name.removesuffix(SUFFIX)
-            found.append(Checked(name=name, recipe="", result="failed", words=error.message, code=error.code.name))
+            goldens.append(Checked(name=name, recipe="", result="failed", words=error.message, code=error.code.name))
             continue
         if all(golden.labels.get(name) == text for name, text in labels.items()):
-            found.append(golden)
-    return found
+            goldens.append(golden)
+    return goldens

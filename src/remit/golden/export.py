@@ -63,14 +63,14 @@ def _alone(events: list[Event]) -> list[k.Payload]:
     """The payloads of a job that shares nothing: what it shared stands in it as what a retry takes over."""
     own = events[0].stream
     shared = sum(event.stream != own for event in events)
-    found = []
+    payloads = []
     for event in events:
         payload = k.decode(event.kind, event.data)
         if isinstance(payload, k.JobForked):
             payload = msgspec.structs.replace(payload, shared=False, taken=shared, changes=0, hash="")
         if payload is not None:
-            found.append(payload)
-    return found
+            payloads.append(payload)
+    return payloads
 
 
 async def _inlined(journal: Journal, payload: Any, blobs: dict[str, bytes]) -> Any:
@@ -88,9 +88,9 @@ async def _inlined(journal: Journal, payload: Any, blobs: dict[str, bytes]) -> A
         held = getattr(payload, name)
         if isinstance(held, list | tuple) and not isinstance(payload, k.EvidenceAttached):
             changes[name] = tuple([await _inlined(journal, one, blobs) for one in held])
-    for found in digests_in(payload):
-        if found.whose == "shared" and (kept := await journal.blob(found.digest)):
-            blobs[found.digest] = kept
+    for named in digests_in(payload):
+        if named.whose == "shared" and (data := await journal.blob(named.digest)):
+            blobs[named.digest] = data
     return msgspec.structs.replace(payload, **changes)
 
 

@@ -69,8 +69,8 @@ class Secrets:
                 return
         shown = mask(text)
         if shown != text:
-            for found in _gaps(text, shown.split(MASK)):
-                self._add(found)
+            for gap in _gaps(text, shown.split(MASK)):
+                self._add(gap)
 
     def _replaced_in(self, text: str) -> str:
         if text in self.words:
@@ -83,7 +83,7 @@ class Secrets:
 
 def _gaps(text: str, pieces: list[str]) -> list[str]:
     """The parts of a text between pieces of it; all of it, if they do not stand there in this order."""
-    found, at = [], 0
+    gaps, at = [], 0
     for number, piece in enumerate(pieces):
         start = text.find(piece, at) if number < len(pieces) - 1 or not piece else text.rfind(piece)
         if number == len(pieces) - 1 and not piece:
@@ -91,6 +91,6 @@ def _gaps(text: str, pieces: list[str]) -> list[str]:
         if start < at:
             return [text]
         if number:
-            found.append(text[at:start])
+            gaps.append(text[at:start])
         at = start + len(piece)
-    return found
+    return gaps

@@ -17,7 +17,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.pager import Page
 from remit.cli.tables import Column, clock_time, moment, short_ids, table
 from remit.cli.text import one_line
-from remit.clock import SECOND, SystemClock, age
+from remit.clock import SystemClock, age
 from remit.record.states import STATES, about, is_in, recorded, shown_state
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ def command(
     it.
     """
     from remit.cli.running import run_async
-    from remit.cli.values import pairs, seconds
+    from remit.cli.values import pairs, since_us
 
     filed = pairs(labels, "--label") | ({"remit.name": recipe} if recipe else {})
-    begin = SystemClock().now() - seconds(since, "--since") * SECOND if since else 0
+    begin = since_us(since)
     wanted = Wanted(states=states, labels=filed, text=text, principal=principal, since=begin, limit=limit)
     if watch:
         return run_async(lambda _stop: _watch(state, wanted))

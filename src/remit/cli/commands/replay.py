@@ -206,11 +206,10 @@ def _many(state: State, since: str | None, states: tuple[str, ...], *, anyway: b
 
     from remit.cli.output import reserved_stdout
     from remit.cli.runnable import count_in_files_of
-    from remit.cli.values import seconds
-    from remit.clock import SECOND, SystemClock
+    from remit.cli.values import since_us
     from remit.service.many import replayed_row
 
-    begin = SystemClock().now() - seconds(since, "--since") * SECOND if since else 0
+    begin = since_us(since)
     count_in_files_of(state, (), states or STATES)
 
     async def look(remit: Opened) -> list[Replayed]:

@@ -52,15 +52,14 @@ def command(state: State, file: Path, since: str | None, fails: str) -> int:
     have got. Runs nothing, calls nothing and asks no one. `looser`: fewer obstacles than recorded; `stricter`: more;
     `any` also counts questions to other people.
     """
-    from remit.cli.values import seconds
-    from remit.clock import SECOND, SystemClock
+    from remit.cli.values import since_us
 
     given = _policy_in(file)
-    begin = SystemClock().now() - seconds(since, "--since") * SECOND if since else 0
+    begin = since_us(since)
 
     async def look(remit: Opened) -> BacktestReport:
-        found: BacktestReport = await remit.service.drift.backtest(**given, since=begin)
-        return found
+        report: BacktestReport = await remit.service.drift.backtest(**given, since=begin)
+        return report
 
     report = state.ask(look, code="described")
     if state.as_json:
@@ -75,12 +74,12 @@ def _policy_in(file: Path) -> dict[str, Any]:
     from remit.cli.policies import policy_in
 
     table = policy_in(file)
-    found: dict[str, Any] = {name: table[name] for name in ("taint", "groups") if name in table}
-    if "groups" in found:
-        found["groups"] = {
-            name: [members] if isinstance(members, str) else members for name, members in found["groups"].items()
+    more: dict[str, Any] = {name: table[name] for name in ("taint", "groups") if name in table}
+    if "groups" in more:
+        more["groups"] = {
+            name: [members] if isinstance(members, str) else members for name, members in more["groups"].items()
         }
-    return {"rules": list(table["rules"]), **found}
+    return {"rules": list(table["rules"]), **more}
 
 
 def _print(state: State, report: BacktestReport) -> None:

@@ -48,18 +48,17 @@ def command(
     """
     from remit.cli.output import reserved_stdout
     from remit.cli.runnable import count_in_files_of
-    from remit.cli.values import seconds
-    from remit.clock import SECOND, SystemClock
+    from remit.cli.values import since_us
 
     if not (job or everything or tool or model or since):
         raise click.UsageError("Give JOB, or --all, --tool, --model or --since.", context)
     if job:
         count_in_files_of(state, (job,))
-    begin = SystemClock().now() - seconds(since, "--since") * SECOND if since else 0
+    begin = since_us(since)
 
     async def look(remit: Opened) -> DriftReport:
-        found: DriftReport = await remit.service.drift.report(job or "", tool=tool, model=model, since=begin)
-        return found
+        report: DriftReport = await remit.service.drift.report(job or "", tool=tool, model=model, since=begin)
+        return report
 
     with reserved_stdout():
         report = state.ask(look)

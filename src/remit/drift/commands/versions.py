@@ -37,8 +37,8 @@ def command(state: State, live: bool) -> int:
     """
 
     async def look(remit: Opened) -> VersionsReport:
-        found: VersionsReport = await remit.service.drift.versions()
-        return found
+        report: VersionsReport = await remit.service.drift.versions()
+        return report
 
     report = state.ask(look, code="needed" if live else "recorded")
     if state.as_json:

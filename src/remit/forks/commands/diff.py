@@ -34,30 +34,30 @@ def command(state: State, a: str, b: str, every: bool) -> int:
 
     async def look(remit: Opened) -> RunDiff:
         jobs = remit.service.jobs
-        found: RunDiff = await remit.service.forks.diff(await jobs.find(a), await jobs.find(b), every=every)
-        return found
+        diff: RunDiff = await remit.service.forks.diff(await jobs.find(a), await jobs.find(b), every=every)
+        return diff
 
-    found = state.ask(look)
+    diff = state.ask(look)
     if state.as_json:
-        state.output.json(found)
+        state.output.json(diff)
     else:
-        _print(state.output.out, found)
-    differs = bool(found.differences or found.changed or found.removed or found.added)
+        _print(state.output.out, diff)
+    differs = bool(diff.differences or diff.changed or diff.removed or diff.added)
     return exit_codes.DIVERGED if differs else exit_codes.OK
 
 
-def _print(out: Channel, found: RunDiff) -> None:
+def _print(out: Channel, diff: RunDiff) -> None:
     from remit.cli.tables import fields
     from remit.cli.text import clean
 
-    out.line(f"a  {found.a.job}  {found.a.name}  {out.style(found.a.state, found.a.state)}  {_totals(found.a)}")
-    out.line(f"b  {found.b.job}  {found.b.name}  {out.style(found.b.state, found.b.state)}  {_totals(found.b)}")
-    for one in found.differences:
+    out.line(f"a  {diff.a.job}  {diff.a.name}  {out.style(diff.a.state, diff.a.state)}  {_totals(diff.a)}")
+    out.line(f"b  {diff.b.job}  {diff.b.name}  {out.style(diff.b.state, diff.b.state)}  {_totals(diff.b)}")
+    for one in diff.differences:
         out.line(f"{out.style('~', 'warn')} {one.about}")
         fields(out, [("a", clean(one.a) or "none"), ("b", clean(one.b) or "none")], indent=4)
-    for step in found.steps:
+    for step in diff.steps:
         _print_step(out, step)
-    words = [f"{found.same} the same", f"{found.changed} changed", f"{found.removed} removed", f"{found.added} added"]
+    words = [f"{diff.same} the same", f"{diff.changed} changed", f"{diff.removed} removed", f"{diff.added} added"]
     out.line("steps: " + ", ".join(words))
 
 

@@ -75,11 +75,11 @@ def command(
     }
 
     async def choose(remit: Opened) -> list[str]:
-        found = await remit.service.jobs.find(job)
+        forked = await remit.service.jobs.find(job)
         if inputs:
-            changed["input"] = _inputs((await remit.service.jobs.view(found)).input, inputs)
-        made = await remit.service.forks.make(found, at, **changed, repeat=repeat, reason=reason)
-        state.note(f"forked {found}: shares what {made.of} recorded up to event {made.shared}")
+            changed["input"] = _inputs((await remit.service.jobs.view(forked)).input, inputs)
+        made = await remit.service.forks.make(forked, at, **changed, repeat=repeat, reason=reason)
+        state.note(f"forked {forked}: shares what {made.of} recorded up to event {made.shared}")
         return [made.job]
 
     count_in_files_of(state, (job,))

@@ -69,33 +69,33 @@ def command(
     async def check() -> CheckReport:
         remit: Remit = state.remit(flags={"journal.url": ":memory:", "tools.no_mcp": True})
         async with remit:
-            found: CheckReport = await remit.service.golden.check(
+            report: CheckReport = await remit.service.golden.check(
                 goldens, warn=cast("Class", warn), fail=cast("Class", fail)
             )
-            return found
+            return report
 
-    found = run_to_end(check())
+    report = run_to_end(check())
     if junit is not None:
-        junit.write_bytes(reports.junit(found, cast("Class", fail)))
+        junit.write_bytes(reports.junit(report, cast("Class", fail)))
     if markdown is not None:
         with markdown.open("a", encoding="utf-8") as file:
-            file.write(reports.markdown(found))
+            file.write(reports.markdown(report))
     if state.as_json:
-        state.output.json(found)
+        state.output.json(report)
     else:
-        _print(state, found)
-    return found.status
+        _print(state, report)
+    return report.status
 
 
-def _print(state: State, found: CheckReport) -> None:
+def _print(state: State, report: CheckReport) -> None:
     from remit.cli.text import counted, one_line
     from remit.golden.report import details
 
     out = state.output.out
-    for job in found.jobs:
+    for job in report.jobs:
         if job.result != "same":
             out.line(f"{out.style(job.result, _STYLES[job.result])}  {one_line(job.name)}  {one_line(job.recipe)}")
             for line in details(job):
                 out.line(f"    {one_line(line)}")
-    counts = ", ".join(f"{count} {name}" for name, count in found.counts.items() if count)
-    out.line(f"{counted(len(found.jobs), 'golden job')}: {counts or 'none'}")
+    counts = ", ".join(f"{count} {name}" for name, count in report.counts.items() if count)
+    out.line(f"{counted(len(report.jobs), 'golden job')}: {counts or 'none'}")

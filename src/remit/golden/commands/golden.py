@@ -58,8 +58,8 @@ def add(
 
     async def export(remit: Opened) -> list[Golden]:
         jobs = remit.service.jobs
-        found = [await jobs.find(job)] if job else [row.job for row in await jobs.rows(labels=wanted, limit=_MOST)]
-        return [await remit.service.golden.export(one, name, secrets=secrets) for one in found]
+        names = [await jobs.find(job)] if job else [row.job for row in await jobs.rows(labels=wanted, limit=_MOST)]
+        return [await remit.service.golden.export(one, name, secrets=secrets) for one in names]
 
     made = state.ask(export, code="unused")
     rows = []
