@@ -111,6 +111,18 @@ SHAPES: Final = (
     _shape("pypi-", "pypi-", r"[\w-]{16,}"),
     _shape("dop_v1_", "dop_v1_", "[a-f0-9]{32,}"),
     _shape("SG.", r"SG\.", r"[\w-]{16,}[\w.-]*"),
+    _shape("hv", r"hv[sbr]\.", r"[\w-]{20,}"),
+    _shape("shp", "shp(?:at|ca|pa|ss)_", "[A-Fa-f0-9]{24,}"),
+    _shape("SK", f"{_BEGIN}SK(?=[0-9a-f])", "[0-9a-f]{32}", least=24),
+    _shape(":AA", f"{_BEGIN}[0-9]{{8,12}}:AA", r"[\w-]{30,}"),
+    _shape("/webhooks/", "(?<=/webhooks/)[0-9]{10,24}/", r"[\w-]{30,}"),
+    _shape("hooks.slack.com/", r"(?<=hooks\.slack\.com/)(?:services|workflows|triggers)/", r"[\w/]{20,}"),
+    Shape("machine ", r"(?<=\spassword\s)\S{1,256}"),  # .netrc
+    # The same in base64: what keys, and the tokens of a few, begin with.
+    *(
+        _shape(begin, begin, r"[\w+/-]{16,}=*")
+        for begin in ("LS0tLS1CRUdJTi", "Z2hwX", "Z2l0aHViX3BhdF", "c2stYW50L", "c2stcHJva", "eG94Y")
+    ),
     _shape("whsec_", "whsec_", r"[\w+/]{16,}"),
     _shape("AGE-SECRET-KEY-1", "AGE-SECRET-KEY-1", "[0-9A-Z]{16,}"),
     _shape("eyJ", "eyJ", r"[\w-]{10,}[\w.-]*"),
