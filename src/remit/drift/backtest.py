@@ -66,7 +66,7 @@ class Tallies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BacktestReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What other rules would have decided."""
+    """Decisions as other rules would have taken them."""
 
     policy_hash: str
     since: int
@@ -82,7 +82,7 @@ class BacktestReport(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions that could not be taken again, by the reason."""
 
     def has(self, *directions: Direction) -> bool:
-        """Whether a decision changes in one of these directions."""
+        """Return whether a decision changes in one of these directions."""
         return any(change.direction in directions for change in self.changes)
 
 

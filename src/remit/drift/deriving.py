@@ -130,7 +130,7 @@ def _limited(policy: Policy, facts: RecordedFacts, decided: Decided) -> Recorded
 
 
 def _is_edited(decided: Decided) -> bool:
-    """Whether a person put other arguments in the place of untrusted ones, and approved them as any edit."""
+    """Return whether a person put other arguments in the place of untrusted ones, and approved them."""
     payload = decided.payload
     edited = isinstance(payload, k.ToolInvocationStarted | k.ConfirmationRequested) and decided.effect == "ask"
     return edited and payload.rule_id.startswith(_TAINT) and payload.untrusted is msgspec.UNSET

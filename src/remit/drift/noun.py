@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What is different today from what was recorded."""
+    """Differences between today and what was recorded."""
 
     since: int
     """Microseconds since the Unix epoch; 0: everything that is recorded."""
@@ -59,7 +59,7 @@ class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> bool:
-        """Whether something harmful was found: calls that would end otherwise, and tools or code that broke or went."""
+        """Return whether something harmful differs: calls that end otherwise, tools or code that broke or went."""
         tools = any(one.refused or one.asks or one.drift in _HARMFUL for one in self.tools)
         return tools or any(one.change in {"gone", "changed"} for one in self.code)
 

@@ -137,7 +137,7 @@ class ToolCollector(UseCollector):
             same.setdefault(payload.arguments_hash, (payload, origin, [0]))[2][0] += 1
 
     def _share(self, origin: Origin, event: Event, key: Key, count: int) -> None:
-        """Of one job, what it shares counts as its own; of all, it is counted where it was recorded."""
+        """Count what a fork shares as its own if it is the one job looked at; else it counts where it was recorded."""
         if self._job and origin.id != self._job:
             return
         super()._share(origin, event, key, count)
@@ -246,7 +246,7 @@ class ToolComparison:
         )
 
     def _is_known(self, tool: Tool | None, use: Use) -> bool:
-        """Whether it is known what the provider of a recorded call offers today."""
+        """Return whether it is known what the provider of a recorded call offers today."""
         return tool is not None or self._catalog.heard(use.key[1]) or use.key[1] not in self._catalog.provider_ids
 
     async def _variant(self, tool: Tool | None, use: Use) -> Variant:

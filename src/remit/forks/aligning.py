@@ -39,7 +39,7 @@ class _Item(NamedTuple):
 
     @property
     def own(self) -> bool:
-        """Whether it is a step itself."""
+        """Return whether it is a step itself."""
         return self.marks[0].step == self.place
 
 

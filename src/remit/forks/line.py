@@ -32,7 +32,7 @@ class Segment(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Where a fork of the line begins."""
+    """The place at which a fork of the line begins."""
 
     line: tuple[Segment, ...]
     """From the job that recorded the last shared event on."""

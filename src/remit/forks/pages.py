@@ -19,7 +19,7 @@ _OTHERS: Final = 20
 
 
 class ForkForm(View, frozen=True, kw_only=True):
-    """What can be changed of a step, and of the job."""
+    """The parts of a step and of the job that can be changed."""
 
     template: ClassVar[str] = "fork.html"
     job: str
@@ -33,7 +33,7 @@ class ForkForm(View, frozen=True, kw_only=True):
 
 
 class Fork(msgspec.Struct, frozen=True, kw_only=True):
-    """What is changed; a text that is left as it was changes nothing."""
+    """The changes of a fork; a text that is left as it was changes nothing."""
 
     input: str = ""
     args: str = ""
