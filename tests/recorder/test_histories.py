@@ -18,13 +18,17 @@ from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCompleted
 from remit.journal.moving import back_up, move
+from remit.journal.port import Store
+from remit.journal.postgres.store import PostgresStore
 from remit.journal.pruning import Terms, Uses, look_at, prune_unit
 from remit.journal.sqlite.store import SqliteStore
 from remit.recorder.log import sessions
 from remit.testing.clock import START, ManualClock
 from remit.testing.journal.storage import note
+from tests.journal.postgres.server import PostgresServer
 from tests.journal.test_old_journals import OLD
 from tests.recorder.world import EVERY_S, Process, WitnessServer, World, verify
+from tests.security.test_seals import server  # noqa: F401 - a fixture
 
 HISTORIES = int(os.environ.get("REMIT_TEST_HISTORIES", "10"))
 FIRST = int(os.environ.get("REMIT_TEST_FIRST_HISTORY", "0"))
@@ -39,19 +43,19 @@ def witness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WitnessServer]
 class History:
     """One history, told by chance."""
 
-    def __init__(self, seed: int, folder: Path, witness: WitnessServer) -> None:
-        self.chance, self.folder = random.Random(seed), folder
+    def __init__(self, seed: int, folder: Path, witness: WitnessServer, url: str = "") -> None:
+        self.chance, self.folder, self.url = random.Random(seed), folder, url
         self.path = folder / "journal.db"
-        if seed % 5 == 0:
+        if seed % 5 == 0 and not url:
             shutil.copyfile(OLD, self.path)
         self.world = World(
-            folder,
-            lambda clock: SqliteStore(str(self.path), clock),
-            witness=witness if seed % 2 else None,
-            origin=f"log.example/{seed}",
+            folder, self.store, witness=witness if seed % 2 else None, origin=f"log.example/{seed}{'p' * bool(url)}"
         )
         self.streams = 0
         self.pruned = set[str]()
+
+    def store(self, clock: ManualClock) -> Store:
+        return PostgresStore(self.url, clock) if self.url else SqliteStore(str(self.path), clock)
 
     async def tell(self, acts: int) -> None:
         self.world.start()
@@ -61,6 +65,8 @@ class History:
                 self.erase: 1, self.back_up: 1, self.move: 1, self.tear: 1, self.change_back: 1,
                 self.prune: 1,
             }  # fmt: skip
+            if self.url:  # those copy files
+                weights |= {self.back_up: 0, self.move: 0}
             await self.chance.choices([*weights], [*weights.values()])[0]()
             if self.chance.random() < 0.25:
                 await self.check("prefix", "whole")
@@ -193,7 +199,8 @@ class History:
         self.world.clock._elapsed = max(0, self.world.clock._elapsed - self.chance.randrange(1, 10**9))
 
     async def check(self, *answers: str, path: Path | None = None, notes: str | None = None) -> None:
-        journal = Journal(SqliteStore(str(path or self.path), self.world.clock), self.world.clock)
+        clock = self.world.clock
+        journal = Journal(SqliteStore(str(path), clock) if path else self.store(clock), clock)
         kept = self.world.elsewhere if notes is None else notes
         answer, codes, findings = await verify(journal, kept, self.world.keys)
         await journal.close()
@@ -215,6 +222,16 @@ async def test_a_history_that_nobody_forged_is_never_rejected(
             error.add_note(f"REMIT_TEST_FIRST_HISTORY={seed} REMIT_TEST_HISTORIES=1 tells it again")
             raise
         shutil.rmtree(folder)
+
+
+@pytest.mark.slow
+async def test_the_same_holds_on_a_server(tmp_path: Path, witness: WitnessServer, server: PostgresServer) -> None:  # noqa: F811 - the fixture
+    for seed in range(FIRST, FIRST + max(2, HISTORIES // 50)):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        history = History(seed, folder, witness, f"{server.url}&schema=history_{seed}")
+        await history.tell(acts=10)
+        await history.finish()
 
 
 async def test_a_copy_that_is_made_while_checkpoints_are_signed_has_what_they_cover(
