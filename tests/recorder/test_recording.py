@@ -157,8 +157,11 @@ def test_a_program_and_a_url_take_checkpoints_and_what_fails_is_said(recording: 
     assert "the URL: HTTP 401" in done.err
     assert "the witness: " in done.err
     assert copy.read_text() == done.out
-    recording.env["TOKEN"] = "s3cret"
+    recording.env |= {"TOKEN": "s3cret", "REMIT_RECORDER_URL": "http://192.0.2.1/notes"}
     recording.job("greet", "--name", "bob")
+    assert "by https only" in recording.here("recorder", "sign").err
+    recording.env["REMIT_RECORDER_URL"] = receiver
+    recording.job("greet", "--name", "cyd")
     done = recording.here("recorder", "sign")
     assert "the URL" not in done.err
     assert [text.strip() for text in Receiver.taken] == [done.out.strip()]

@@ -37,6 +37,7 @@ _SILENCE_S: Final = 10.0
 """Seconds that a place may say nothing, and that the last checkpoint of a process may take."""
 _ANSWER: Final = 16 * 1024
 _OK, _CONFLICT = 200, 409
+_HERE: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -147,6 +148,8 @@ class Publisher:
         token = expand(self._own.token, self._environ, "recorder.token")
         headers = {"Authorization": sendable(f"Bearer {token}", "recorder.token")} if token else {}
         url = expand(self._own.url, self._environ, "recorder.url")
+        if token and urlsplit(url).scheme != "https" and urlsplit(url).hostname not in _HERE:
+            raise ValueError("recorder.token is sent to another machine by https only")
         status, answer = await _asked(self._threads, url, text.encode(), headers)
         if not _OK <= status < 300:  # noqa: PLR2004 - the class of answers that means success
             raise OSError(f"HTTP {status} {answer[:200].decode(errors='replace')}")
