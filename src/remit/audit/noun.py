@@ -167,10 +167,14 @@ class Audit:
             return
         from remit.audit.formats.account import Account  # noqa: PLC0415 - few packages are made for others
         from remit.audit.formats.catalog import FORMATS  # noqa: PLC0415 - the same
+        from remit.audit.formats.sessions import sessions_of  # noqa: PLC0415 - the same
 
         with TemporaryFile() as package:
             await write_package(self._journal, job, package, redacted=redacted)
             account = await asyncio.to_thread(Account, package)
+            if form == "ael":
+                times = [entry.at for entry in account.entries]
+                account.sessions = await sessions_of(self._journal, account.last, min(times), max(times))
             file.write(await asyncio.to_thread(FORMATS[form], account, self._signer))
 
     async def published(self) -> dict[str, bytes]:

@@ -7,12 +7,18 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from remit import Code, Options, Remit, Run, recipe, tool
 from remit.audit.formats.account import Account
 from remit.audit.formats.keys import PublicKey, Signer, signer
 from remit.audit.package import write_package
 from remit.audit.settings import AuditSettings
 from remit.errors import ProviderError
+from remit.recorder.note import Signer as RecorderSigner
+from remit.recorder.publishing import Publisher
+from remit.recorder.recording import Recorder, Terms
+from remit.recorder.settings import RecorderSettings
 from tests.opened import OpenRemit
 
 KEY: Final = """\
@@ -87,16 +93,34 @@ def remit_of(remit_in: OpenRemit, folder: Path, **given: Any) -> Remit:
     return remit_in(**GIVEN, flags={**FLAGS, **given.pop("flags", {})}, **given)
 
 
-async def ran(remit_in: OpenRemit, folder: Path, *, waits: bool = False, **options: Any) -> str:
-    """The job, with its first payment approved and its second one denied; it has ended, or waits for a third."""
+async def ran(remit_in: OpenRemit, folder: Path, *, waits: bool = False, recorded: bool = False, **options: Any) -> str:
+    """The job, with its first payment approved and its second one denied; it has ended, or waits for a third.
+
+    If `recorded`, a recorder signs before and after each answer, and ends its session with the job.
+    """
     answers: list[Literal["approve", "deny"]] = ["approve", "deny"]
     async with remit_of(remit_in, folder) as remit:
+        recorder = recorder_of(remit, folder) if recorded else None
+        if recorder is not None:
+            await recorder.look(at_once=True)
         job = await remit.start(errands(waits=waits), **options)
         async for question in remit.questions(job):
+            if recorder is not None:
+                await recorder.look(at_once=True)
             if not answers:
                 break
             await remit.service.confirmations.decide(question.confirmation, answers.pop(0), by="carol")
+        if recorder is not None:
+            await recorder.close()
     return str(job.id)
+
+
+def recorder_of(remit: Remit, folder: Path) -> Recorder:
+    """A recorder of the journal, with a key of its own."""
+    journal, key = remit.runtime.journal, Ed25519PrivateKey.from_private_bytes(b"7" * 32)
+    terms = Terms(origin="log.example/agents", every_events=1_000, every_seconds=60, settings=b"{}")
+    publisher = Publisher(journal, RecorderSettings(), {}, folder)
+    return Recorder(journal, terms, [RecorderSigner(terms.origin, key, 1)], publisher)
 
 
 async def package_of(remit_in: OpenRemit, folder: Path, job: str) -> bytes:

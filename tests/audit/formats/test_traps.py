@@ -28,7 +28,7 @@ from tests.opened import OpenRemit
 def lines_of(account: Account, folder: Path, run: str) -> list[dict[str, Any]]:
     """The records of a run of AEL."""
     files = ael.write(account, signed(folder)[0])
-    rows = files[f"recorders/{run}.jsonl"].splitlines()
+    rows = files[f"recorders/{account.scope.replace('/', '-')}-{run}.jsonl"].splitlines()
     return [json.loads(base64.urlsafe_b64decode(row.partition(b".")[0] + b"===")) for row in rows]
 
 

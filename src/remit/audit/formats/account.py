@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
+from remit.audit.formats.sessions import Session
 from remit.audit.formats.table import Row, row_of
 from remit.canonical import canonical
 from remit.errors import RemitError
@@ -60,6 +61,8 @@ class Account:
             value["sha256"]: value["state"] for value in json.loads(self._zip.read("proof.json"))["values"]
         }
         self.entries: list[Entry] = []
+        self.sessions: list[Session] = []
+        """The sessions of a recorder that signed meanwhile. No package holds them: they tell of all streams."""
         self.outcomes: dict[tuple[str, str], Entry] = {}
         """The ends of calls, by stream and invocation."""
         self.questions: dict[str, Entry] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any, Final
@@ -19,6 +19,7 @@ from remit.audit.formats.account import Account, Entry
 from remit.audit.formats.bundle import Bundle
 from remit.audit.formats.fault import canonical_of, invalid, strict, undecidable
 from remit.audit.formats.keys import PublicKey, Signer, instant
+from remit.audit.formats.sessions import Beat, Session
 from remit.audit.formats.table import DECISIONS, EVENTS, REMEMBERED, person_of
 from remit.canonical import canonical, sha256
 from remit.clock import isoformat
@@ -26,6 +27,8 @@ from remit.evidence.answer import Answer
 from remit.journal import kinds as k
 
 _ZERO: Final = "0" * 64
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
+"""Writes the canonical form of what a record is made of: names in ASCII, texts, whole numbers and booleans."""
 _LINE: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _COMMON: Final = frozenset({"v", "type", "run", "recorder", "key", "seq", "prev", "ts"})
 _OWN: Final[dict[str, tuple[frozenset[str], frozenset[str]]]] = {
@@ -62,11 +65,19 @@ _POLICY_HASH: Final = sha256(canonical(POLICY)).removeprefix("sha256:")
 
 
 def write(account: Account, signer: Signer) -> dict[str, bytes]:
-    """Return the files of the artifact."""
-    entries = account.in_time()
-    runs = [_Run(account.scope, name, signer, account) for name in (DECISIONS, EVENTS)]
-    for run in runs:
-        run.write([entry for entry in entries if entry.row.run == run.recorder], entries)
+    """Return the files of the artifact: two runs for each session of a recorder, and two for what none covers."""
+    runs = list[_Run]()
+    rest = account.in_time()
+    for session in account.sessions:
+        beats, rest = _covered(session, rest)
+        if any(entries for _, entries in beats):
+            runs += [_Run(session.stream, name, signer, account) for name in (DECISIONS, EVENTS)]
+            for run in runs[-2:]:
+                run.write_session(session, beats)
+    if rest or not runs:
+        runs += [_Run(account.scope, name, signer, account) for name in (DECISIONS, EVENTS)]
+        for run in runs[-2:]:
+            run.write_unsigned(rest)
     manifest = {
         "ael_format": 1,
         "runs": [run.name for run in runs],
@@ -84,33 +95,69 @@ def write(account: Account, signer: Signer) -> dict[str, bytes]:
     }
 
 
+def _covered(session: Session, entries: Sequence[Entry]) -> tuple[list[tuple[Beat, list[Entry]]], list[Entry]]:
+    """Divide events into those that each checkpoint was the first to cover while they were made, and the rest."""
+    beats, rest = list[tuple[Beat, list[Entry]]](), list(entries)
+    for beat in session.beats:
+        live = rest if beat.ends else ()
+        taken = [one for one in live if session.began <= one.at and one.seq <= beat.ends.get(one.stream, 0)]
+        if taken:
+            places = {one.place for one in taken}
+            rest = [one for one in rest if one.place not in places]
+        beats.append((beat, taken))
+    return beats, rest
+
+
 class _Run:
     """One run, by one recorder: lines that follow one another."""
 
-    def __init__(self, scope: str, recorder: str, signer: Signer, account: Account) -> None:
-        self.name, self.recorder, self.lines = f"{scope}:{recorder}", recorder, list[bytes]()
-        self._signer, self._account = signer, account
+    def __init__(self, subject: str, kind: str, signer: Signer, account: Account) -> None:
+        self.name, self.recorder = f"{subject}:{kind}", f"{subject.replace('/', '-')}-{kind}"
+        self.lines: list[bytes] = []
+        self._kind, self._signer, self._account = kind, signer, account
         self._prev, self._ts = _ZERO, 0
 
-    def write(self, entries: Sequence[Entry], all_entries: Sequence[Entry]) -> None:
-        """Write the run: without heartbeats, for none was signed while it happened, and closed only if it has ended."""
-        self._add("open", all_entries[0].at, {"hmax": 0, "htol": 0})
+    def write_session(self, session: Session, beats: Sequence[tuple[Beat, Sequence[Entry]]]) -> None:
+        """Write a run in which each heartbeat is a checkpoint that was signed then; closed if the session was."""
+        late = 2 * session.seconds  # after three times its interval, another process takes over
+        self._add("open", session.began, {"hmax": session.seconds, "htol": late, **_ext({"key": session.key})})
+        for beat, entries in beats:
+            self._add_all(entries)
+            self._add("heartbeat", beat.at, _ext(beat.signed))
+        if session.closed is not None:
+            self._close(session.closed)
+
+    def write_unsigned(self, entries: Sequence[Entry]) -> None:
+        """Write a run without heartbeats, for none was signed while it happened; closed if the job has ended."""
+        begins, ended = (entries or self._account.entries)[0], self._account.endings.get(self._account.scope)
+        self._add("open", begins.at, {"hmax": 0, "htol": 0})
+        self._add_all(entries)
+        if ended is not None:
+            self._close(max(entry.at for entry in entries or [ended]))
+
+    def _add_all(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
-            self._add("activity", entry.at, _activity(self._account, entry))
-        if self._account.scope in self._account.endings:
-            self._add("close", all_entries[-1].at, {"count": len(self.lines) + 1, "head": self._prev})
+            if entry.row.run == self._kind:
+                self._add("activity", entry.at, _activity(self._account, entry))
+
+    def _close(self, at: int) -> None:
+        self._add("close", at, {"count": len(self.lines) + 1, "head": self._prev})
 
     def _add(self, kind: str, at: int, members: dict[str, Any]) -> None:
         if at < self._ts:  # a clock went back, and times of a run must not: the record says what was recorded
-            members["ext"] = {"remit": {**members.get("ext", {}).get("remit", {}), "at": isoformat(at)}}
+            members |= _ext({**members.get("ext", {}).get("remit", {}), "at": isoformat(at)})
         self._ts = max(at, self._ts)
         record = {
             "v": 1, "type": kind, "run": self.name, "recorder": self.recorder, "key": self._signer.name,
             "seq": len(self.lines), "prev": self._prev, "ts": isoformat(self._ts), **members,
         }  # fmt: skip
-        payload = canonical(record)
+        payload = _encode(record)
         self._prev = sha256(payload).removeprefix("sha256:")
         self.lines.append(b".".join((_b64(payload), _b64(self._signer.sign(payload)))) + b"\n")
+
+
+def _ext(members: dict[str, Any]) -> dict[str, Any]:
+    return {"ext": {"remit": members}}
 
 
 def _b64(data: bytes) -> bytes:
@@ -314,10 +361,3 @@ def _check_decisions(records: Sequence[tuple[dict[str, Any], str]], bundle: Bund
             or derive(strict(text, place), decision["inputs"]) != decision["verdict"]
         ):
             raise invalid("R", "a verdict does not follow from its inputs")
-
-
-def missing(account: Account) -> Iterator[str]:
-    """Say what keeps a level away, in sentences."""
-    yield "no recorder signed while it happened: no heartbeat, so a checker grants at most AEL-0"
-    if account.scope not in account.endings:
-        yield "it has not ended: the runs are not closed"

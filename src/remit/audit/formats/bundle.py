@@ -14,12 +14,14 @@ from remit.audit.formats.fault import invalid, undecidable
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
 _NAME: Final = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9._:-]*/){0,2}[A-Za-z0-9_-][A-Za-z0-9._:-]*")
 _MAX_BYTES: Final = 1 << 30
+_LEVEL: Final = 1
+"""Signatures and digests do not get smaller: more effort costs time alone."""
 
 
 def pack(files: Mapping[str, bytes]) -> bytes:
     """Return the zip of these files, in the order of their names."""
     whole = BytesIO()
-    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
         for name, data in sorted(files.items()):
             entry = zipfile.ZipInfo(name, _TIME)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
@@ -41,6 +43,11 @@ class Bundle:
                 self._unpack(archive)
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
             raise undecidable("container_invalid", f"it is not a zip: {error}") from None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files of a zip."""
+        return [*self._files]
 
     def has(self, name: str) -> bool:
         """Say whether there is such a file."""
