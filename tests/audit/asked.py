@@ -61,56 +61,59 @@ def asked(name: str, *, answered: str = "gpt-5-2026-01-01", who: str = "ada") ->
 
 
 async def record(path: Path) -> None:
-    """Record it: the first job an hour before the second, which has not ended, and a third that did it again."""
+    """Record it in a file."""
     clock = ManualClock()
     journal = Journal(SqliteStore(str(path), clock), clock)
-    first, second, third = (f"job/{job}" for job in JOBS)
     try:
-        question = f"{first}/confirmation/cnf_1"
-        writer = await journal.create(
-            first, "job", _created("ada"), *asked("1"), started("2", "shop.pay", confirmation="cnf_1"),
-            finished("2"), started("3", "shop.look", side_effect="read"),
-            finished("3", outcome="failure", error=k.ErrorInfo(code="TOOL_TIMEOUT")),
-            k.GateRefused(
-                step="4", tool_name="shop.drop", code="POLICY_DENIED", reason=f"never {HOSTILE}", principal="ada",
-                rule_id="never", stage="authorize",
-            ),
-        )  # fmt: skip
-        await journal.create(
-            question, "confirmation",
-            k.ConfirmationRequested(
-                confirmation="cnf_1", step="2", digest=DIGEST, tool_name="shop.pay", principal="ada",
-                provider_id="local",
-            ),
-            k.ConfirmationDecided(
-                confirmation="cnf_1", decision="approve", digest=DIGEST, by="mia", proof="signature", signature="s"
-            ),
-            k.ConfirmationUsed(confirmation="cnf_1", invocation_id="2"),
-            patch=HeadPatch(state="approved", closed=True, labels={"id": "cnf_1"}),
-        )  # fmt: skip
-        ended = HeadPatch(state="completed", closed=True)
-        await journal.append(writer, k.JobCompleted(), synced=True, patch=ended)
-        clock.advance(HOUR)
-        await journal.create(
-            second, "job", _created("bob"), *asked("1", answered="gpt-5-2026-06-01", who="bob"),
-            started("2", "shop.pay", who="bob", version="2"),
-            started("3", "shop.send", who="bob"), finished("3", outcome="failure", step_outcome="uncertain"),
-            started("4", "shop.mail", who="bob"), finished("4", decided_by="mia", outcome="success"),
-            patch=HeadPatch(state="waiting"),
-        )  # fmt: skip
-        await journal.post(f"{second}/inbox", "inbox", k.CancelRequested(by="mia", reason="enough"))
-        rule = {"id": "apr_1", "tool": "shop.pay"}
-        await journal.create(
-            "approval/apr_1", "approval", k.ApprovalRemembered(rule=rule, by="mia", confirmation="cnf_1")
-        )
-        await journal.post("approval/apr_1", "approval", k.ApprovalRevoked(by="mia", reason="over"))
-        copied = k.JobForked(job=JOBS[0], seq=5, hash="", taken=2)
-        await journal.create(
-            third, "job", _created("ada"), copied, started("2", "shop.pay"), finished("2"),
-            started("5", "shop.look", side_effect="read"), finished("5"), k.JobCompleted(), patch=ended,
-        )  # fmt: skip
+        await record_in(journal, clock)
     finally:
         await journal.close()
+
+
+async def record_in(journal: Journal, clock: ManualClock) -> None:
+    """Record it: the first job an hour before the second, which has not ended, and a third that did it again."""
+    first, second, third = (f"job/{job}" for job in JOBS)
+    question = f"{first}/confirmation/cnf_1"
+    writer = await journal.create(
+        first, "job", _created("ada"), *asked("1"), started("2", "shop.pay", confirmation="cnf_1"),
+        finished("2"), started("3", "shop.look", side_effect="read"),
+        finished("3", outcome="failure", error=k.ErrorInfo(code="TOOL_TIMEOUT")),
+        k.GateRefused(
+            step="4", tool_name="shop.drop", code="POLICY_DENIED", reason=f"never {HOSTILE}", principal="ada",
+            rule_id="never", stage="authorize",
+        ),
+    )  # fmt: skip
+    await journal.create(
+        question, "confirmation",
+        k.ConfirmationRequested(
+            confirmation="cnf_1", step="2", digest=DIGEST, tool_name="shop.pay", principal="ada",
+            provider_id="local",
+        ),
+        k.ConfirmationDecided(
+            confirmation="cnf_1", decision="approve", digest=DIGEST, by="mia", proof="signature", signature="s"
+        ),
+        k.ConfirmationUsed(confirmation="cnf_1", invocation_id="2"),
+        patch=HeadPatch(state="approved", closed=True, labels={"id": "cnf_1"}),
+    )  # fmt: skip
+    ended = HeadPatch(state="completed", closed=True)
+    await journal.append(writer, k.JobCompleted(), synced=True, patch=ended)
+    clock.advance(HOUR)
+    await journal.create(
+        second, "job", _created("bob"), *asked("1", answered="gpt-5-2026-06-01", who="bob"),
+        started("2", "shop.pay", who="bob", version="2"),
+        started("3", "shop.send", who="bob"), finished("3", outcome="failure", step_outcome="uncertain"),
+        started("4", "shop.mail", who="bob"), finished("4", decided_by="mia", outcome="success"),
+        patch=HeadPatch(state="waiting"),
+    )  # fmt: skip
+    await journal.post(f"{second}/inbox", "inbox", k.CancelRequested(by="mia", reason="enough"))
+    rule = {"id": "apr_1", "tool": "shop.pay"}
+    await journal.create("approval/apr_1", "approval", k.ApprovalRemembered(rule=rule, by="mia", confirmation="cnf_1"))
+    await journal.post("approval/apr_1", "approval", k.ApprovalRevoked(by="mia", reason="over"))
+    copied = k.JobForked(job=JOBS[0], seq=5, hash="", taken=2)
+    await journal.create(
+        third, "job", _created("ada"), copied, started("2", "shop.pay"), finished("2"),
+        started("5", "shop.look", side_effect="read"), finished("5"), k.JobCompleted(), patch=ended,
+    )  # fmt: skip
 
 
 def _created(who: str) -> k.JobCreated:

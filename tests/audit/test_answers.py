@@ -16,13 +16,19 @@ from remit.audit.answers import Question, answer
 from remit.audit.facts import Facts
 from remit.cli.root import run
 from remit.client import RemoteRemit
+from remit.clock import SystemClock
 from remit.errors import RecordPrunedError, UsageError
 from remit.journal.event import Fold
+from remit.journal.journal import Journal
+from remit.journal.postgres.store import PostgresStore
+from remit.journal.sqlite.store import SqliteStore
 from remit.retention.rule import Rule, rule_for
 from remit.settings import load
-from tests.audit.asked import DIGEST, HOUR, JOBS, SCHEMA, record
+from remit.testing.clock import ManualClock
+from tests.audit.asked import DIGEST, HOUR, JOBS, SCHEMA, record, record_in
 from tests.audit.packages import GIVEN, bought
 from tests.client.conftest import serving
+from tests.journal.postgres.server import PostgresServer
 from tests.opened import OpenRemit
 from tests.record.old.golden import NAMES, unpack
 
@@ -151,6 +157,32 @@ async def test_the_index_says_what_the_events_say(
                 known.tools,
             )
         assert whole[1].events + whole[2].events == whole[0].events
+
+
+@pytest.mark.slow
+async def test_a_journal_on_postgresql_answers_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await record(tmp_path / "journal.db")
+    monkeypatch.setattr(index, "STRETCH", 7)
+    monkeypatch.setattr(index, "_PAGE", 7)
+    answers = []
+    with PostgresServer.running() as server:
+        for clock, url in ((ManualClock(), server.url), (None, "")):
+            store = (
+                PostgresStore(url, clock)
+                if clock is not None
+                else SqliteStore(str(tmp_path / "journal.db"), SystemClock())
+            )
+            journal = Journal(store, clock or SystemClock())
+            try:
+                if clock is not None:
+                    await record_in(journal, clock)
+                found = [await answer(journal, Question(), again=again) for again in (False, True, False)]
+            finally:
+                await journal.close()
+            assert [one.index for one in found] == ["", "same", ""]
+            assert found[0] == found[2]
+            answers.append([(one.tools, one.models, one.acts, len(one.entries), one.events) for one in found])
+    assert answers[0] == answers[1]
 
 
 async def test_an_index_that_was_changed_is_found_and_made_again(
