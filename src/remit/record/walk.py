@@ -6,7 +6,7 @@ each event once, however many collectors there are, and keeps nothing of a strea
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
@@ -73,22 +73,29 @@ class Shares(Generic[Thing]):
     """Remembers where things stand in jobs, and which of them a fork shares."""
 
     def __init__(self) -> None:
-        self._places: dict[str, dict[Thing, list[tuple[int, int]]]] = {}
-        """By root and thing, the positions and moments at which it stands."""
+        self._places: dict[str, dict[Thing, tuple[list[int], list[int]]]] = {}
+        """By root and thing, the positions at which it stands, and the moments."""
 
     def note(self, origin: Origin, event: Event, thing: Thing) -> None:
         """Remember that a thing stands at an event."""
-        self._places.setdefault(origin.root, {}).setdefault(thing, []).append((event.seq, event.at))
+        things = self._places.get(origin.root)
+        if things is None:
+            things = self._places[origin.root] = {}
+        places = things.get(thing)
+        if places is None:
+            places = things[thing] = [], []
+        places[0].append(event.seq)
+        places[1].append(event.at)
 
     def of(self, fork: Origin, payload: k.JobForked) -> list[tuple[Thing, list[int]]]:
         """Return what a fork shares, each with the moments (µs) at which it was recorded; forks of it share it too."""
         shared: list[tuple[Thing, list[int]]] = []
         if payload.shared:
             own = self._places.setdefault(fork.root, {})
-            for thing, places in self._places.get(stream_of(payload.job), {}).items():
-                times = [at for _, at in places[: bisect_left(places, (payload.seq + 1,))]]
+            for thing, (positions, moments) in self._places.get(stream_of(payload.job), {}).items():
+                times = moments[: bisect_right(positions, payload.seq)]
                 if times:
-                    own[thing] = [(0, at) for at in times]
+                    own[thing] = [0] * len(times), list(times)
                     shared.append((thing, times))
         return shared
 
