@@ -168,7 +168,7 @@ class History:
         target.close()
         await self.check("prefix", "whole", path=self.folder / "file.db", notes="")
         (self.folder / "file.db").unlink()
-        copy = self.folder / f"copy{self.streams}.db"
+        copy = self.folder / f"copy{self.chance.random()}.db"
         async with self.world.opened() as journal:
             other = Journal(SqliteStore(str(copy), self.world.clock), self.world.clock)
             await back_up(journal, other)
