@@ -12,7 +12,13 @@ import apsw
 import pytest
 
 from remit import Options, Remit, Run, recipe, tool
+from remit.audit.package import write_package
+from remit.evidence.program import sources
+from remit.evidence.verify import check
 from remit.jobs.state import ENDED
+from remit.journal.event import HeadQuery
+from remit.journal.journal import Journal
+from remit.record.walk import root_of
 from remit.settings import load
 
 ROUNDS: Final = int(os.environ.get("REMIT_DERIVING_ROUNDS", "6"))
@@ -102,6 +108,18 @@ async def act(folder: Path, chance: random.Random) -> None:
                 await remit.service.confirmations.decide(question.confirmation, "approve", by="carol")
 
 
+async def derive_from_packages(journal: Journal, folder: Path) -> int:
+    """Take the decisions of every job and session again, as verify.py does from packages; how many there were."""
+    decisions, names = 0, {root_of(head.stream) for head in await journal.heads(HeadQuery(limit=10_000))}
+    for name in sorted(name for name in names if name.startswith(("job/", "session/", "call/"))):
+        with (folder / "one.zip").open("w+b") as file:
+            await write_package(journal, name, file)
+        verdict = check(str(folder / "one.zip"), sources())
+        assert (verdict.problem, verdict.decisions and verdict.decisions.not_derived) == ("", ()), name
+        decisions += verdict.decisions.decisions if verdict.decisions else 0
+    return decisions
+
+
 @pytest.mark.slow
 async def test_every_decision_of_random_rules_calls_and_faces_derives_again() -> None:
     decisions = 0
@@ -113,7 +131,9 @@ async def test_every_decision_of_random_rules_calls_and_faces_derives_again() ->
                 str(folder / "journal.db"), settings=load(env={}, cwd=folder, flags={}), work=False
             ) as remit:
                 report = await remit.service.drift.decisions()
+                packaged = await derive_from_packages(remit.runtime.journal, folder)
             assert (report.different, report.missing) == ((), {}), seed
+            assert packaged == report.decisions, seed
             decisions += report.decisions
     assert decisions > 10 * ROUNDS
 

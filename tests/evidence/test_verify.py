@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from remit.canonical import canonical, digest
 from remit.evidence import strict_json, verify
-from remit.evidence.program import program
+from remit.evidence.program import program, sources
 from remit.evidence.rejected import REASONS, RejectedError
 from remit.journal.chain import link, root
-from tests.audit.packages import packed, repacked
+from tests.audit.packages import GIVEN, bought, export, packed, repacked
 from tests.opened import OpenRemit
 from tests.test_canonical import NUMBERS
 
@@ -191,6 +191,17 @@ async def test_hostile_packages_are_rejected_each_with_a_sentence(remit_in: Open
         assert verdict.reason == (reason or verdict.reason), name
 
 
+async def test_no_flipped_bit_makes_it_fail_or_goes_by_where_files_begin(remit_in: OpenRemit, tmp_path: Path) -> None:
+    good, bad = await packed(remit_in, tmp_path / "good.zip"), tmp_path / "bad.zip"
+    data = good.read_bytes()
+    with zipfile.ZipFile(good) as package:
+        begins = [entry.header_offset for entry in package.infolist()][:3]
+    for place in [at + step for at in begins for step in range(30)]:
+        bad.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        verdict = verify.check(str(bad))
+        assert (verdict.state, verdict.reason in REASONS) == ("rejected", True), place
+
+
 async def test_an_event_that_was_chained_again_is_contradicted(remit_in: OpenRemit, tmp_path: Path) -> None:
     good = await packed(remit_in, tmp_path / "good.zip")
     for name, value in (("arguments_hash", "sha256:0"), ("idempotency_key", "0"), ("tool_name", "desk.other")):
@@ -212,6 +223,37 @@ async def test_it_runs_with_python_alone(remit_in: OpenRemit, tmp_path: Path) ->
     assert (ended.returncode, json.loads(ended.stdout)["state"]) == (1, "rejected")
 
 
+async def test_decisions_are_derived_with_python_alone(remit_in: OpenRemit, tmp_path: Path) -> None:
+    rules = [{"id": "no", "effect": "deny", "tools": ["desk.pay"], "where": "args.cents > 3 or args.note == 'x'"}]
+    async with remit_in(**GIVEN, flags={"policy.rules": rules}) as remit:
+        session = await remit.service.sessions.open("mcp", principal="ann")
+        await remit.service.sessions.call(session, "desk.pay", {"cents": 4})
+        await remit.service.sessions.call(session, "desk.look", {"text": "a"})
+    await export(remit_in, session, tmp_path / "good.zip")
+    with zipfile.ZipFile(tmp_path / "good.zip") as package:
+        events = chained("gate_refused", "rule_id", "on")(package.read("events.ndjson"))
+        (stream,) = json.loads(package.read("proof.json"))["streams"]
+    ends = proof(streams=[stream | {"hash": json.loads(events.splitlines()[-1])["hash"]}])
+    repacked(tmp_path / "good.zip", tmp_path / "bad.zip", {"events.ndjson": lambda _: events, "proof.json": ends})
+    (tmp_path / "verify.py").write_bytes(program())
+    said = {}
+    for name in ("good.zip", "bad.zip"):
+        command = [sys.executable, "-I", "-S", "verify.py", name, "--json", "--decisions"]
+        ended = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=False, cwd=tmp_path)
+        said[name] = json.loads(ended.stdout)
+    assert said["good.zip"]["decisions"] == {"derived": 2, "not_derived": {}}
+    assert (said["bad.zip"]["state"], said["bad.zip"]["reason"]) == ("rejected", "event_contradicted")
+    assert "deny by on" in said["bad.zip"]["problem"]
+
+
+async def test_a_decision_whose_facts_were_left_out_is_not_derived(remit_in: OpenRemit, tmp_path: Path) -> None:
+    await export(remit_in, await bought(remit_in), tmp_path / "one.zip", redacted=True)
+    decisions = verify.check(str(tmp_path / "one.zip"), sources()).decisions
+    assert decisions is not None
+    assert decisions.decisions == 0
+    assert [why for why, _ in decisions.not_derived] == ["a value is not in the package"]
+
+
 def test_the_one_file_knows_no_remit_and_only_the_standard_library() -> None:
     tree = ast.parse(program())
     modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
@@ -223,9 +265,9 @@ def test_the_one_file_knows_no_remit_and_only_the_standard_library() -> None:
 def test_no_two_modules_of_the_one_file_define_the_same_name() -> None:
     tree = ast.parse(program(), feature_version=(3, 9))
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    for node in tree.body:
-        if isinstance(node, ast.Assign):
-            names += [name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+    stored = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    named = [name for target in stored for name in ast.walk(target) if isinstance(name, ast.Name)]
+    names += [name.id for name in named if isinstance(name.ctx, ast.Store)]
     assert sorted(names) == sorted(set(names))
 
 

@@ -27,6 +27,7 @@ from remit.evidence.values import path_of
 from remit.jobs.state import KIND as JOB
 from remit.journal.event import Event, HeadQuery
 from remit.journal.kinds import JobForked
+from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.salting import erasure_of
 from remit.journal.stub import stub_of
 from remit.record.heads import stream_named
@@ -232,9 +233,11 @@ class _Record:
             self._others.add(erasure_of(head.subject))
 
     def _refer(self, payload: Payload | None) -> None:
-        rule = getattr(payload, "rule_id", "")
+        rule, facts = getattr(payload, "rule_id", ""), getattr(payload, "facts", None)
+        names = facts.remembered if isinstance(facts, DecisionFacts) else ()
         if rule.startswith(_REMEMBERED):
-            self._others.add(f"approval/{rule.removeprefix(_REMEMBERED)}")
+            names = (*names, rule.removeprefix(_REMEMBERED))
+        self._others.update(f"approval/{name}" for name in names)
         if isinstance(payload, JobForked) and payload.shared:
             self._others.add(stream_named(payload.job))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
 import zipfile
 from typing import Any
 
@@ -13,6 +14,8 @@ from remit.evidence.strict_json import digest, read_json
 FORMAT = "remit-evidence-1"
 MAX_BYTES, MAX_FILES = 4 << 30, 1_000_000
 """The most bytes that all files unpack to together, and the most files."""
+_DATE = 33
+"""The first of January 1980, as a zip writes it."""
 _NAME = re.compile(r"(manifest|proof|metadata)\.json|(events|ledger)\.ndjson|verify\.py|blobs/[0-9a-f]{64}")
 _MEMBERS = {"format": str, "scope": str, "redacted": bool, "artifacts": list, "checks": list, "hash": str}
 
@@ -56,17 +59,30 @@ def _check_zip(package: zipfile.ZipFile, size: int) -> None:
     if sum(entry.file_size for entry in entries) > MAX_BYTES:
         raise RejectedError("container_invalid", f"its files are larger than {MAX_BYTES} bytes together")
     end = 0
-    for entry in sorted(entries, key=lambda one: one.header_offset):
+    for entry in sorted(entries, key=lambda entry: entry.header_offset):
         if not _NAME.fullmatch(entry.filename) or entry.orig_filename != entry.filename:
             raise RejectedError("container_invalid", f"{entry.filename!r} is not a file of a package")
-        if entry.flag_bits & 0x1 or entry.extra or entry.comment or entry.external_attr >> 28 not in (0, 8):
+        if entry.flag_bits or entry.extra or entry.comment or entry.external_attr >> 28 not in (0, 8):
             raise RejectedError("container_invalid", f"{entry.filename} is encrypted, a link, or has more fields")
+        if not _is_said_twice(package, entry):
+            raise RejectedError("container_invalid", f"{entry.filename} is said to be another file where it begins")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or entry.header_offset != end:
             raise RejectedError("container_invalid", f"{entry.filename} does not begin where the last file ends")
         end = entry.header_offset + 30 + len(entry.filename.encode()) + entry.compress_size
     directory = sum(46 + len(name.encode()) for name in names)
     if end != package.start_dir or size not in (end + directory + 22, end + directory + 98):
         raise RejectedError("container_invalid", "there are bytes between the files, or after them")
+
+
+def _is_said_twice(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:
+    """Whether a file begins with what the list of files says of it, and both with the one date that packages have."""
+    name, sizes = entry.filename.encode(), (entry.CRC, entry.compress_size, entry.file_size)
+    facts = (entry.extract_version, 0, entry.compress_type, 0, _DATE, *sizes, len(name), 0)
+    header = struct.pack("<4s5H3L2H", b"PK\3\4", *facts) + name
+    if package.fp is None or entry.date_time != (1980, 1, 1, 0, 0, 0):
+        return False
+    package.fp.seek(entry.header_offset)
+    return package.fp.read(len(header)) == header
 
 
 def _check_artifacts(package: zipfile.ZipFile, artifacts: list[dict[str, Any]]) -> None:
@@ -76,10 +92,10 @@ def _check_artifacts(package: zipfile.ZipFile, artifacts: list[dict[str, Any]]) 
     if {*named, "manifest.json"} != set(package.namelist()):
         raise RejectedError("artifact_missing", "the files are not those that manifest.json names")
     for row in artifacts:
-        found, size = hashlib.sha256(), 0
+        hashed, size = hashlib.sha256(), 0
         with package.open(row["path"]) as content:
             while part := content.read(1 << 20):
                 size += len(part)
-                found.update(part)
-        if (f"sha256:{found.hexdigest()}", size) != (row["sha256"], row["bytes"]):
+                hashed.update(part)
+        if (f"sha256:{hashed.hexdigest()}", size) != (row["sha256"], row["bytes"]):
             raise RejectedError("artifact_sha_mismatch", f"{row['path']} is not the file that manifest.json names")

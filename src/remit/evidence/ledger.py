@@ -40,6 +40,8 @@ class Event(NamedTuple):
     payload: dict[str, Any]
     text: str = ""
     """The payload as it was recorded."""
+    at: int = 0
+    """Microseconds since the Unix epoch."""
 
 
 class Ledger:

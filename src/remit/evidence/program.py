@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 _FOLDER: Final = Path(__file__).parent
-_MODULES: Final = ("rejected", "strict_json", "container", "ledger", "values")
+_MODULES: Final = ("rejected", "strict_json", "container", "ledger", "values", "rules", "decisions")
 """In the order in which one knows the other; verify.py comes last."""
 _FUTURE: Final = "from __future__ import annotations\n"
 
 
+_POLICY: Final = (
+    *("callers", "checks", "condition", "constraint", "decision", "evaluation", "expression", "globs", "groups"),
+    *("levels", "limit", "overlay", "places", "readings", "recorded", "remembered", "rule", "rules", "table"),
+    *("verdict", "when", "window"),
+)
+_RULES: Final = (
+    *("clock", "nearest", "origins.roles", "redact.visible", "tools.meta", "tools.naming"),
+    *(f"policy.{name}" for name in _POLICY),
+)
+"""The modules that decide, and what they need of the floors below."""
+_MAIN: Final = "\n\nif __name__ =="
+
+
+@cache
 def program() -> bytes:
     """Return its text: that of verify.py, with the modules that it imports put in their place."""
     about, _, rest = _text("verify").partition(_FUTURE)
@@ -19,7 +34,17 @@ def program() -> bytes:
         lines = text.splitlines(keepends=True)
         imports |= {line for line in lines if line.startswith(("import ", "from ")) and "remit" not in line}
         bodies.append("".join(line for line in lines if not line.startswith(("import ", "from "))).strip())
-    return "\n".join([about + _FUTURE, "".join(sorted(imports)), "\n\n\n".join(bodies), ""]).encode()
+    body, _, main = "\n\n\n".join(bodies).rpartition(_MAIN)
+    texts = "".join(f"SOURCES[{name!r}] = r'''{text}'''\n\n" for name, text in sources().items())
+    parts = [about + _FUTURE, "".join(sorted(imports)), f"{body}\n\n\n{texts}{_MAIN}{main}", ""]
+    return "\n".join(parts).encode()
+
+
+@cache
+def sources() -> dict[str, str]:
+    """Return the texts of the modules that decide by rules, by their names."""
+    texts = {f"remit.{name}": _FOLDER.parent.joinpath(*name.split(".")).with_suffix(".py") for name in _RULES}
+    return {name: path.read_text(encoding="utf-8") for name, path in texts.items()}
 
 
 def _text(name: str) -> str:

@@ -53,7 +53,7 @@ def _text(value: Any) -> str:
         return encode_basestring(value)
     if isinstance(value, float):
         return _number(value)
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return f"[{','.join(map(_text, value))}]"
     if isinstance(value, dict):
         names = sorted(value, key=None if "".join(value).isascii() else _utf16)

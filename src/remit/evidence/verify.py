@@ -1,6 +1,9 @@
 """Check an evidence package of Remit. Needs Python 3.9 or newer only: no Remit, no network, no key.
 
-    python3 verify.py PACKAGE.zip [--json]
+    python3 verify.py PACKAGE.zip [--decisions] [--json]
+
+With --decisions, the rules that are in the package decide again what they decided, from the recorded facts. The
+modules of Remit that decide stand at the end of this file.
 
 A package is a zip with these files:
 
@@ -23,19 +26,23 @@ of its streams with ones that were kept elsewhere.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import re
 import struct
 import sys
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 from remit.evidence.container import read_manifest
+from remit.evidence.decisions import Decisions, Derived
 from remit.evidence.ledger import Event, Ledger
 from remit.evidence.rejected import RejectedError
+from remit.evidence.rules import SOURCES
 from remit.evidence.strict_json import read_json
 from remit.evidence.values import References, check_values
 
@@ -64,31 +71,43 @@ class Verdict(NamedTuple):
     pending: tuple[str, ...] = ()
     """Calls that were announced and have no outcome: whether they happened is unknown."""
     hash: str = ""
+    decisions: Derived | None = None
+    """The decisions that were taken again; None: this was not asked for."""
 
     def members(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        return {**self._asdict(), "values": dict(self.values)}
+        derived = self.decisions and {"derived": self.decisions[0], "not_derived": dict(self.decisions[1])}
+        members = {**self._asdict(), "values": dict(self.values), "decisions": derived}
+        return members if derived else {name: value for name, value in members.items() if name != "decisions"}
 
 
-def check(path: str) -> Verdict:
-    """Check a package; whatever is in it gives a verdict. Raise OSError if the file cannot be read."""
+def check(path: str, rules: Mapping[str, str] | None = None) -> Verdict:
+    """Check a package; whatever is in it gives a verdict. Raise OSError if the file cannot be read.
+
+    With `rules`, the texts of the modules that decide, every decision is taken again, too.
+    """
     try:
         with open(path, "rb") as file, zipfile.ZipFile(file) as package:  # noqa: PTH123 - a program of its own
-            return _check(package, file.seek(0, 2))
+            return _check(package, file.seek(0, 2), rules)
     except RejectedError as error:
         return Verdict("rejected", str(error), error.reason)
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, NotImplementedError, EOFError) as error:
         return Verdict("rejected", f"it is not a zip as Remit writes it: {error}", "container_invalid")
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # which a place before the beginning gives
+            raise
+        return Verdict("rejected", "it names a place outside the file", "container_invalid")
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, struct.error, RuntimeError) as error:
         why = f"it does not have the form of a package: {type(error).__name__}: {error}"
         return Verdict("rejected", why, "form_invalid")
 
 
-def _check(package: zipfile.ZipFile, size: int) -> Verdict:
+def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None) -> Verdict:
     manifest = read_manifest(package, size)
     proof = read_json(package.read("proof.json"), "proof.json")
     ledger = hashlib.sha256()
     calls, refs, erased, ended = Ledger(ledger.update), References(), False, False
+    decisions = Decisions(package, rules) if rules else None
     last: dict[str, tuple[int, bytes]] = {}
     for event in _events(package, last):
         if event.kind in Ledger.KINDS:
@@ -98,6 +117,8 @@ def _check(package: zipfile.ZipFile, size: int) -> Verdict:
         elif event.stream == manifest["scope"] and event.kind in _ENDS | _BEGINS_AGAIN:
             ended = event.kind in _ENDS
         refs.take(event)
+        if decisions is not None:
+            decisions.take(event)
     calls.end()
     _check_streams(proof["streams"], last, manifest["scope"])
     _check_forks(package, calls.forks)
@@ -109,6 +130,7 @@ def _check(package: zipfile.ZipFile, size: int) -> Verdict:
         raise RejectedError("ledger_mismatch", "proof.json names other calls without an outcome than the events")
     counts = check_values(package, proof["values"], refs, manifest, erased=erased)
     refs.check_arguments(package)
+    derived = decisions.derive() if decisions is not None else None
     return Verdict(
         "whole" if ended else "prefix",
         "",
@@ -118,6 +140,7 @@ def _check(package: zipfile.ZipFile, size: int) -> Verdict:
         values=tuple(sorted(counts.items())),
         pending=tuple(calls.pending),
         hash=manifest["hash"],
+        decisions=derived,
     )
 
 
@@ -131,7 +154,7 @@ def _events(package: zipfile.ZipFile, last: dict[str, tuple[int, bytes]]) -> Ite
         if seq != before + 1 or value.hex() != said:
             raise RejectedError("chain_broken", f"{stream}: event {seq} ({kind}) does not follow the event before it")
         last[stream] = (seq, value)
-        yield Event(stream, seq, kind, read_json(data, f"{stream} event {seq}"), text)
+        yield Event(stream, seq, kind, read_json(data, f"{stream} event {seq}"), text, at)
 
 
 def _row(line: bytes, number: int) -> tuple[str, int, str, int, str, str]:
@@ -181,12 +204,12 @@ def _check_streams(streams: list[dict[str, Any]], last: dict[str, tuple[int, byt
 
 def main(arguments: list[str]) -> int:
     """Check the packages that are named; return the status."""
-    paths = [path for path in arguments if path != "--json"]
+    paths = [path for path in arguments if path not in ("--json", "--decisions")]
     if not paths or {"-h", "--help"} & set(paths):
         sys.stderr.write((__doc__ or "") + "\n")
         return 64
     try:
-        verdicts = [check(path) for path in paths]
+        verdicts = [check(path, SOURCES if "--decisions" in arguments else None) for path in paths]
     except OSError as error:
         sys.stderr.write(f"{error}\n")
         return 66
@@ -204,11 +227,17 @@ def describe(path: str, verdict: Verdict) -> str:
         f"{verdict.events} events in {verdict.streams} streams of {verdict.scope}, {values}",
         f"; outcome unknown: {', '.join(verdict.pending)}" if verdict.pending else "",
         "" if verdict.state == "whole" else "; it has not ended: more may follow",
+        _describe_decisions(verdict.decisions) if verdict.decisions is not None else "",
     ]
     said = (
         f"{verdict.reason}: {verdict.problem}" if verdict.state == "rejected" else f"{''.join(parts)}; {verdict.hash}"
     )
     return "".join(char if char.isprintable() else "?" for char in f"{verdict.state} {path}: {said}")
+
+
+def _describe_decisions(derived: Derived) -> str:
+    missing = "".join(f", {number} not derived: {why}" for why, number in derived.not_derived)
+    return f"; {derived.decisions} decisions derived again{missing}"
 
 
 if __name__ == "__main__":

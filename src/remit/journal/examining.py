@@ -34,7 +34,17 @@ from remit.journal.kinds import (
     StreamPruned,
     ToolInvocationStarted,
 )
-from remit.journal.references import TWIN, Digest, digests_in, digests_of, facts_of, is_expired, shape_of, values_in
+from remit.journal.references import (
+    TWIN,
+    Digest,
+    digests_in,
+    digests_of,
+    facts_of,
+    is_expired,
+    overlays_of,
+    shape_of,
+    values_in,
+)
 from remit.journal.seals import Seals, keyless
 from remit.journal.stub import PRUNED, beginning
 from remit.journal.values import RESTORE, Blobs
@@ -210,6 +220,8 @@ class _Examination:
         if sha256(data) != digest:
             raise ChainBrokenError(f"the bytes kept as {digest} have another digest", remedy=RESTORE)
         self._proven.add(digest)
+        for overlay in overlays_of(data) if named.whose == "policy" else ():
+            await self._digest(overlay, kept=kept)
 
 
 _JOB_ENDS: Final[dict[type[Payload], str]] = {

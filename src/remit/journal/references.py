@@ -144,7 +144,7 @@ _FREQUENT: Final[dict[str, type[Payload]]] = {
 _FACTS: Final = frozenset(
     (
         *("invocation_id", "step", "tool_name", "arguments_hash", "idempotency_key", "attempt", "confirmation"),
-        *("rule_id", "risk_level", "policy_kept"),
+        *("rule_id", "risk_level", "policy_kept", "facts"),
     )
 )
 
@@ -170,6 +170,20 @@ def facts_of(event: Event) -> Any:
         return _reader_of(event.kind)(event.data)
     except (msgspec.DecodeError, RecursionError):
         return decode(event.kind, event.data)
+
+
+class _RuleText(msgspec.Struct):
+    """The text of rules, as far as it names other texts."""
+
+    overlays: tuple[str, ...] = ()
+
+
+def overlays_of(text: bytes) -> list[Digest]:
+    """Return what the text of rules names: the texts of overlays."""
+    try:
+        return [Digest(name, "policy") for name in msgspec.json.decode(text, type=_RuleText).overlays]
+    except msgspec.DecodeError:
+        return []
 
 
 def is_expired(payload: Payload, now: int) -> bool:

@@ -79,10 +79,12 @@ def command(
     --checkpoints covers every event), `prefix` (more may have been recorded) or `rejected`. --decisions looks at
     something else: whether the rules and the facts that are recorded with each decision lead to it.
     """
+    if decisions and job is not None and job.endswith(".zip"):
+        return _verify_package(state, job, decisions=True)
     if decisions and job is None:
         return _verify_decisions(state)
     if decisions:
-        raise click.UsageError("--decisions checks the whole journal: leave out JOB.", context)
+        raise click.UsageError("--decisions checks the whole journal, or a package: leave out JOB.", context)
     if job is not None and everything:
         raise click.UsageError("Give JOB or --all, not both.", context)
     if job is not None and (job.endswith(_ENDINGS) or Path(job, "manifest.json").is_file()):
@@ -150,7 +152,7 @@ def _verify_file(state: State, path: str, keys: Path | None) -> int:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", remedy="Name a file of `remit export`.") from error
     if answer is None:
-        return _verify_package(state, path)
+        return _verify_package(state, path, decisions=False)
     last = {"verdict": answer.verdict, "code": answer.code}
     if state.as_json:
         state.output.json({**last, "file": path, "words": answer.words, "records": answer.records})
@@ -162,12 +164,13 @@ def _verify_file(state: State, path: str, keys: Path | None) -> int:
     return STATUSES[answer.verdict]
 
 
-def _verify_package(state: State, path: str) -> int:
+def _verify_package(state: State, path: str, *, decisions: bool) -> int:
     from remit.cli.text import clean
+    from remit.evidence.program import sources
     from remit.evidence.verify import check, describe
 
     try:
-        verdict = check(path)
+        verdict = check(path, sources() if decisions else None)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", remedy="Name a file of `remit export`.") from error
     if state.as_json:

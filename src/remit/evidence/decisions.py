@@ -1,0 +1,261 @@
+"""Every decision that a package records, taken again from its own rules and facts (`--decisions`).
+
+A call that ran was allowed, or asked about and approved; a question was asked; a refusal by policy was denied. What is
+not in the package, such as a value that was erased, cannot be asked, and the decision is not derived.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from remit.evidence.ledger import Event
+from remit.evidence.rejected import RejectedError
+from remit.evidence.rules import RuleModules
+from remit.evidence.strict_json import read_json
+from remit.evidence.values import path_of
+
+_DENIED = {"POLICY_DENIED", "UNTRUSTED_ARGUMENT", "UNKNOWN_TOOL"}
+_DECIDING = {"", "authorize", "check_origins", "resolve"}
+"""The stages that decide by policy; later ones refuse a call that was sent back to policy too often."""
+_DONE = {"pure", "success", "side_effect_committed"}
+_TAINTS = ("taint:", "default:taint")
+_SECRET = 32
+
+
+class NotDerivedError(Exception):
+    """A decision cannot be taken again; the message says why."""
+
+
+class Derived(NamedTuple):
+    """Decisions that were taken again."""
+
+    decisions: int
+    not_derived: tuple[tuple[str, int], ...]
+    """The reason, and how many."""
+
+
+class _Asked(NamedTuple):
+    """A recorded decision: the event that it stands in, the stream of the caller, the effect."""
+
+    event: Event
+    stream: str
+    effect: str
+
+
+class Decisions:
+    """Collects decisions with what they are made from, and takes them again at the end."""
+
+    def __init__(self, package: zipfile.ZipFile, sources: Mapping[str, str]) -> None:
+        self._package = package
+        self._there = set(package.namelist())
+        self._asked: list[_Asked] = []
+        self._roots: dict[str, dict[str, Any]] = {}
+        """The events that say what a job, a session or a call from outside is, by its stream and their kinds."""
+        self._foreign: dict[str, float] = {}
+        """By stream, the last event that was recorded by another job."""
+        self._running: dict[str, str] = {}
+        self._results: dict[str, list[tuple[Event, str]]] = {}
+        """The results of tools, by stream."""
+        self._remembered: dict[str, dict[str, Any]] = {}
+        self._tools: dict[str, Any] = {}
+        """The last form of each tool that was recorded whole."""
+        modules = RuleModules(sources)
+        self._rules = modules.load("remit.policy.recorded")
+        self._verdict = modules.load("remit.policy.verdict")
+        self._facts = modules.load("remit.policy.decision")
+        self._meta = modules.load("remit.tools.meta")
+        self._naming = modules.load("remit.tools.naming")
+        self._approvals = modules.load("remit.policy.remembered")
+        self._policies: dict[str, Any] = {}
+
+    def take(self, event: Event) -> None:
+        """Take in an event."""
+        kind, payload, stream = event.kind, event.payload, event.stream
+        if kind == "tool_invocation_started":
+            self._running[payload["invocation_id"]] = payload["tool_name"]
+        own = event.seq > self._foreign.get(stream, 0)
+        if kind in ("job_created", "session_opened", "call_opened", "job_forked"):
+            self._roots.setdefault(stream, {})[kind] = payload
+            if kind == "job_forked":
+                self._foreign[stream] = event.seq + payload.get("taken", 0) + payload.get("changes", 0)
+        elif kind == "tool_invocation_finished":
+            if payload["outcome"] == "success" and payload.get("step_outcome", "pure") in _DONE:
+                tool = self._running.get(payload["invocation_id"], "")
+                self._results.setdefault(stream, []).append((event, tool))
+        elif kind == "approval_remembered":
+            self._remembered[payload["rule"]["id"]] = payload["rule"]
+        elif kind == "confirmation_requested" or own:
+            self._note(event)
+
+    def _note(self, event: Event) -> None:
+        """Take in what may be a decision."""
+        kind, payload, stream = event.kind, event.payload, event.stream
+        if kind == "tool_invocation_started":
+            self._asked.append(_Asked(event, stream, "ask" if payload.get("confirmation") else "allow"))
+        elif kind == "confirmation_requested" and payload.get("provider_id") and payload.get("policy_hash"):
+            self._asked.append(_Asked(event, stream.rpartition("/confirmation/")[0], "ask"))
+        elif kind == "gate_refused" and payload["code"] in _DENIED and payload.get("stage", "") in _DECIDING:
+            self._asked.append(_Asked(event, stream, "deny"))
+
+    def derive(self) -> Derived:
+        """Take every decision again. Raise RejectedError for one that its rules and facts do not lead to."""
+        missing: dict[str, int] = {}
+        for asked in self._asked:
+            try:
+                self._compare(asked)
+            except NotDerivedError as error:
+                missing[str(error)] = missing.get(str(error), 0) + 1
+        return Derived(len(self._asked) - sum(missing.values()), tuple(sorted(missing.items())))
+
+    def _compare(self, asked: _Asked) -> None:
+        event = asked.event
+        payload = event.payload
+        if not payload.get("policy_kept"):
+            raise NotDerivedError("its rules were not kept")
+        policy = self._policy(payload["policy_hash"])
+        decision = self._verdict.verdict_on(policy, self._recorded(asked, policy))
+        rule = payload.get("rule_id", "")
+        edited = event.kind != "gate_refused" and asked.effect == "ask" and rule.startswith(_TAINTS)
+        if (decision.effect, decision.rule_id) != (asked.effect, rule) and not (
+            edited and not {"untrusted", "untrusted_blob"} & payload.keys()
+        ):
+            raise RejectedError(
+                "event_contradicted",
+                f"{event.stream}: event {event.seq}: {payload['tool_name']} was decided {asked.effect} by {rule}, and "
+                f"its rules and facts lead to {decision.effect} by {decision.rule_id}",
+            )
+
+    def _policy(self, name: str) -> Any:
+        policy = self._policies.get(name)
+        if policy is None:
+            text = self._bytes(name)
+            try:
+                overlays = [self._bytes(overlay) for overlay in self._rules.overlays_named(text)]
+                policy = self._policies[name] = self._rules.policy_of(text, overlays)
+            except (ValueError, TypeError) as error:
+                raise NotDerivedError("its rules cannot be read") from error
+            except Exception as error:
+                if not hasattr(error, "message"):
+                    raise
+                raise NotDerivedError("its rules are of another version") from error
+        return policy
+
+    def _recorded(self, asked: _Asked, policy: Any) -> Any:
+        """Return the facts of a decision."""
+        payload = asked.event.payload
+        root = self._roots.get("/".join(asked.stream.split("/")[:2]), {})
+        created = root.get("job_created")
+        args = self._value(payload, "args")
+        if not isinstance(args, dict):
+            raise NotDerivedError("its arguments were not recorded")
+        tool = self._tool(payload)
+        caller = self._facts.Caller(
+            principal=payload.get("principal") or (created or {}).get("principal", ""),
+            kind=self._kind(root),
+            recipe=created["name"] if created else "",
+            stream=asked.stream if created else self._scope(asked.stream, root),
+        )
+        query = self._facts.Query(
+            tool=tool,
+            key=self._naming.key_of(tool.name) if tool is not None else payload["tool_name"],
+            args=args,
+            caller=caller,
+            contract_hash=payload.get("contract_hash", ""),
+            prompt_hash=payload.get("prompt_hash", ""),
+            now=payload.get("decided_at") or asked.event.at,
+        )
+        if tool is not None and policy.needs_facts:
+            query = self._with_facts(query, asked, policy, root)
+        untrusted = self._value(payload, "untrusted") or []
+        return self._verdict.RecordedFacts(
+            query=query,
+            remembered=self._held(payload),
+            untrusted=tuple(dict.fromkeys(str(item.get("path", "")) for item in untrusted)),
+        )
+
+    def _with_facts(self, query: Any, asked: _Asked, policy: Any, root: dict[str, Any]) -> Any:
+        """Return a query with what its rules ask for beside the call."""
+        needs = policy.needs(query.tool, query.key)
+        recorded = asked.event.payload.get("facts", {})
+        if needs.seen and root.get("job_forked", {}).get("shared"):
+            raise NotDerivedError("a rule asks for results that another job recorded")
+        seen = {}
+        for tool in needs.seen:
+            result = self._result(asked, tool, recorded.get("seen", {}).get(tool))
+            if result is not None:
+                seen[tool] = self._value(result.payload, "result")
+        taken = {rule: (calls, Decimal(total)) for rule, (calls, total) in recorded.get("taken", {}).items()}
+        counted = {
+            each.limit.key(each.rule.id, query): taken[each.rule.id] for each in needs.limits if each.rule.id in taken
+        }
+        created = root.get("job_created")
+        given = self._value(created, "input") if created and needs.input else self._facts.UNKNOWN
+        facts = self._facts.Facts(input=given, seen=seen, taken=counted)
+        return type(query)(**{**vars(query), "facts": facts})
+
+    def _result(self, asked: _Asked, tool: str, seq: int | None) -> Event | None:
+        """Return the last result of a tool, which the event may name by its number."""
+        results = [event for event, name in self._results.get(asked.stream, []) if name == tool]
+        before = [event for event in results if (event.seq == seq if seq else event.at <= asked.event.at)]
+        return before[-1] if before else None
+
+    def _tool(self, payload: dict[str, Any]) -> Any:
+        """Return the tool as the gate knew it; None: there was none of this name."""
+        name = payload["tool_name"]
+        if payload.get("provider_id") and (payload.get("risk_level") or "invocation_id" in payload):
+            side, risk = payload.get("side_effect", "read"), payload.get("risk_level", "")
+            risks = {"read": "read_only", "write": "write", "unknown": "unknown"}
+            schema = payload.get("request_schema_hash", "")
+            self._tools[name] = self._meta.ToolMeta(
+                name=name,
+                provider_id=payload["provider_id"],
+                input_schema=read_json(self._bytes(schema), "a schema") if schema else None,
+                capability_level=self._meta.Level(payload.get("capability_level", 0)),
+                risk_level=self._meta.Risk(risk or risks[side]),
+                side_effects=side != "read",
+                requires_confirm=payload.get("confirms", False) or payload.get("rule_id") == "default:confirm",
+                version=payload.get("tool_version", ""),
+            )
+        elif payload.get("code") == "UNKNOWN_TOOL" or payload.get("rule_id") == "default:unknown-tool":
+            return None
+        if name not in self._tools:
+            raise NotDerivedError("what its tool was is not recorded")
+        return self._tools[name]
+
+    def _held(self, payload: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the remembered approvals that the gate had."""
+        rule = payload.get("rule_id", "")
+        answered = [rule[len("remembered:") :]] if rule.startswith("remembered:") else []
+        names = dict.fromkeys([*payload.get("facts", {}).get("remembered", ()), *answered])
+        if not names.keys() <= self._remembered.keys():
+            raise NotDerivedError("a remembered approval is not in the package")
+        return tuple(self._approvals.parse_remembered(self._remembered[name]) for name in names)
+
+    def _kind(self, root: dict[str, Any]) -> str:
+        if "job_created" in root:
+            return "plan" if root["job_created"]["kind"] == "plan" else "job"
+        if "call_opened" in root:
+            return self._kind(self._roots.get(f"session/{root['call_opened']['session']}", {}))
+        face = root.get("session_opened", {}).get("face", "mcp") if root else ""
+        return face if face in ("mcp", "http") else "session"
+
+    def _scope(self, stream: str, root: dict[str, Any]) -> str:
+        first = "/".join(stream.split("/")[:2])
+        return f"session/{root['call_opened']['session']}" if "call_opened" in root else first
+
+    def _value(self, payload: dict[str, Any], name: str) -> Any:
+        """Return a value of an event; None: it has none."""
+        ref = payload.get(f"{name}_blob")
+        if ref is None:
+            return payload.get(name)
+        data = self._bytes(ref["digest"])
+        return read_json(data[_SECRET if ref.get("key") else 0 :], "a value")
+
+    def _bytes(self, name: str) -> bytes:
+        path = path_of(name)
+        if path not in self._there:
+            raise NotDerivedError("a value is not in the package")
+        return self._package.read(path)
