@@ -94,7 +94,7 @@ frameworks: $(FRAMEWORKS_READY) ## Install the frameworks that tests run with RE
 
 searxng: $(SEARXNG_READY) ## Install SearXNG, which tests search with if REMIT_TEST_SEARXNG=1 (140 MB)
 
-agents: $(AGENTS_READY) ## Install the coding agents that tests run with REMIT_TEST_AGENTS=1 (1.1 GB)
+agents: $(AGENTS_READY) ## Install the coding agents that tests run with REMIT_TEST_AGENTS=1 (1.8 GB)
 
 # Not `npm ci`: it wants the programs of every platform in the lock, and not every mirror has them.
 build/agents/.ready: tests/peers/npm-agents/package.json tests/peers/npm-agents/package-lock.json

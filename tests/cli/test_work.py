@@ -238,3 +238,22 @@ def test_a_result_and_a_switch_are_staged_with_their_comments(project: Project, 
     (repository / "workflow.toml").unlink()
     assert "would write workflow.toml" in project.here("work", "init", "--staged").out
     assert not (repository / "workflow.toml").exists()
+
+
+def test_what_opening_an_issue_asks_is_asked_at_the_terminal(project: Project, repository: Path) -> None:
+    settings = repository / "remit.toml"
+    settings.write_text(settings.read_text().replace(RULES, ""))
+    with project.terminal("work", "issue", "Mend the clock") as terminal:
+        terminal.expect("outbox.create")
+        terminal.expect(r"approve|\[y")
+        terminal.type("y\r")
+        terminal.expect("local#1")
+        assert terminal.end() == exit_codes.OK
+
+
+def test_a_run_begins_only_where_there_is_something_to_begin_at(project: Project, repository: Path) -> None:
+    project.here("work", "issue", "Mend the clock")
+    git(repository, "checkout", "--quiet", "--orphan", "empty")
+    refused = project.here("work", "run", "local#1", "--executor", "mend")
+    assert (refused.status, "no commit to begin at" in refused.err) == (exit_codes.USAGE, True)
+    assert not project.here("work", "show", "local#1", "--json").json["runs"]

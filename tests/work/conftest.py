@@ -23,6 +23,10 @@ program = "sh"
 args = ["-c", "echo mended > clock.txt"]
 isolation = "ISOLATION"
 
+[executors.manual]
+program = "manual"
+isolation = "ISOLATION"
+
 [executors.hang]
 program = "sh"
 args = ["-c", "echo half > clock.txt; setsid sleep 86400 & echo $! > FIFO; sleep 86400"]

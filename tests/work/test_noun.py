@@ -125,12 +125,20 @@ async def test_an_order_names_the_specification_and_contracts_of_its_issue(
 
 
 @pytest.mark.parametrize(
-    ("path", "state", "code"), [("clock.txt", "review", ""), ("migrations/2.sql", "doing", "permission_denied")]
+    ("path", "words", "state", "code"),
+    [
+        ("clock.txt", "mended", "review", ""),
+        ("clock.txt", "lies", "doing", "test_failed"),
+        ("migrations/2.sql", "mended", "doing", "permission_denied"),
+    ],
 )
-async def test_what_a_person_commits_is_looked_at_too(project: Project, path: str, state: str, code: str) -> None:
+async def test_what_a_person_commits_is_looked_at_too(
+    project: Project, path: str, words: str, state: str, code: str
+) -> None:
     git(project.folder, "checkout", "--quiet", "-b", "theirs")
-    (project.folder / path).write_text("mended\n")
-    git(project.folder, "add", path)
+    for name, text in {path: f"{words}\n", "clock.txt": f"{words}\n"}.items():
+        (project.folder / name).write_text(text)
+    git(project.folder, "add", path, "clock.txt")
     git(project.folder, "commit", "--quiet", "--message", "Mend")
     commit = git(project.folder, "rev-parse", "HEAD")
     git(project.folder, "checkout", "--quiet", "main")
@@ -145,7 +153,11 @@ async def test_what_a_person_commits_is_looked_at_too(project: Project, path: st
         summary="Done.",
     )
     assert (await project.work.result(said)).state == state
-    assert (await project.work.view(issue)).results[run].result_code == code
+    result = (await project.work.view(issue)).results[run]
+    assert result.result_code == code
+    if code != "permission_denied":
+        assert [test.result for test in result.tests] == ["pass" if state == "review" else "fail"], "Remit ran them"
+    assert len(git(project.folder, "worktree", "list").splitlines()) == 1
 
 
 async def test_a_result_by_hand_waits_for_the_end_of_the_program(project: Project) -> None:

@@ -216,7 +216,7 @@ class ControlPlane:
 
     async def _accept(self, workflow: Workflow, issue: IssueRef, why: str) -> None:
         await self._store.move(issue, "done", reason=why, by=self._principal)
-        await self._runs.clean(issue, workflow, self._folder)
+        await self._runs.clean(issue, workflow)
 
     async def _label(self, row: UnitRow, issue: Issue, state: str, steps: _Steps) -> None:
         """Have the labels of an issue say its state, and close it if it is done."""

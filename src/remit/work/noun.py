@@ -14,12 +14,12 @@ from remit.codes import Code
 from remit.errors import ProviderError, StateError, UsageError
 from remit.jobs.state import ENDED
 from remit.operation import Body, By, operation
-from remit.work.executors.registry import MANUAL, hand_of
+from remit.work.executors.registry import MANUAL, hand_of, tool_of
 from remit.work.executors.worktree import paths_of
 from remit.work.forms import Form, read_result_in
-from remit.work.git import changed_by
+from remit.work.git import changed_by, commit_of
 from remit.work.references import IssueRef
-from remit.work.result import WorkResult
+from remit.work.result import Test, WorkResult
 from remit.work.runs import ROLE, STOP_S, Runs, Wanted
 from remit.work.staging import StagedWrite, Verb, stage
 from remit.work.store import UnitRow, Verdict
@@ -243,12 +243,27 @@ class Work:
             remedy = "Stop it first: `remit work stop`; then hand the result in, and adopt it."
             raise StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
         if not job and result.status == "ok":
-            result = await self._kept_to(order, result)
+            result = await self._proved(order, await self._kept_to(order, result), by)
         verdict = await self._store.accept(order, result, adopter=(by or self._principal) if adopt else "")
         if verdict.trigger:
             with suppress(StateError):  # a comment that a person has to approve stays queued
                 await self.write(result.issue_ref, by=by)
         return verdict
+
+    async def _proved(self, order: WorkOrder, result: WorkResult, by: str) -> WorkResult:
+        """Return the result of a person with the acceptance commands as Remit ran them, if their commit is here."""
+        repository = repository_of(read_workflow(self._folder), self._folder, order.role)
+        commit = await commit_of(repository, result.changes.commit) if result.changes.commit else ""
+        if not (commit and order.constraints.commands and result.status == "ok"):
+            return result
+        asked = {"issue_ref": order.issue_ref, "run_id": order.run_id, "commit": commit}
+        given = await self._runs.call(tool_of(MANUAL), asked, by)
+        tests = msgspec.convert(given.get("tests", []), tuple[Test, ...])
+        result = replace(result, tests=tests or result.tests)
+        if all(test.result == "pass" for test in tests):
+            return result
+        why = f"the acceptance commands do not pass: {result.summary}"
+        return replace(result, status="fail", result_code=Code.test_failed.name, summary=why)
 
     async def _kept_to(self, order: WorkOrder, result: WorkResult) -> WorkResult:
         """Return the result of a person, as failed if their commit is here and changes what it may not."""
@@ -314,7 +329,7 @@ class Work:
         issue, workflow = IssueRef.parse(issue_ref), read_workflow(self._folder)
         await self._store.move(issue, state, reason=reason, by=by or self._principal)
         if state == "done":
-            await self._runs.clean(issue, workflow, self._folder)
+            await self._runs.clean(issue, workflow)
         return await self.view(issue_ref)
 
     @operation(

@@ -123,8 +123,9 @@ def open_work(opening: NounOpening) -> Work:
     """Return the noun."""
     service, settings = opening.service, opening.parts.settings
     journal = opening.parts.journal
-    given = RunsOpening(WorkStore(journal), service.jobs, service.sessions, opening.principal, root_of(settings))
-    runs, forge = Runs(*given), ProjectForge(journal, settings)
+    store, root = WorkStore(journal), root_of(settings)
+    given = RunsOpening(store, service.jobs, service.sessions, opening.principal, root, settings.folder)
+    runs, forge = Runs(given), ProjectForge(journal, settings)
     control = ControlPlane(runs, forge, settings.folder, opening.principal)
 
     def copy(writes: list[StagedWrite]) -> Work:

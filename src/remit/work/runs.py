@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.errors import AppendConflictError, NotFoundError, ProviderError, StateError
+from remit.errors import AppendConflictError, NotFoundError, ProviderError, StateError, UsageError
 from remit.ids import new_id
 from remit.jobs.state import ENDED
 from remit.journal.leases import heads_changed_within
@@ -22,6 +22,7 @@ from remit.work.executors.provider import tree_folder
 from remit.work.executors.registry import MANUAL, hand_of
 from remit.work.executors.worktree import Worktree
 from remit.work.flow import dependencies_in, field_in, parent_in
+from remit.work.git import commit_of
 from remit.work.order import NO_CONTRACTS, WorkOrder
 from remit.work.references import IssueRef, RunId
 from remit.work.store import WorkStore
@@ -65,24 +66,27 @@ class RunsOpening(NamedTuple):
     """Acts where no one else is named."""
     root: Path
     """Worktrees lie below it."""
+    folder: Path
+    """The project's, whose workflow it is."""
 
 
 class Runs:
     """The runs of one project."""
 
-    def __init__(self, store: WorkStore, jobs: Jobs, sessions: Sessions, principal: str, root: Path) -> None:
-        """Take what `RunsOpening` names."""
-        self.store = store
-        self.journal: Journal = store.journal
-        self._jobs = jobs
-        self._sessions = sessions
-        self._principal = principal
-        self._root = root
+    def __init__(self, given: RunsOpening) -> None:
+        self.store = given.store
+        self.journal: Journal = given.store.journal
+        self._jobs = given.jobs
+        self._sessions = given.sessions
+        self._principal = given.principal
+        self._root = given.root
+        self._folder = given.folder
 
     async def start(self, issue: IssueRef, workflow: Workflow, wanted: Wanted) -> Started:
         """Make a run the active one and start its job. Raise UsageError, StateError or NotFoundError."""
         if wanted.executor != MANUAL:
             hand_of(workflow, wanted.executor).executor.require(os.environ)
+            await _require_commit(repository_of(workflow, self._folder, wanted.role))
         by = wanted.by or self._principal
         known = await self.call("outbox.get", {"issue_ref": str(issue)}, by)
         body = known.get("body", "")
@@ -175,14 +179,14 @@ class Runs:
         """Return whether a person is, or was, asked about the result of a run."""
         return bool(await self._jobs.rows(labels={"issue": str(issue), "decides": run_id}, limit=1))
 
-    async def clean(self, issue: IssueRef, workflow: Workflow, folder: Path) -> None:
+    async def clean(self, issue: IssueRef, workflow: Workflow) -> None:
         """Take away the checkouts of an issue's runs, and branches whose commits another branch or tag holds.
 
         What cannot be taken away stays, and is named in the log.
         """
         for run in reversed((await self.store.unit(issue)).runs.values()):
             place = tree_folder(self._root, issue, run.run_id)
-            tree = Worktree.of(repository_of(workflow, folder, run.role), place, issue, run.run_id)
+            tree = Worktree.of(repository_of(workflow, self._folder, run.role), place, issue, run.run_id)
             try:
                 if run.executor != MANUAL:
                     await tree.remove()
@@ -231,3 +235,14 @@ class Runs:
         if outcome.cause == Code.not_found.name:
             raise NotFoundError(outcome.reason, code=Code.not_found, remedy=outcome.remedy)
         raise StateError(f"{tool}: {outcome.reason}", code=code, remedy=outcome.remedy)
+
+
+async def _require_commit(repository: Path) -> None:
+    """Raise UsageError (env_unavailable) for a folder in which no run could begin, before one is recorded."""
+    try:
+        commit = await commit_of(repository, "HEAD")
+    except ProviderError as error:
+        raise UsageError(str(error), code=Code.env_unavailable, remedy="Install git.") from error
+    if not commit:
+        why = f"{repository} is no git repository, or has no commit to begin at"
+        raise UsageError(why, code=Code.env_unavailable, remedy='git init && git add . && git commit -m "Begin"')

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -98,7 +97,7 @@ class StagedRuns(Runs):
 
     def __init__(self, given: RunsOpening, writes: list[StagedWrite], catalog: Catalog, forge: Project) -> None:
         """Tell `writes` of what would be done; `catalog` has the tools that preview it, `forge` the issues."""
-        super().__init__(*given._replace(store=StagedStore(given.store.journal, writes)))
+        super().__init__(given._replace(store=StagedStore(given.store.journal, writes)))
         self._writes = writes
         self._catalog = catalog
         self._forge = forge
@@ -111,7 +110,7 @@ class StagedRuns(Runs):
             return
         order = await self.store.order(issue, run.run_id)
         hand = hand_of(workflow, run.executor)
-        shown = shown_order(order, hand, str(repository_of(workflow, Path(), run.role)))
+        shown = shown_order(order, hand, str(repository_of(workflow, self._folder, run.role)))
         self._writes.append(StagedWrite(by=tool_of(run.executor), what=shown.what, diff=shown.diff))
         table = workflow.outbox
         pushes = f"; pushes to {branch_of(table, issue)} of {table.remote}" if table.remote else ""
@@ -121,7 +120,7 @@ class StagedRuns(Runs):
         )
         self._writes.append(StagedWrite(by="job", what=what))
 
-    async def clean(self, issue: IssueRef, workflow: Workflow, folder: Path) -> None:  # noqa: ARG002 - as it is cleaned
+    async def clean(self, issue: IssueRef, workflow: Workflow) -> None:  # noqa: ARG002 - as it is cleaned
         what = f"Takes away the checkouts of the runs of {issue}, and branches whose commits another one holds."
         self._writes.append(StagedWrite(by="git", what=what))
 

@@ -13,6 +13,6 @@ def agent_program(folder: Path, name: str, scene: str) -> str:
     """Write a program that plays a scene as the agent of this name would; its path."""
     path = folder / f"{name}-{scene}".replace(" ", "-")
     words = shlex.join([sys.executable, "-I", "-S", str(FAKE), name, scene])
-    path.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "{name} 9.8.7 (test)" && exit\nexec {words} "$@"\n')
     path.chmod(0o755)
     return str(path)

@@ -50,14 +50,18 @@ class Bench:
         return ContextPack.of(self.root, self.order().issue, RUN)
 
     async def run(
-        self, table: ExecutorTable, constraints: Constraints | None = None, skills: GiveSkills | None = None
+        self,
+        table: ExecutorTable,
+        constraints: Constraints | None = None,
+        skills: GiveSkills | None = None,
+        contents: Contents | None = None,
     ) -> WorkResult:
         """Run an executor on the repository."""
         order = self.order(constraints)
         tree = Worktree.of(self.repository, self.tree, order.issue, RUN)
         executor = ProgramExecutor((table.program, *table.args))
         adapter = Adapter(order, executor, table, tree, self.pack, Places(SystemClock(), skills=skills))
-        return await adapter.run(Beginning("main"), Contents(), lambda _: None)
+        return await adapter.run(Beginning("main"), contents or Contents(), lambda _: None)
 
 
 @pytest.fixture
@@ -113,12 +117,20 @@ async def test_skills_lie_in_the_pack_and_the_home_and_are_no_part_of_the_change
         return {f"{name}/{path}": name.encode() for name in names for path in ("SKILL.md", "references/more.md")}
 
     seen = "cat ~/.agents/skills/a/SKILL.md ~/.claude/skills/b/references/more.md"
-    seen += ' "$REMIT_CONTEXT_PACK/.agents/skills/a/references/more.md" > clock.txt'
-    result = await bench.run(replace(script(seen), skills=("a", "b")), skills=give)
+    seen += ' "$REMIT_CONTEXT_PACK/.agents/skills/a/references/more.md" "$REMIT_CONTEXT_PACK"/runs/*/work_result.json'
+    before = {
+        f"runs/{number}/{name}": number.encode() for number in "12" for name in ("work_result.json", "stdout.log")
+    }
+    table = replace(script(f"{seen} > clock.txt"), skills=("a", "b"))
+    result = await bench.run(table, skills=give, contents=Contents(files=before))
     assert result.status == "ok"
     assert git(bench.tree, "diff", "--name-only", "main", "HEAD") == "clock.txt"
-    assert git(bench.tree, "show", "HEAD:clock.txt") == "aba"
+    assert git(bench.tree, "show", "HEAD:clock.txt") == "aba12", "skills, and the runs before"
     bench.pack.verify()
+    (bench.pack.folder / "runs" / "1" / "stdout.log").chmod(0o644)
+    (bench.pack.folder / "runs" / "1" / "stdout.log").write_text("x")
+    with pytest.raises(UsageError, match=r"runs/1/stdout\.log was changed"):
+        bench.pack.verify()
 
 
 @pytest.mark.parametrize("code", [Code.SKILL_DISABLED, Code.SKILL_NOT_FOUND])

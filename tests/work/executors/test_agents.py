@@ -16,7 +16,7 @@ FOLDER = Path("build/agents").resolve()
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not os.environ.get("REMIT_TEST_AGENTS"), reason="1.1 GB: `make agents` installs the agents"),
+    pytest.mark.skipif(not os.environ.get("REMIT_TEST_AGENTS"), reason="1.8 GB: `make agents` installs the agents"),
 ]
 
 

@@ -96,6 +96,7 @@ async def test_an_agent_works_with_remits_tools_alone_and_each_call_is_recorded(
     assert git(shop.folder, "show", f"{result.changes.commit}:clock.txt") == "mended"
     assert (result.summary, result.artifacts) == (GOVERNED, (f"session/{turn.trace}",))
     assert (turn.mode, turn.calls, turn.denied, turn.session) == ("governed", 2, 0, "s-1")
+    assert (turn.version, turn.tried) == ("9.8.7", CLIS[agent].version)
     called = [event.tool_name for event in events if hasattr(event, "arguments_hash")]
     assert called == ["fs.write", "worktree.exec"]
     assert {event.principal for event in events if hasattr(event, "principal")} == {"alice"}

@@ -11,6 +11,7 @@ import pytest
 from remit import Remit
 from remit.settings import load
 from remit.testing.models import ModelServer
+from remit.work.executors.acp import KNOWN
 from tests.patience import PATIENCE_S
 from tests.work.executors.repository import git, make_repository
 from tests.work.executors.wires import Script
@@ -34,6 +35,7 @@ timeout_seconds = 300
 args = ["grep", "-q", "mended", "clock.txt"]
 """
 AGENTS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
+    "claude": ("Bash", "claude-sonnet-4-5", {}),
     "gemini": ("run_shell_command", "gemini-2.5-flash", {}),
     "opencode": ("bash", "test-1", {"description": "mend the clock"}),
 }
@@ -46,16 +48,17 @@ AGENTS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
 async def test_an_agent_asks_and_is_proved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str, effect: str
 ) -> None:
-    if not (BIN / agent).exists():
-        pytest.skip(f"{agent} is not installed: make agents")
+    program = BIN / KNOWN[agent][0]
+    if not program.exists():
+        pytest.skip(f"{program.name} is not installed: make agents")
     tool, model, more = AGENTS[agent]
     monkeypatch.setenv("AGENT_KEY", "k")
     script = Script("edit", [(tool, {"command": MEND, **more})])
     server = ModelServer(script)
     async with server.listening():
         folder = make_repository(tmp_path / "project")
-        url = server.url if agent == "gemini" else f"{server.url}/v1"
-        given = {"agent": agent, "program": BIN / agent, "url": url, "model": model}
+        url = server.url if agent in {"claude", "gemini"} else f"{server.url}/v1"
+        given = {"agent": agent, "program": program, "url": url, "model": model}
         (folder / "workflow.toml").write_text(WORKFLOW.format(**given))
         rules = [
             {"id": "work", "effect": "allow", "tools": ["outbox.*", "executor.*"]},

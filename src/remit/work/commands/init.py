@@ -22,7 +22,8 @@ backend = "local"            # issues are kept in Remit's journal: local#1, loca
 
 # A program that does the work, or that tests it. It runs in a git worktree of its own, with stdin closed.
 # {pack} is the context pack, {repo} the worktree, {issue} and {run} name the work; the environment says it too:
-# REMIT_CONTEXT_PACK, REMIT_ISSUE_REF, REMIT_RUN_ID.
+# REMIT_CONTEXT_PACK, REMIT_ISSUE_REF, REMIT_RUN_ID. The worktree begins at your last commit: commit work.sh first.
+# It runs in the sandbox (`remit sandbox probe` says whether there is one); isolation = "none" runs it with your rights.
 [executors.shell]
 program = "sh"
 args = ["work.sh"]
@@ -54,7 +55,7 @@ Priority: prio:p2
 ## Acceptance Criteria
 """
 _RULES: Final = """\
-# What runs without a question. Without the first rule each comment on a local issue asks.
+# What runs without a question: opening issues, comments on them, their labels.
 [[policy.rules]]
 id = "outbox"
 effect = "allow"
@@ -89,7 +90,8 @@ def command(state: State, staged: bool) -> int:
     for name in written:
         state.output.out.line(f"{'would write' if staged else 'wrote'} {name}")
     state.note(
-        "every comment on an issue asks you first; to let Remit write them, add this to remit.toml:\n\n" + _RULES
+        "opening issues and writing to them asks you first; to let Remit write without, add this to remit.toml:\n\n"
+        + _RULES
     )
     state.note(f'next: {state.command("work", "issue")} "Fix the flaky test"')
     return exit_codes.OK

@@ -11,6 +11,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.errors import UsageError
+from remit.work.commands.asking import asking
 from remit.work.commands.staged import show_staged, staged_option
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def command(state: State, title: str, spec: Path | None, labels: tuple[str, ...]
         reference: str = await remit.service.work.issue(title, body=body, labels=labels, parent=parent)
         return reference
 
-    reference = state.ask(made, writes=True, creates=True)
+    reference = state.ask(asking(state, made), writes=True, creates=True)
     if state.as_json:
         state.output.json({"issue_ref": reference})
     else:

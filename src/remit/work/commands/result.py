@@ -12,6 +12,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.errors import UsageError
+from remit.work.commands.asking import asking
 from remit.work.commands.staged import print_staged, staged_option
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def command(
             return await work.staged(verb, msgspec.to_builtins(given))  # type: ignore[no-any-return]
         return await getattr(work, verb)(**given)  # type: ignore[no-any-return]
 
-    verdict = state.ask(hand_in, writes=not staged)
+    verdict = state.ask(asking(state, hand_in), writes=not staged)
     if isinstance(verdict, list):
         return print_staged(state, verdict)
     if state.as_json:

@@ -9,6 +9,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.work.commands.asking import asking
 from remit.work.commands.staged import show_staged, staged_option
 
 if TYPE_CHECKING:
@@ -31,5 +32,5 @@ def command(state: State, issue: str, staged: bool) -> int:
         unit: UnitView = await remit.service.work.write(issue)
         return unit
 
-    print_unit(state, state.ask(write, writes=True))
+    print_unit(state, state.ask(asking(state, write), writes=True))
     return exit_codes.OK

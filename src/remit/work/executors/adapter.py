@@ -106,12 +106,7 @@ class Adapter:
         files = {**contents.files, **skills}
         self._pack.write(self._order, replace(contents, look_at=(*contents.look_at, *look_at), files=files))
         self._pack.verify()
-        self._home.mkdir(mode=0o700, exist_ok=True)
-        await asyncio.to_thread(_put, self._home, skills)
-        if self._places.enclosures is not None:
-            self._home.chmod(0o755)  # the user of the sandbox has to reach it; no secret is written there
-            for folder in (self._tree.folder, self._pack.folder, self._home):
-                self._places.enclosures.own(folder)
+        await self._furnish(skills)
         if self._table.setup:
             progress("setting up")
             ready = await self._program(self._table.setup, "setup", _SETUP_S)
@@ -124,6 +119,25 @@ class Adapter:
             ending = replace(await self._executor.work(self._site), base=start)
         self._pack.put_audit(ending)
         return await self.take(ending, progress)
+
+    async def prove(self, commit: str, progress: Progress) -> tuple[Test, ...]:
+        """Run the acceptance commands on a commit of a person's. Raise ProviderError or UsageError."""
+        await self._tree.create(commit)
+        try:
+            self._pack.write(self._order, Contents())
+            await self._furnish({})
+            return await self._prove(progress)
+        finally:
+            await self._tree.remove()
+
+    async def _furnish(self, skills: Mapping[str, bytes]) -> None:
+        """Make the home of the run, and let the user of the sandbox reach what is the run's."""
+        self._home.mkdir(mode=0o700, exist_ok=True)
+        await asyncio.to_thread(_put, self._home, skills)
+        if self._places.enclosures is not None:
+            self._home.chmod(0o755)  # no secret is written there
+            for folder in (self._tree.folder, self._pack.folder, self._home):
+                self._places.enclosures.own(folder)
 
     async def _check_out(self, beginning: Beginning) -> str:
         """Make the worktree, with what an earlier run left in it; return the commit that the work begins at."""

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.work.executors.port import Ending, Output, Site, Turn
+from remit.work.executors.probes import version_of
 from remit.work.executors.program import run_at
 from remit.work.executors.rows import Cli, Home, Model, Tally
 from remit.work.workflow import ExecutorTable, Mode
@@ -62,9 +63,13 @@ class CliExecutor:
             tools = await stack.enter_async_context(site.tools(site)) if self.mode == "governed" else None
             env = await settle(self._cli, self._table, site, tools.command if tools is not None else ())
             events = Events(self._cli, site.show)
+            version = await version_of(site._replace(env={**site.env, **env}), self.command[0])
+            if version not in {"", self._cli.version}:
+                said = f"{self._cli.name} is {version}; Remit was tried with {self._cli.version}\n"
+                site.show("stderr", said.encode())
             command = site.filled(self.command, prompt=prompt_of(site))
             ending = await run_at(site, command, events if self._cli.read is not None else site.show, env)
-        turn = replace(events.turn(self.mode), starts=starts)
+        turn = replace(events.turn(self.mode), starts=starts, version=version, tried=self._cli.version)
         if tools is not None:
             turn = replace(turn, trace=tools.session, calls=tools.calls, denied=turn.denied + tools.denied)
         return replace(ending, turn=turn)

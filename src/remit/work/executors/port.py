@@ -56,6 +56,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage: Usage = Usage()
     version: str = ""
     """The version that its program says it is."""
+    tried: str = ""
+    """The version that Remit was tried with."""
     starts: tuple[str, ...] = ()
     """Files of the repository by which it would start programs, with their digests; its flags, or trust, cover them."""
     trace: str = ""

@@ -10,81 +10,51 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Meta
 
 from remit.codes import Code
 from remit.errors import ProviderError, RemitError, UsageError
 from remit.process.live import Live
-from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.meta import ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
-from remit.tools.shapes import arguments, struct_schema
+from remit.tools.shapes import arguments
 from remit.work.executors.acp import PERMIT, AcpExecutor
 from remit.work.executors.adapter import Adapter, GiveSkills, Places, Progress
 from remit.work.executors.beginning import Beginning, Beginnings
-from remit.work.executors.port import Ending, OpenTools, Turn
+from remit.work.executors.calls import (
+    PERMIT_TOOL,
+    PROVE,
+    PROVE_TOOL,
+    PROVIDER,
+    ExecuteArgs,
+    ExecuteResult,
+    PermitArgs,
+    Permitted,
+    ProveArgs,
+    Proved,
+    isolation_of,
+    tool_for,
+)
+from remit.work.executors.port import Ending, OpenTools
+from remit.work.executors.program import ProgramExecutor
 from remit.work.executors.publication import Publication
-from remit.work.executors.registry import Hand, hand_of, hands_of, name_of, tool_of
+from remit.work.executors.registry import MANUAL, Hand, hand_of, hands_of, name_of
 from remit.work.executors.worktree import Worktree
 from remit.work.handover import contents_for
 from remit.work.order import WorkOrder
-from remit.work.outbox.calls import PullArgs
 from remit.work.outbox.remote import Remote
 from remit.work.pack import Contents, ContextPack
 from remit.work.references import IssueRef
 from remit.work.result import RESULT_CODES, Test, WorkResult
-from remit.work.store import Verdict, WorkStore
-from remit.work.workflow import Workflow, read_workflow, repository_of
+from remit.work.store import WorkStore
+from remit.work.workflow import ExecutorTable, Workflow, read_workflow, repository_of
 
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.process.enclosure import Enclosures
     from remit.tools.door import Door
-
-PROVIDER: Final = "work"
-_BESIDE_S: Final = 4 * 3_600
-"""Seconds that a call may take beside the program: setup, acceptance, git."""
-
-
-class ExecuteArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which run, and what is started for it."""
-
-    issue_ref: Annotated[str, Meta(min_length=3, max_length=512)]
-    run_id: Annotated[str, Meta(min_length=3, max_length=512)]
-    command: Annotated[tuple[str, ...], Meta(description="The program and its arguments, as workflow.toml has them.")]
-
-
-class ExecuteResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a run, and what Remit did with it."""
-
-    result: WorkResult | None
-    """None: it left nothing that can be used."""
-    verdict: Verdict
-    comment: str = ""
-    """The text to be written to the issue."""
-    labels: tuple[str, ...] = ()
-    pack: str
-    turn: Turn | None = None
-    """An agent's turn: its mode, what it took, the session of its calls; None for any other program."""
-    pull: PullArgs | None = None
-    """The call that has its pull request say the result; None: it has none."""
-
-
-class PermitArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an agent asks for."""
-
-    issue_ref: Annotated[str, Meta(min_length=3, max_length=512)]
-    run_id: Annotated[str, Meta(min_length=3, max_length=512)]
-    agent: Annotated[str, Meta(max_length=100)]
-    tool_call: Annotated[dict[str, Any], Meta(description="What it is about to do, whole, as it shows it.")]
-
-
-class Permitted(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the agent may."""
-
-    permitted: bool
 
 
 class ExecutorProvider:
@@ -129,12 +99,15 @@ class ExecutorProvider:
         except UsageError as error:
             raise _unusable(error) from error
         asks = any(isinstance(hand.executor, AcpExecutor) for hand in hands)
-        return [*map(_meta, hands), *([_permit()] if asks else [])]
+        prove = msgspec.structs.replace(PROVE_TOOL, isolation=isolation_of(self._manual))
+        return [*map(tool_for, hands), prove, *([PERMIT_TOOL] if asks else [])]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Run an order to its end, or let an agent do what it asks for. Raise ProviderError."""
         if name == PERMIT:
             return ToolResult(msgspec.to_builtins(Permitted(permitted=True)))
+        if name == PROVE:
+            return await self._prove(arguments(ProveArgs, args), ctx)
         live = Live(ctx.progress)
         order, adapter = await self._adapter(name, args, Places(self._clock, ctx.principal, show=live, door=self._door))
         if (await self._store.unit(order.issue)).active != order.run_id:
@@ -158,8 +131,8 @@ class ExecutorProvider:
         None if the program was never started. It ended with the process that ran it, so what it left is judged as it
         lies there.
         """
-        if name == PERMIT:
-            return None
+        if name in {PERMIT, PROVE}:
+            return None  # it may be done again
         order, adapter = await self._adapter(name, args, Places(self._clock, ctx.principal, door=self._door))
         accepted = await self._store.result(order.issue, order.run_id)
         if accepted is not None:
@@ -177,10 +150,15 @@ class ExecutorProvider:
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """Show what would be started, and on what. Raise ProviderError."""
         if name == PERMIT:
-            asked = arguments(PermitArgs, args)
-            return Preview(what=f"Lets {asked.agent} do this once, for {asked.issue_ref}. It was not done yet.")
-        hand = self._hand(name)
-        order = await self._order(arguments(ExecuteArgs, args))
+            permit = arguments(PermitArgs, args)
+            return Preview(what=f"Lets {permit.agent} do this once, for {permit.issue_ref}. It was not done yet.")
+        if name == PROVE:
+            proof = arguments(ProveArgs, args)
+            order = await self._order(proof.issue_ref, proof.run_id)
+            where = f"of {self._repository(order)}, for {order.issue_ref}"
+            return Preview(what=f"Runs the acceptance commands on {proof.commit} {where}.", diff=_accepts(order))
+        hand, asked = self._hand(name), arguments(ExecuteArgs, args)
+        order = await self._order(asked.issue_ref, asked.run_id)
         return shown_order(order, hand, str(self._repository(order)))
 
     async def close(self) -> None:
@@ -210,7 +188,7 @@ class ExecutorProvider:
         hand, asked = self._hand(name), arguments(ExecuteArgs, args)
         if asked.command != hand.executor.command:
             raise ProviderError("workflow.toml names another program by now. Start a new run.", cause=Code.InvalidInput)
-        order = await self._order(asked)
+        order = await self._order(asked.issue_ref, asked.run_id)
         title = (await self._store.unit(order.issue)).title
         places = places._replace(
             enclosures=self._enclosures if hand.table.isolation == "sandbox" else None,
@@ -221,9 +199,28 @@ class ExecutorProvider:
         )
         return order, Adapter(order, hand.executor, hand.table, self._tree(order), self._pack(order), places)
 
-    async def _order(self, asked: ExecuteArgs) -> WorkOrder:
+    @property
+    def _manual(self) -> ExecutorTable:
+        """Return the terms on which the acceptance commands run on what a person did."""
+        return self._workflow().executors.get(MANUAL) or ExecutorTable(program=MANUAL)
+
+    async def _prove(self, asked: ProveArgs, ctx: CallContext) -> ToolResult:
+        """Run the acceptance commands on a person's commit."""
+        self._require_open()
+        order = await self._order(asked.issue_ref, asked.run_id)
+        table = self._manual
+        places = Places(self._clock, ctx.principal, self._enclosures if table.isolation == "sandbox" else None)
+        executor = ProgramExecutor(())
+        adapter = Adapter(order, executor, table, self._tree(order), self._pack(order), places)
         try:
-            return await self._store.order(IssueRef.parse(asked.issue_ref), asked.run_id)
+            tests = await adapter.prove(asked.commit, _told(ctx))
+        except (UsageError, OSError) as error:
+            raise ProviderError(str(error), cause=Code.env_unavailable) from error
+        return ToolResult(msgspec.to_builtins(Proved(tests=tests)))
+
+    async def _order(self, issue_ref: str, run_id: str) -> WorkOrder:
+        try:
+            return await self._store.order(IssueRef.parse(issue_ref), run_id)
         except RemitError as error:
             raise ProviderError(error.message, cause=Code.not_found) from error
 
@@ -286,9 +283,12 @@ class ExecutorProvider:
 def shown_order(order: WorkOrder, hand: Hand, repository: str) -> Preview:
     """Return what would be started for an order, as it is shown to the person who approves it."""
     what = f"Runs {' '.join(hand.executor.command)} in a worktree of {repository}, for {order.issue_ref}."
-    accepts = [f"+accepts with {' '.join(command.args)}" for command in order.constraints.commands]
-    spec = [f"+{line}" for line in order.spec_snapshot.splitlines()]
-    return Preview(what=what, diff="\n".join((*accepts, *spec)))
+    spec = "\n".join(f"+{line}" for line in order.spec_snapshot.splitlines())
+    return Preview(what=what, diff="\n".join(part for part in (_accepts(order), spec) if part))
+
+
+def _accepts(order: WorkOrder) -> str:
+    return "\n".join(f"+accepts with {' '.join(command.args)}" for command in order.constraints.commands)
 
 
 def not_begun(order: WorkOrder, why: str, cause: Code | None = None) -> WorkResult:
@@ -327,38 +327,3 @@ def _unusable(error: UsageError) -> ProviderError:
 
 def _words(error: OSError) -> str:
     return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
-
-
-def _meta(hand: Hand) -> ToolMeta:
-    table = hand.table
-    return ToolMeta(
-        name=tool_of(hand.name),
-        provider_id=PROVIDER,
-        description=f"Hand a run's work order to {table.program or hand.name}, and take back what is proved.",
-        input_schema=struct_schema(ExecuteArgs),
-        output_schema=struct_schema(ExecuteResult),
-        capability_level=Level.L2,
-        risk_level=Risk.WRITE,
-        side_effects=True,
-        idempotent=False,
-        requires_confirm=True,
-        timeout_ms=(table.timeout_seconds + _BESIDE_S) * 1_000,
-        version="1",
-        isolation="sandbox" if table.isolation == "sandbox" else "unprotected",
-    )
-
-
-def _permit() -> ToolMeta:
-    return ToolMeta(
-        name=PERMIT,
-        provider_id=PROVIDER,
-        description="Let an agent that works on a run do once what it asks for.",
-        input_schema=struct_schema(PermitArgs),
-        output_schema=struct_schema(Permitted),
-        capability_level=Level.L1,
-        risk_level=Risk.WRITE,
-        side_effects=True,
-        idempotent=True,
-        requires_confirm=True,
-        version="1",
-    )

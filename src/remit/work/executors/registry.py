@@ -77,7 +77,7 @@ def hands_of(workflow: Workflow) -> list[Hand]:
     governed = (cli for cli in CLIS.values() if cli.name not in workflow.executors and "governed" in cli.args)
     agents = [cli.name for cli in governed if shutil.which(cli.name) is not None]
     agents += [f"{PREFIX}{name}" for name, command in KNOWN.items() if shutil.which(command[0]) is not None]
-    return [hand_of(workflow, name) for name in (*workflow.executors, *agents)]
+    return [hand_of(workflow, name) for name in (*workflow.executors, *agents) if name != MANUAL]
 
 
 def tool_of(name: str) -> str:
