@@ -120,6 +120,7 @@ ALL = (
     startup.imported,
     startup.helped,
     startup.looked,
+    startup.introduced,
 )
 LONG = (memory.growth_million,)
 """Only where they are named, or with --all: they take minutes."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import tempfile
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from bench.subject import write, writes
 from remit import Remit
+
+_NOTES: Final = Path(__file__).parents[1] / "examples/mcp/notes.py"
 
 
 async def _spawn(*arguments: str) -> Reading:
@@ -60,6 +64,36 @@ async def looked(lab: Lab) -> list[Result]:
             floor = partial(_processor, "--help")
             results += await against(name, "ms", sample, floor, "floor: remit --help", mark=Mark(2.5, "floor"))
     return results
+
+
+async def introduced(_lab: Lab) -> list[Result]:
+    """The first answer of `remit mcp wrap` in front of a small server, by processor time of both."""
+    server = [sys.executable, str(_NOTES), "notes.json"]
+    with tempfile.TemporaryDirectory() as own:
+        journal = str(Path(own) / "journal.db")
+        wrap = [sys.executable, "-m", "remit", "--journal", journal, "mcp", "wrap", "--name", "notes", "--", *server]
+        name = "remit mcp wrap, to its first answer: processor time"
+        return await against(name, "ms", partial(_greeted, wrap, own), partial(_greeted, server, own), "floor: direct")
+
+
+async def _greeted(command: list[str], folder: str) -> Reading:
+    """The processor milliseconds until a server has answered `initialize`, and ended."""
+    watch = Watch()
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=folder, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}
+    process.stdin.write(json.dumps(hello).encode() + b"\n")
+    assert b"serverInfo" in await process.stdout.readline()
+    process.stdin.close()
+    await process.wait()
+    reading = watch.millis(1)
+    assert reading.cpu_us is not None
+    return Reading(reading.cpu_us / 1_000, reading.cpu_us)
 
 
 async def _processor(*arguments: str) -> Reading:

@@ -25,7 +25,6 @@ from remit.errors import ProviderError
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.protocol import CONNECTION_CLOSED, METHOD_NOT_FOUND, MCPError
 from remit.process.environment import environment
-from remit.providers.mcp.http import Http
 from remit.providers.mcp.listing import NOTHING, listing_of
 from remit.providers.mcp.session import TOOLS_CHANGED, Heard, Session
 from remit.providers.mcp.stdio import Stdio
@@ -115,6 +114,8 @@ async def connected(
             stack.push_async_callback(process.close)
             dispatcher = process.dispatcher
         else:
+            from remit.providers.mcp.http import Http  # noqa: PLC0415 - a server on stdio does not wait for HTTP
+
             http = await stack.enter_async_context(
                 Http.open(
                     server.url,

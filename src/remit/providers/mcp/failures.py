@@ -16,9 +16,10 @@ from remit.jsonrpc.protocol import (
     URL_ELICITATION_REQUIRED,
     MCPError,
 )
-from remit.providers.mcp.replies import CAUSE
 from remit.tools.remote import MCP_ERROR
 
+CAUSE: Final = "remit_cause"
+"""Where the data of an error of ours names the cause it has for us."""
 _CAUSES: Final = {
     CONNECTION_CLOSED: Code.ConnectionError,
     REQUEST_TIMEOUT: Code.Timeout,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remit.capability import Opening
+    from remit.providers.mcp.oauth import Login
     from remit.settings.mcp import McpServer
     from remit.tools.meta import ToolMeta
     from remit.tools.pins import Pins
@@ -38,11 +39,11 @@ def open_servers(opening: Opening) -> list[ToolProvider]:
     try:
         # An extra, and slow to import.
         from remit.providers.mcp.enclosed import launch_of  # noqa: PLC0415 - as above
-        from remit.providers.mcp.oauth import Login  # noqa: PLC0415 - as above
         from remit.providers.mcp.provider import McpProvider  # noqa: PLC0415 - as above
+
+        login = _login(opening) if any(server.url for server in servers) else None
     except ModuleNotFoundError as error:
         return [AbsentProvider(server.name, error.name or "mcp") for server in servers]
-    login = Login(data_folder(os.environ) / "mcp-auth", opening.authorizer)
     return [
         McpProvider(
             server,
@@ -55,6 +56,12 @@ def open_servers(opening: Opening) -> list[ToolProvider]:
         )
         for server in servers
     ]
+
+
+def _login(opening: Opening) -> Login:
+    from remit.providers.mcp.oauth import Login  # noqa: PLC0415 - only a server over HTTP needs it
+
+    return Login(data_folder(os.environ) / "mcp-auth", opening.authorizer)
 
 
 async def _stand_ins(servers: Sequence[McpServer], pins: Pins, file: str) -> list[ToolMeta]:

@@ -20,9 +20,8 @@ from remit.jsonrpc.protocol import (
     REQUEST_TIMEOUT,
     MCPError,
 )
+from remit.providers.mcp.failures import CAUSE
 
-CAUSE: Final = "remit_cause"
-"""Where the data of an error of ours names the cause it has for us."""
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
 _MAX_REFUSAL: Final = 64 * 1024
