@@ -71,12 +71,12 @@ def command(
         raise UsageError("--to sends spans", remedy="Use it with --format otlp, and without --output.")
 
     async def pack(remit: Opened) -> tuple[str, bytes, dict[str, bytes]]:
-        found, file = job if "/" in job else await remit.service.jobs.find(job), BytesIO()
-        await remit.service.audit.package(found, file, redacted=redacted, form=form)
-        await remit.service.audit.note_export(found, "export")
-        return found, file.getvalue(), await remit.service.audit.published() if publish is not None else {}
+        identifier, file = job if "/" in job else await remit.service.jobs.find(job), BytesIO()
+        await remit.service.audit.package(identifier, file, redacted=redacted, form=form)
+        await remit.service.audit.note_export(identifier, "export")
+        return identifier, file.getvalue(), await remit.service.audit.published() if publish is not None else {}
 
-    found, data, keys = state.ask(pack, code="unused")
+    identifier, data, keys = state.ask(pack, code="unused")
     if publish is not None:
         publish.mkdir(parents=True, exist_ok=True)
         for name, content in keys.items():
@@ -87,7 +87,7 @@ def command(
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return exit_codes.OK
-    place = output or Path(f"{found.replace('/', '-')}{ENDINGS[form]}")
+    place = output or Path(f"{identifier.replace('/', '-')}{ENDINGS[form]}")
     if place.exists() and not force:
         raise UsageError(f"{place} exists", remedy="Name another file with --output, or use --force.")
     replace_file(place, data)
