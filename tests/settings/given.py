@@ -106,6 +106,8 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "recorder.witness": ("https://a.example", "https://b.example", "https://c.example"),
     "recorder.witness_key": ("a", "b", "c"),
     "audit.reads": ("values", "all", "off"),
+    "audit.key": ("${A}", "${B}", "${C}"),
+    "audit.key_command": (["a"], ["b"], ["c"]),
     **{name: ([{"name": "a"}], [{"name": "b"}], []) for name in ("notify.targets", "retention.rules")},
     "serve.public_url": ("https://a.example", "https://b.example", "https://c.example"),
     "clients.entries": ([{"principal": "a"}], [{"principal": "b"}], []),

@@ -80,7 +80,9 @@ def _each(value: Any) -> Any:
 
 
 _SERVER: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(("name", "cwd", "timeout_ms", "era", "level", "tools", "idempotent", "disabled", "sandbox"), plain),
+    **dict.fromkeys(
+        ("name", "cwd", "timeout_ms", "era", "level", "tools", "idempotent", "strict", "disabled", "sandbox"), plain
+    ),
     **dict.fromkeys(("command", "cmd"), command),
     **dict.fromkeys(("env", "headers", "oauth"), names),
     "args": _each,
