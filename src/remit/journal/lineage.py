@@ -8,12 +8,13 @@ nor what says how the other job as a whole began, went and ended.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate, pairwise
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from remit.errors import ChainBrokenError
+from remit.errors import ChainBrokenError, RecordPrunedError
 from remit.journal import kinds as k
 from remit.journal.event import Event
 
@@ -115,11 +116,15 @@ async def inherited(journal: Pages, stream: str) -> list[Event]:
 
 
 async def forebears(journal: Pages, stream: str) -> list[str]:
-    """Return the streams of the jobs whose events a job shares, the nearest first; none if it is no fork."""
+    """Return the streams of the jobs whose events a job shares, the nearest first; none of one that is no fork.
+
+    A job that was pruned does not say any more what it shared.
+    """
     streams: list[str] = []
-    while (forked := _shared(await journal.page(stream, 0, OWN))) is not None and f"job/{forked.job}" not in streams:
-        stream = f"job/{forked.job}"
-        streams.append(stream)
+    with suppress(RecordPrunedError):
+        while (forked := _shared(await journal.page(stream, 0, OWN))) and f"job/{forked.job}" not in streams:
+            stream = f"job/{forked.job}"
+            streams.append(stream)
     return streams
 
 
