@@ -37,7 +37,7 @@ COMMANDS: Final[dict[str, Entry]] = {
 @click.group("journal", cls=LazyGroup, package="remit.cli.commands.journal", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Move the journal to another place or back it up, erase values, prune records, or seal it."""
+    """Move or back up the journal, erase values, prune records, or seal it."""
     show_help(context)
 
 
