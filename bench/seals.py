@@ -12,7 +12,7 @@ from bench.measure import Mark, Reading, Result, Watch, against
 from bench.subject import reads, remit_in
 from remit import Remit
 from remit.journal.keys import make
-from remit.recorder.keys import make_key
+from remit.journal.signing import make_key
 from remit.recorder.opening import close, open_recorder
 from remit.recorder.recording import Recorder
 

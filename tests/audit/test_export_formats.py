@@ -13,7 +13,7 @@ import pytest
 from agent_evidence_vectors import receiptsignature
 
 from remit.audit.formats import ENDINGS, Form
-from remit.audit.formats.catalog import FORMATS
+from remit.audit.formats.catalog import SIGNED, UNSIGNED
 from remit.client import RemoteRemit
 from remit.errors import RemitError
 from tests.audit.formats.errands import KEY, key_in, ran, remit_of
@@ -37,7 +37,7 @@ def exported(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", [*SIGNED, *UNSIGNED])
 def test_what_is_exported_is_read_back(exported: Project, form: Form) -> None:
     place = exported.here("export", "last", "--format", form, "--json").json["file"]
     assert place.endswith(ENDINGS[form])
@@ -66,12 +66,12 @@ def test_without_a_key_nothing_is_signed(project: Project) -> None:
 @pytest.mark.parametrize(
     ("setting", "why"),
     [
-        ('key = "missing.pem"', "No such file"),
+        ('key = "missing.pem"', "does not exist"),
         ('key = "open.pem"', "others may read"),
         ('key = "text.pem"', "no Ed25519 key"),
         ('key = "${NOWHERE}"', "NOWHERE"),
-        ('key_command = ["false"]', "CalledProcessError"),
-        ('key_command = ["/no/such/program"]', "FileNotFoundError"),
+        ('key_command = ["false"]', "exit code 1"),
+        ('key_command = ["/no/such/program"]', "No such file"),
     ],
 )
 def test_a_key_that_cannot_be_had_is_an_error_that_quotes_nothing(project: Project, setting: str, why: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from functools import partial
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
@@ -166,7 +167,7 @@ class Audit:
             await write_package(self._journal, job, file, redacted=redacted)
             return
         from remit.audit.formats.account import Account  # noqa: PLC0415 - few packages are made for others
-        from remit.audit.formats.catalog import FORMATS  # noqa: PLC0415 - the same
+        from remit.audit.formats.catalog import SIGNED, UNSIGNED  # noqa: PLC0415 - the same
         from remit.audit.formats.sessions import sessions_of  # noqa: PLC0415 - the same
 
         with TemporaryFile() as package:
@@ -175,16 +176,18 @@ class Audit:
             if form == "ael":
                 times = [entry.at for entry in account.entries]
                 account.sessions = await sessions_of(self._journal, account.last, min(times), max(times))
-            file.write(await asyncio.to_thread(FORMATS[form], account, self._signer))
+            signed = SIGNED.get(form)
+            write = partial(signed, account, await self._signer()) if signed else partial(UNSIGNED[form], account)
+            file.write(await asyncio.to_thread(write))
 
     async def published(self) -> dict[str, bytes]:
         """Return the files that others check signatures with, by name. Raise SettingsError without a key."""
-        return (await asyncio.to_thread(self._signer)).published()
+        return (await self._signer()).published()
 
-    def _signer(self) -> Signer:
-        from remit.audit.formats.keys import signer  # noqa: PLC0415 - the same
+    async def _signer(self) -> Signer:
+        from remit.audit.formats.keys import load_signer  # noqa: PLC0415 - the same
 
-        return signer(self._own, os.environ)
+        return await load_signer(self._own, os.environ, self._parts.settings.folder)
 
 
 def _which(rule: Mapping[str, Any]) -> str:

@@ -14,8 +14,6 @@ from remit.cli.options import json_option, pass_state
 from remit.errors import SettingsError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from remit.recorder.note import Signer
 
 COMMANDS: Final[dict[str, Entry]] = {
@@ -46,16 +44,16 @@ def key_command(state: State) -> int:
     """
     import os
 
-    from remit.recorder.keys import key_file, known_signers, make_key
+    from remit.recorder.keys import key_place, known_signers
     from remit.recorder.settings import RecorderSettings
     from remit.settings.parts import settings_of
 
     own = settings_of(state.settings(), "recorder", RecorderSettings)
     if not own.origin:
         raise SettingsError("recorder.origin is empty", remedy="Name the log, such as example.com/agents.")
-    place = key_file(own, os.environ)
+    place = key_place(own, os.environ).file
     if place is not None:
-        _make(place, make_key)
+        _make(place)
     signers = known_signers(own, os.environ)
     if not signers:
         raise UsageError("recorder.key_command prints the key", remedy="Run that program to make one.")
@@ -140,15 +138,16 @@ def witness_command(state: State, logs: tuple[str, ...], name: str, folder: Path
     from remit.cli.running import run_async
     from remit.clock import SystemClock
     from remit.journal.keys import contents
-    from remit.recorder.keys import key_of, make_key, signers_in
-    from remit.recorder.note import is_name
+    from remit.journal.signing import private_keys
+    from remit.recorder.keys import key_of
+    from remit.recorder.note import WITNESS, Signer, is_name
     from remit.recorder.witness import Witness, serve
 
     if not is_name(name):
         raise UsageError("--name holds a space or a +", remedy="Write, say, witness.example.org/w1.")
     place = folder / "witness.pem"
-    _make(place, make_key)
-    signer = signers_in(name, contents(place, "--folder"), str(place), witness=True)[0]
+    _make(place)
+    signer = Signer(name, private_keys(contents(place, "--folder"), str(place))[0], WITNESS)
     if not logs:
         return _print(state, signer, place)
     witness = Witness(folder, [key_of(text, "--log") for text in logs], signer, SystemClock())
@@ -160,9 +159,11 @@ def witness_command(state: State, logs: tuple[str, ...], name: str, folder: Path
     return run_async(lambda stop: serve(witness, host, port, stop.requested, ready), gentle=True)
 
 
-def _make(place: Path, make: Callable[[Path], None]) -> None:
+def _make(place: Path) -> None:
+    from remit.journal.signing import make_key
+
     try:
-        make(place)
+        make_key(place)
     except OSError as error:
         raise UsageError(f"cannot make {place}: {error.strerror}", remedy="Choose another place.") from error
 

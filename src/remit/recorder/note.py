@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from remit.journal.signing import is_signature
+
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -63,17 +65,6 @@ class Key(msgspec.Struct, frozen=True):
             raise ValueError("its id is not that of its name and key")
         return key
 
-    def holds(self, signature: bytes, text: bytes) -> bool:
-        """Whether a signature over a text is this key's. Raises ImportError without `cryptography`."""
-        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - an extra, and costly
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415 - the same
-
-        try:
-            Ed25519PublicKey.from_public_bytes(self.public).verify(signature, text)
-        except InvalidSignature:
-            return False
-        return True
-
 
 class Checkpoint(msgspec.Struct, frozen=True):
     """The state of a log: so many leaves, under this root."""
@@ -112,7 +103,11 @@ def signed_by(checkpoint: Checkpoint, lines: Iterable[str], key: Key) -> int | N
         data = decoded(match[2])
         time, signature = (data[_ID : _ID + _TIME], data[_ID + _TIME :]) if key.type == WITNESS else (b"", data[_ID:])
         at = int.from_bytes(time, "big")
-        if data[:_ID] == key.id and len(signature) == _SIGNATURE and key.holds(signature, _text(checkpoint, key, at)):
+        if (
+            data[:_ID] == key.id
+            and len(signature) == _SIGNATURE
+            and is_signature(signature, _text(checkpoint, key, at), key.public)
+        ):
             return at
     return None
 

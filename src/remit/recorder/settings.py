@@ -6,13 +6,9 @@ import msgspec
 
 from remit.redact import MASK
 from remit.settings.address import HIDDEN, address
-from remit.settings.base import Base
 from remit.settings.pictures import command as program
 from remit.settings.section import About, Count, Section, Texts
-
-
-def _place(path: str, base: Base) -> str:
-    return str(base.path(path)) if path and not path.startswith("${") else path
+from remit.settings.signing import KeyCommand, key_about, place
 
 
 def _secret(value: object) -> object:
@@ -35,24 +31,16 @@ class RecorderSettings(Section, frozen=True):
     ] = ""
     key: Annotated[
         str,
-        About(
-            "The Ed25519 key to sign with: the path of a PEM file that only you can read, or `${NAME}` for PEM in the "
-            "environment. Former keys may follow it. Empty: the file in your data folder that `remit recorder key` "
-            "makes.",
-            resolve=_place,
-            picture=lambda value: value if isinstance(value, str) and "PRIVATE" not in value else MASK,
-        ),
+        key_about("Former keys may follow it. Empty: the file in your data folder that `remit recorder key` makes."),
     ] = ""
-    key_command: Annotated[
-        Texts, About("A program and its arguments that print the key as PEM; in the place of `key`.", picture=program)
-    ] = ()
+    key_command: KeyCommand = ()
     every_events: Annotated[Count, About("A checkpoint is signed after so many events, once a second at most.")] = 1_000
     every_seconds: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=86_400)],
         About("A checkpoint is signed after this time, also if nothing happened."),
     ] = 60
     file: Annotated[
-        str, About("A file that each checkpoint is appended to, best on another machine's disk.", resolve=_place)
+        str, About("A file that each checkpoint is appended to, best on another machine's disk.", resolve=place)
     ] = ""
     command: Annotated[
         Texts, About("A program and its arguments that get each checkpoint on stdin.", picture=program)

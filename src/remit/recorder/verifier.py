@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.journal.kinds import StreamPruned, decode
+from remit.journal.signing import is_signature
 from remit.journal.standing import STREAM
 from remit.recorder.kinds import RecorderCheckpoint, RecorderClosed
 from remit.recorder.log import KIND, Session, handover, hashed, leaves_of, session_of, sessions, wrong
@@ -199,7 +200,8 @@ class _Log:
 def _handed(session: Session) -> bool:
     opened = session.opened
     for old, new in zip(_keys(opened.previous_key), _keys(opened.key), strict=False):
-        return old.holds(decoded(opened.handover), handover(opened.origin, opened.previous_key, new, session.tree))
+        text = handover(opened.origin, opened.previous_key, new, session.tree)
+        return is_signature(decoded(opened.handover), text, old.public)
     return False
 
 

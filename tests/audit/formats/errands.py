@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from remit import Code, Options, Remit, Run, recipe, tool
 from remit.audit.formats.account import Account
-from remit.audit.formats.keys import PublicKey, Signer, signer
+from remit.audit.formats.keys import PublicKey, Signer
 from remit.audit.package import write_package
-from remit.audit.settings import AuditSettings
 from remit.errors import ProviderError
+from remit.journal.signing import private_keys
 from remit.recorder.note import Signer as RecorderSigner
 from remit.recorder.publishing import Publisher
 from remit.recorder.recording import Recorder, Terms
@@ -146,7 +146,7 @@ def key_in(folder: Path) -> Path:
 
 def signed(folder: Path) -> tuple[Signer, dict[str, PublicKey]]:
     """Who signs, and the keys that others check with."""
-    by = signer(AuditSettings(key=str(key_in(folder))), {})
+    by = Signer(private_keys(key_in(folder).read_bytes(), "key")[0])
     return by, {by.name: PublicKey(by.public)}
 
 

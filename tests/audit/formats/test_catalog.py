@@ -29,7 +29,8 @@ def written(account: Account, form: Form, folder: Path) -> Path:
     for name, data in by.published().items():
         (folder / "keys" / name).write_bytes(data)
     place = folder / f"one{ENDINGS[form]}"
-    place.write_bytes(catalog.FORMATS[form](account, lambda: by))
+    signs = catalog.SIGNED.get(form)
+    place.write_bytes(signs(account, by) if signs else catalog.UNSIGNED[form](account))
     return place
 
 
@@ -107,4 +108,4 @@ def test_any_bytes_get_an_answer(tmp_path: Path, data: bytes) -> None:
 def test_the_table_names_kinds_that_there_are_and_each_case_once() -> None:
     assert {row.kind for row in ROWS} <= KINDS.keys()
     assert len({(row.kind, row.case) for row in ROWS}) == len(ROWS)
-    assert {*get_args(Form)} == ENDINGS.keys() == {"package", *catalog.FORMATS}
+    assert {*get_args(Form)} == ENDINGS.keys() == {"package", *catalog.SIGNED, *catalog.UNSIGNED}

@@ -35,7 +35,12 @@ def lines_of(account: Account, folder: Path, run: str) -> list[dict[str, Any]]:
 def every_format(account: Account, folder: Path) -> bytes:
     """What is written in all formats together, with what is encoded in it decoded."""
     by, _ = signed(folder)
-    whole = b"".join(write(account, lambda: by) for name, write in catalog.FORMATS.items() if name not in _ZIPS)
+    whole = b"".join(
+        [
+            *(write(account, by) for name, write in catalog.SIGNED.items() if name not in _ZIPS),
+            *(write(account) for write in catalog.UNSIGNED.values()),
+        ]
+    )
     whole += b"".join(canonical(row) for run in ("decisions", "events") for row in lines_of(account, folder, run))
     return whole + b"".join(intoto.write(account, by).values())
 

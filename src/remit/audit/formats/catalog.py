@@ -18,17 +18,17 @@ from remit.evidence.answer import Answer
 
 _LONGEST: Final = 1 << 30
 _PEEK: Final = 64 * 1024
-Write = Callable[[Account, Callable[[], Signer]], bytes]
-"""Makes the file of a package's account; it asks for who signs only if the format is signed."""
-
-FORMATS: Final[dict[str, Write]] = {
-    "ael": lambda account, by: pack(ael.write(account, by())),
-    "in-toto": lambda account, by: pack(intoto.write(account, by())),
-    "receipts": lambda account, by: b"".join(receipts.write(account, by())),
-    "ocsf": lambda account, _: b"".join(ocsf.write(account)),
-    "otlp": lambda account, _: otlp.write(account),
+SIGNED: Final[dict[str, Callable[[Account, Signer], bytes]]] = {
+    "ael": lambda account, by: pack(ael.write(account, by)),
+    "in-toto": lambda account, by: pack(intoto.write(account, by)),
+    "receipts": lambda account, by: b"".join(receipts.write(account, by)),
 }
-"""Each format but Remit's own."""
+"""Writers of the file of a package's account, by format."""
+UNSIGNED: Final[dict[str, Callable[[Account], bytes]]] = {
+    "ocsf": lambda account: b"".join(ocsf.write(account)),
+    "otlp": otlp.write,
+}
+"""Writers of formats that have no signature."""
 
 
 def check(place: Path, keys: Path | None) -> Answer | None:

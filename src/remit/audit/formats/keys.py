@@ -8,16 +8,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
-import stat
-import subprocess
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from remit.errors import SettingsError, UsageError
-from remit.settings.expansion import expand
+from remit.errors import UsageError
+from remit.journal.signing import KeyPlace, is_signature
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -26,10 +23,7 @@ if TYPE_CHECKING:
 
 KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
-_COMMAND_S: Final = 30
-_LONGEST: Final = 64 * 1024
 _HOW: Final = "Make one: openssl genpkey -algorithm ed25519 -out KEY.pem; chmod 600 KEY.pem; and set audit.key to it."
-_EXTRA: Final = "Install Remit with its extra audit: pip install 'remit[audit]'."
 
 
 class Signer:
@@ -67,16 +61,7 @@ class PublicKey(NamedTuple):
 
     def verify(self, signature: bytes, message: bytes) -> bool:
         """Say whether the signature is the key's over `message`."""
-        try:
-            from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - an extra, and 30 ms
-            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415 - the same
-        except ImportError:
-            raise UsageError("cryptography is not installed", remedy=_EXTRA) from None
-        try:
-            Ed25519PublicKey.from_public_bytes(self.point).verify(signature, message)
-        except (InvalidSignature, ValueError):
-            return False
-        return True
+        return is_signature(signature, message, self.point)
 
 
 def fingerprint(public: bytes) -> str:
@@ -84,43 +69,10 @@ def fingerprint(public: bytes) -> str:
     return hashlib.sha256(public).hexdigest()
 
 
-def signer(own: AuditSettings, environ: Mapping[str, str]) -> Signer:
+async def load_signer(own: AuditSettings, environ: Mapping[str, str], folder: Path) -> Signer:
     """Return who signs with the key that settings lead to. Raise SettingsError, which quotes nothing of the key."""
-    try:
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - an extra
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415 - the same
-    except ImportError:
-        raise SettingsError("cryptography is not installed", remedy=_EXTRA) from None
-    try:
-        key = load_pem_private_key(_secret(own, environ), None)
-    except (ValueError, TypeError):  # it may quote what stands there
-        key = None  # said below
-    if not isinstance(key, Ed25519PrivateKey):
-        raise SettingsError("audit.key: it is no Ed25519 key in PEM without a password", remedy=_HOW)
-    return Signer(key)
-
-
-def _secret(own: AuditSettings, environ: Mapping[str, str]) -> bytes:
-    if own.key_command:
-        try:
-            ended = subprocess.run(  # noqa: S603 - the operator's own program, of settings that are trusted
-                own.key_command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_S, check=True
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            why = f"audit.key_command: {type(error).__name__}"  # and no word of what it printed
-            raise SettingsError(why, remedy="Run it in the project folder, and see.") from None
-        return ended.stdout
-    if not own.key:
-        raise SettingsError("audit.key: there is no key to sign with", remedy=_HOW)
-    if own.key.startswith("${"):
-        return expand(own.key, environ, "audit.key").encode()
-    try:
-        with Path(own.key).open("rb") as file:
-            if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-                raise SettingsError(f"{own.key}: others may read or change it", remedy=f"chmod 600 {own.key}")
-            return file.read(_LONGEST)
-    except OSError as error:
-        raise SettingsError(f"{own.key}: {error.strerror}", remedy=_HOW) from None
+    keys = await KeyPlace("audit", own.key, own.key_command, _HOW).load(environ, folder)
+    return Signer(keys[0])
 
 
 def read_keys(place: Path) -> Mapping[str, PublicKey]:
