@@ -67,6 +67,7 @@ class _Nothing:
 
     url = ":none:"
     backlog = 0
+    cut = None
 
     def submit(self, commit: Commit) -> None:
         if commit.on_done is not None:

@@ -81,8 +81,9 @@ def smallest(payload: type[Payload]) -> dict[str, Any]:
     found = {}
     for field in msgspec.structs.fields(payload):
         if field.required:
-            literals = typing.get_args(field.type) if typing.get_origin(field.type) is Literal else ()
-            found[field.name] = literals[0] if literals else examples.get(field.type, [])
+            arguments, origin = typing.get_args(field.type), typing.get_origin(field.type)
+            hint = arguments[0] if origin is Annotated else field.type
+            found[field.name] = arguments[0] if origin is Literal else examples.get(hint, [])
     return found
 
 
