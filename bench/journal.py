@@ -67,7 +67,7 @@ class _Nothing:
 
     url = ":none:"
     backlog = 0
-    cut = None
+    cut = compact = snapshot = None
 
     def submit(self, commit: Commit) -> None:
         if commit.on_done is not None:
