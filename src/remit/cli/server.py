@@ -85,12 +85,19 @@ def _load_mcp() -> None:
 @asynccontextmanager
 async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
     """Give what answers MCP clients; closed at the end of the block."""
+    from remit.mcp_server.client import Terms
     from remit.mcp_server.endpoint import Endpoint
     from remit.mcp_server.names import WireNames
     from remit.mcp_server.server import ToolServer
 
-    confirm = state.command("confirm")
-    face = ToolServer(remit.service, WireNames(), principal=who, transport="http", relay=None, confirm=confirm)
+    face = ToolServer(
+        remit.service,
+        WireNames(),
+        principal=who,
+        transport="http",
+        confirm=state.command("confirm"),
+        terms=Terms.read(remit.settings),
+    )
     try:
         yield Endpoint(face)
     finally:

@@ -32,6 +32,10 @@ class Access(msgspec.Struct, frozen=True):
     """Seconds, if not as `mcp.patience` says."""
     waiting: str = ""
     """The answer of a call that waits, if not as `mcp.waiting` says."""
+    expose_tools: str = ""
+    """The way its MCP client comes to its tools, if not as `mcp.expose_tools` says."""
+    always: tuple[str, ...] = ()
+    """The tools that its MCP client always lists, if not as `mcp.always` says."""
 
     def allows(self, scope: Scope) -> bool:
         """Whether it has the scope; `admin` stands for all."""

@@ -40,13 +40,19 @@ class Terms(NamedTuple):
     """Seconds that a person takes at least to decline."""
     patience_is_ours: bool = False
     """Whether the patience is the default, which is known better for some programs."""
+    expose_tools: str = "all"
+    """As `mcp.expose_tools`."""
+    always: tuple[str, ...] = ()
+    """As `mcp.always`."""
 
     @classmethod
     def read(cls, settings: Settings) -> Terms:
         """The terms that the settings name."""
         mcp = settings.mcp
         ours = settings.sources["mcp.patience"] == "default"
-        return cls(mcp.ask, mcp.patience or None, mcp.waiting, mcp.person_ms / 1_000, ours)
+        return cls(
+            mcp.ask, mcp.patience or None, mcp.waiting, mcp.person_ms / 1_000, ours, mcp.expose_tools, mcp.always
+        )
 
     def of(self, access: Access, program: str) -> Terms:
         """The terms for one client, by its table if it has one."""
@@ -56,6 +62,11 @@ class Terms(NamedTuple):
         elif self.patience_is_ours and program in _STOPPED:
             patience_s = None
         return self._replace(ask=access.ask or self.ask, patience_s=patience_s, waiting=access.waiting or self.waiting)
+
+    def listed(self, access: Access) -> tuple[str, ...] | None:
+        """Names or globs of the tools that one client lists, where it finds the others; None: it lists all."""
+        searches = (access.expose_tools or self.expose_tools) == "search"
+        return (access.always or self.always) if searches else None
 
 
 class Client:

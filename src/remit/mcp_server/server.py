@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import mcp_types as types
+import msgspec
 from mcp.server.lowlevel import Server
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
@@ -31,6 +32,7 @@ from remit.mcp_server.definition import for_older
 from remit.mcp_server.parking import Parking
 from remit.mcp_server.reply import reply_of
 from remit.mcp_server.request import ClientRequest, Program
+from remit.mcp_server.search import CALL, SEARCH, Named, Search, refusal, reply_with
 from remit.mcp_server.views import Viewer, Views
 from remit.tools.remote import MCP_ERROR
 from remit.version import __version__
@@ -55,6 +57,10 @@ _INSTRUCTIONS: Final = (
 )
 
 _Answer = Callable[[ClientRequest], Awaitable[dict[str, Any]]]
+
+
+class UnknownToolError(MCPError):
+    """A call names a tool that there is not."""
 
 
 class _Server(Server[Any]):
@@ -185,7 +191,22 @@ class ToolServer:
     async def _called(self, request: ClientRequest) -> dict[str, Any]:
         name, args = _asked_for(request.params)
         client, viewer, access = self._client(request), self._viewer(request), request.caller.access
-        return await self._parking.talk(request, lambda peer: self._call(client, viewer, name, args, peer, access))
+        found = viewer.listed is not None and name == CALL
+        try:
+            if viewer.listed is not None and name == SEARCH:
+                search = msgspec.convert(args, Search)
+                return reply_with(await self._views.best(viewer, search.query, search.limit, viewing.PATIENCE_S))
+            if found:
+                named = msgspec.convert(args, Named)
+                name, args = named.name, named.arguments
+        except msgspec.ValidationError as error:
+            return refusal(Code.INVALID_TOOL_ARGS, f"{name}: {error}", "Correct them by the tool's input schema.")
+        try:
+            return await self._parking.talk(request, lambda peer: self._call(client, viewer, name, args, peer, access))
+        except UnknownToolError:
+            if not found:
+                raise
+            return refusal(Code.UNKNOWN_TOOL, f"there is no tool {name[:100]}", f"Find its name with {SEARCH}.")
 
     async def _relayed(self, request: ClientRequest) -> dict[str, Any]:
         client, relay = self._client(request), self._relay
@@ -211,7 +232,7 @@ class ToolServer:
         await progress.end()
         if outcome.code == Code.UNKNOWN_TOOL.name:
             why = {"code": outcome.code, "reason": outcome.reason, "remedy": outcome.remedy}
-            raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name[:100]}", data=why)
+            raise UnknownToolError(code=INVALID_PARAMS, message=f"Unknown tool: {name[:100]}", data=why)
         told = outcome.detail.get(MCP_ERROR) if isinstance(outcome.detail, dict) else None
         if isinstance(told, dict):
             raise MCPError(code=told["code"], message=told["message"], data=told.get("data"))
@@ -227,7 +248,8 @@ class ToolServer:
         return request.caller.access.principal or self._principal
 
     def _viewer(self, request: ClientRequest) -> Viewer:
-        return Viewer(self._who(request), request.caller.access.tools)
+        access = request.caller.access
+        return Viewer(self._who(request), access.tools, self._terms.listed(access))
 
     def _client(self, request: ClientRequest) -> Client:
         """The caller's session: of the connection, or of the program if each request stands for itself."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.mcp_server.definition import fitting
+from remit.mcp_server.search import OURS, definitions_of, source_of
+from remit.policy.overlay import covers
 
 if TYPE_CHECKING:
     from remit.mcp_server.names import Names
@@ -22,17 +24,24 @@ class View(msgspec.Struct, frozen=True):
 
     definitions: tuple[dict[str, Any], ...]
     """As `tools/list` answers since 2026-07-28, by name; see `for_older`."""
+    hidden: tuple[dict[str, Any], ...]
+    """Those of tools that are found by a search instead."""
     tools: dict[str, str]
     """Full names by the names that are shown; also of tools that are not offered, so that a call is told why."""
 
     def schema(self, shown: str) -> dict[str, Any] | None:
         """The input schema of a tool."""
-        return next((each["inputSchema"] for each in self.definitions if each["name"] == shown), None)
+        offered = (*self.definitions, *self.hidden)
+        return next((each["inputSchema"] for each in offered if each["name"] == shown), None)
 
 
-def view_of(tools: Sequence[OfferedTool], names: Names) -> View:
-    """The offer of these tools; left out is what the principal may not use, and what the protocol cannot carry."""
+def view_of(tools: Sequence[OfferedTool], names: Names, listed: Sequence[str] | None) -> View:
+    """The offer of these tools; left out is what the principal may not use, and what the protocol cannot carry.
+
+    `listed` names the tools that are in the list beside those that find and call the others; None: all are.
+    """
     definitions: dict[str, dict[str, Any]] = {}
+    hidden: dict[str, str] = {}
     full: dict[str, str] = {}
     for tool in tools:
         shown = names.shown(tool)
@@ -45,10 +54,20 @@ def view_of(tools: Sequence[OfferedTool], names: Names) -> View:
         if schema is None or schema.get("type") != "object":
             _log.warning("%s is not offered to MCP clients: the root of its schema is not an object", tool.name)
             continue
+        if listed is not None and not _stays(tool, shown, listed):
+            hidden[shown] = source_of(tool)
         definitions[shown], left = fitting(_definition(tool, shown, schema))
         if left:
             _log.warning("%s is shown to MCP clients without its %s", tool.name, ", ".join(left))
-    return View(tuple(definitions[name] for name in sorted(definitions)), full)
+    in_list = [definitions[name] for name in sorted(definitions) if name not in hidden]
+    if listed is not None:
+        in_list = [*definitions_of(hidden.values()), *in_list]
+    return View(tuple(in_list), tuple(definitions[name] for name in sorted(hidden)), full)
+
+
+def _stays(tool: OfferedTool, shown: str, listed: Sequence[str]) -> bool:
+    """Whether a tool is in the list although others have to be found; none can be where ours are."""
+    return shown not in OURS and (covers(listed, tool.name, tool.key) or covers(listed, shown, shown))
 
 
 def _definition(tool: OfferedTool, shown: str, schema: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from remit.mcp_server.view import View, view_of
 
 if TYPE_CHECKING:
     from remit.mcp_server.names import Names
+    from remit.mcp_server.tool_index import ToolIndex
     from remit.service.tools import Tools
 
 PATIENCE_S: Final = 10.0
@@ -21,6 +22,8 @@ class Viewer(NamedTuple):
     principal: str
     only: tuple[str, ...] = ()
     """Names or globs of the tools that its token covers; empty: all."""
+    listed: tuple[str, ...] | None = None
+    """Names or globs of the tools in its list, if it finds the others by a search; None: all."""
 
 
 class Views:
@@ -31,6 +34,7 @@ class Views:
         self._tools = tools
         self._names = names
         self._kept: dict[Viewer, View] = {}
+        self._indexes: dict[Viewer, tuple[View, ToolIndex]] = {}
         self._generation = 0
 
     async def of(self, viewer: Viewer, patience_s: float) -> View:
@@ -39,10 +43,21 @@ class Views:
         if view is None:
             generation = self._generation
             seen = await self._tools.visible(viewer.principal, kind="mcp", only=viewer.only, patience_s=patience_s)
-            view = view_of(seen.tools, self._names)
+            view = view_of(seen.tools, self._names, viewer.listed)
             if seen.complete and generation == self._generation:
                 self._kept[viewer] = view
         return view
+
+    async def best(self, viewer: Viewer, query: str, limit: int, patience_s: float) -> list[dict[str, Any]]:
+        """The tools of a client's offer that fit a question, the best first."""
+        from remit.mcp_server.tool_index import ToolIndex  # noqa: PLC0415 - only clients that search need it
+
+        view = await self.of(viewer, patience_s)
+        view_of_index, index = self._indexes.get(viewer, (None, None))
+        if index is None or view_of_index is not view:
+            index = ToolIndex(view.hidden)
+            self._indexes[viewer] = view, index
+        return index.best(query, limit)
 
     async def full(self, viewer: Viewer, shown: str) -> str:
         """The full name behind one that a client gave; a call that comes before its server is listed waits for it."""
@@ -59,4 +74,5 @@ class Views:
     def forget(self) -> None:
         """The catalog differs: views that are being made now are not kept either."""
         self._kept.clear()
+        self._indexes.clear()
         self._generation += 1

@@ -41,6 +41,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """As `mcp.patience`, for its MCP client."""
     waiting: Literal["", "error", "result"] = ""
     """As `mcp.waiting`, for its MCP client."""
+    expose_tools: Literal["", "all", "search"] = ""
+    """As `mcp.expose_tools`, for its MCP client."""
+    always: tuple[str, ...] = ()
+    """As `mcp.always`, for its MCP client; empty: as that says."""
 
     def __repr__(self) -> str:
         """Without the token."""
@@ -69,6 +73,8 @@ _EXPECTED: Final = {
     "ask": "client, terminal or both",
     "patience": "a number of seconds, from 0 to 86400",
     "waiting": "error or result",
+    "expose_tools": "all or search",
+    "always": "a list of names or patterns of tools, such as fs.*",
 }
 _LONGEST_S: Final = 86_400
 
@@ -110,6 +116,8 @@ _FITS: Final[dict[str, Callable[[Any], bool]]] = {
     "ask": lambda value: value in ("client", "terminal", "both"),
     "patience": _is_seconds,
     "waiting": lambda value: value in ("error", "result"),
+    "expose_tools": lambda value: value in ("all", "search"),
+    "always": _are_tools,
 }
 """The check of a key's value, if it is not any text."""
 

@@ -56,6 +56,8 @@ def bearer(client: Client, environ: Mapping[str, str]) -> Token:
         ask=client.ask,
         patience=client.patience,
         waiting=client.waiting,
+        expose_tools=client.expose_tools,
+        always=client.always,
     )
     if client.sha256:
         return Token(bytes.fromhex(client.sha256), access, client.expires_at)

@@ -7,6 +7,7 @@ test repeats the words of what it tests more often than the code that explains i
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from remit.files.words import compounds, query_words, spaced, stem, words
@@ -26,8 +27,12 @@ _KINDS: Final = tuple((factor, re.compile(pattern, re.IGNORECASE)) for factor, p
 
 def expression(query: str) -> str:
     """The question as an FTS5 expression; empty where it has no word. Every word is quoted: none can act as syntax."""
-    terms = [*compounds(query), *query_words(query)][:_TERMS_MOST]
-    return " OR ".join(f'"{spaced(term).strip()}"' for term in terms)
+    return any_of([*compounds(query), *query_words(query)])
+
+
+def any_of(terms: Sequence[str]) -> str:
+    """Give an FTS5 expression for texts with any of these words, of which only the first 32 count."""
+    return " OR ".join(f'"{spaced(term).strip()}"' for term in terms[:_TERMS_MOST])
 
 
 def prior(path: str) -> float:

@@ -87,6 +87,17 @@ class McpSettings(Section, frozen=True):
             "the question stays open."
         ),
     ] = 500
+    expose_tools: Annotated[
+        Literal["all", "search"],
+        About(
+            "How a client comes to its tools: all, each in its list; or search, by two tools in its list that find "
+            "and call the others, so that hundreds of tools cost its model few tokens."
+        ),
+    ] = "all"
+    always: Annotated[
+        Texts,
+        About("Tools that stay in the list beside these two: names, or patterns such as `fs.*`."),
+    ] = ()
     max_message_bytes: Annotated[Bytes, About("The largest message accepted from a server.")] = 64 * 1024 * 1024
     expose: Annotated[
         Texts,

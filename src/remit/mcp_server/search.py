@@ -1,0 +1,98 @@
+"""Two tools in the place of many, for clients whose list of tools should be short: one finds tools, one calls them.
+
+A call through the second is a call of the tool that it names: checked, asked about and recorded as that. A search is a
+look at the list, as `tools/list` is, and leaves no record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.tools.remote import OUTCOME
+
+if TYPE_CHECKING:
+    from remit.service.visible import OfferedTool
+
+SEARCH: Final = "tools__search"
+CALL: Final = "tools__call"
+OURS: Final = frozenset({SEARCH, CALL})
+_SOURCES_LONG: Final = 600
+"""Characters of the list of sources that a client is shown: each of its runs pays for them."""
+_TOLD: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+"""Members of a definition that a model has a use for."""
+_ENCODE: Final = msgspec.json.Encoder().encode
+
+
+class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of a search."""
+
+    query: Annotated[str, msgspec.Meta(min_length=1, max_length=1_000, description="What you want to do, in words.")]
+    limit: Annotated[int, msgspec.Meta(ge=1, le=20, description="The most tools to return.")] = 5
+
+
+class Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of a call of a tool by its name."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, description=f"The tool's name, as {SEARCH} gave it.")]
+    arguments: Annotated[dict[str, Any], msgspec.Meta(description="The tool's arguments, by its inputSchema.")] = {}
+
+
+def definitions_of(sources: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The definitions of the two tools; `sources` are whose tools can be found."""
+    of = _cut(sorted(set(sources)))
+    search = {
+        "name": SEARCH,
+        "description": (
+            f"Find tools by what they do{f', among those of: {of}' if of else ''}. "
+            f"Returns names, descriptions and input schemas; call what fits with {CALL}."
+        ),
+        "inputSchema": _schema(Search),
+        "annotations": {"readOnlyHint": True, "openWorldHint": False},
+    }
+    call = {
+        "name": CALL,
+        "description": f"Call a tool that {SEARCH} found, by its name and with arguments by its input schema.",
+        "inputSchema": _schema(Named),
+        "annotations": {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
+    }
+    return search, call
+
+
+def source_of(tool: OfferedTool) -> str:
+    """Whose tool it is, in a word: its MCP server, or the family that its name begins with."""
+    family, _, rest = tool.name.partition(".")
+    return rest.partition(".")[0] if family == "mcp" else family
+
+
+def reply_with(tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The result of a search."""
+    told: dict[str, Any] = {"tools": [{key: each[key] for key in _TOLD if key in each} for each in tools]}
+    if not tools:
+        told["hint"] = "No tool has any of these words. Say it in others, such as the action and its object."
+    return {"content": [{"type": "text", "text": _ENCODE(told).decode()}], "isError": False}
+
+
+def refusal(code: Code, reason: str, remedy: str) -> dict[str, Any]:
+    """The result of a call that named no tool that could be called."""
+    text = f"{code.name}: {reason.rstrip('.')}. {remedy}"
+    told = {"status": "blocked", "code": code.name, "remedy": remedy}
+    return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": {OUTCOME: told}}
+
+
+def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:
+    schema: dict[str, Any] = msgspec.json.schema(arguments)["$defs"][arguments.__name__]
+    return {key: value for key, value in schema.items() if key not in {"title", "description"}}
+
+
+def _cut(sources: Sequence[str]) -> str:
+    text = ""
+    for number, source in enumerate(sources):
+        longer = f"{text}, {source}" if text else source
+        if len(longer) > _SOURCES_LONG:
+            return f"{text} and {len(sources) - number} more"
+        text = longer
+    return text
