@@ -116,7 +116,7 @@ async def inherited(journal: Pages, stream: str) -> list[Event]:
 
 
 async def forebears(journal: Pages, stream: str) -> list[str]:
-    """Return the streams of the jobs whose events a job shares, the nearest first; none of one that is no fork.
+    """Return the streams of the jobs whose events a job shares, the nearest first; none if it is no fork.
 
     A job that was pruned does not say any more what it shared.
     """
