@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 
-def replace_file(place: Path, data: bytes, *, mode: int = 0o600) -> None:
+def replace_file(place: Path, data: bytes | Iterable[bytes], *, mode: int = 0o600) -> None:
     """Write these bytes to a file, or make it; durable when this returns. Raises OSError, and all is as it was."""
     whole = written_beside(place, data, mode=mode)
     try:
@@ -31,14 +32,14 @@ def clear_place(place: Path) -> None:
         place.unlink(missing_ok=True)
 
 
-def written_beside(place: Path, data: bytes, *, mode: int = 0o600) -> Path:
+def written_beside(place: Path, data: bytes | Iterable[bytes], *, mode: int = 0o600) -> Path:
     """A new file with these bytes in the folder of another, on the disk. Raises OSError, and leaves no file then."""
     name = place.parent / f".{place.name}.{os.urandom(4).hex()}"
     descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, mode)
-            file.write(data)
+            file.writelines((data,) if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(descriptor)
     except BaseException:

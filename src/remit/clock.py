@@ -56,6 +56,15 @@ def isoformat(micros: int) -> str:
     return datetime.fromtimestamp(micros / SECOND, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def instant(text: str) -> int | None:
+    """Microseconds since the Unix epoch from a time of ISO 8601 with its offset; None: it is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if moment.tzinfo is None else round(moment.timestamp() * SECOND)
+
+
 def duration(micros: int) -> str:
     """A length of time, as short as it can be said."""
     if micros < SECOND:

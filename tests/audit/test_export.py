@@ -49,3 +49,32 @@ def test_a_package_that_was_changed_is_damaged(ran: Project) -> None:
 def test_what_is_not_there_is_said(ran: Project) -> None:
     assert ran.here("export", "nothing").status == 2
     assert ran.here("verify", "nothing.zip").status == 2
+
+
+def test_all_of_a_time_is_exported_again_in_the_same_bytes(ran: Project) -> None:
+    exported = ran.here("export", "--since", "1h", "--json").json
+    assert (exported["state"], exported["streams"]) == ("whole", 1)
+    since, until = exported["scope"].split("/")
+    assert ran.here("run", "report").status == 0
+    assert ran.here("export", "--since", since, "--until", until, "-o", "again.zip").status == 0
+    assert (ran.folder / "again.zip").read_bytes() == (ran.folder / exported["file"]).read_bytes()
+    assert ran.here("verify", "again.zip").out.startswith("whole")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("", "USAGE"),
+        ("last --since 1h", "USAGE"),
+        ("--until 1h", "USAGE"),
+        ("--since yesterday", "USAGE"),
+        ("--since 2026-01-01T00:00:00", "USAGE"),
+        ("--since 1h --format ael", "USAGE"),
+        ("--since 1h --until 2h", "INVALID_INPUT"),
+        ("--since 2d --until 1d", "JOB_NOT_FOUND"),
+    ],
+)
+def test_a_time_that_cannot_be_exported_is_refused(ran: Project, words: str, code: str) -> None:
+    refused = ran.here("export", *words.split(), "--json")
+    assert (refused.status, refused.error["code"]) == (2, code)
+    assert not list(ran.folder.glob("*.zip"))

@@ -33,8 +33,13 @@ def test_every_reason_is_on_the_page() -> None:
     assert [f"| `{name}` | {why} |" for name, why in REASONS.items() if f"| `{name}` | {why} |" not in PAGE] == []
 
 
-async def test_the_schema_describes_every_file(remit_in: OpenRemit, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_of_a_time", [False, True])
+async def test_the_schema_describes_every_file(remit_in: OpenRemit, tmp_path: Path, is_of_a_time: bool) -> None:
     place = await packed(remit_in, tmp_path / "one.zip")
+    if is_of_a_time:
+        async with remit_in(work=False) as remit:
+            with place.open("w+b") as target:
+                await remit.service.audit.package_between(0, remit.runtime.journal.clock.now(), target)
     with zipfile.ZipFile(place) as package:
         for file, name in FILES.items():
             data = package.read(file)

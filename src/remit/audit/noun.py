@@ -6,14 +6,14 @@ import asyncio
 import os
 from functools import partial
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Annotated, Any, Final
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
 from remit.audit.answers import Answer, Question, answer, resumption
 from remit.audit.index import Index
 from remit.audit.kinds import OutputRead
-from remit.audit.package import write_package
+from remit.audit.package import write_interval, write_package
 from remit.audit.reading import recorder_of
 from remit.audit.report import Report, duty_rows, kept_rows
 from remit.audit.settings import AuditSettings
@@ -21,6 +21,7 @@ from remit.capability import resolve
 from remit.clock import DAY
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.evidence.interval import Interval
 from remit.jobs.plans.shape import parse_duration
 from remit.jobs.state import ENDED
 from remit.operation import operation
@@ -145,10 +146,10 @@ class Audit:
         rules = section.rules if section is not None else ()
         return [(_which(rule), (parse_duration(str(rule.get("keep"))) or 0) // _DAY_MS) for rule in rules]
 
-    async def note_export(self, job: str, command: str) -> None:
-        """Record that a command of this process exports what is recorded of a job, if reads are recorded."""
+    async def note_export(self, name: str, command: str, *, of: Literal["job", "interval"] = "job") -> None:
+        """Record that a command of this process exports what is recorded of a job or a time, if reads are recorded."""
         if self._recorder is not None:
-            names = {"job": job}
+            names: dict[str, str] = {of: name}
             await self._recorder.note(OutputRead(face="command", operation=command, principal=self._who, names=names))
 
     async def trace(self, job: str) -> bytes:
@@ -179,6 +180,14 @@ class Audit:
             signed = SIGNED.get(form)
             write = partial(signed, account, await self._signer()) if signed else partial(UNSIGNED[form], account)
             file.write(await asyncio.to_thread(write))
+
+    async def package_between(self, since: int, until: int, file: IO[bytes], *, redacted: bool = False) -> None:
+        """Write one evidence package of all streams written to from `since` (µs) to before `until` to `file`.
+
+        Raise UsageError for a time that is not over, NotFoundError if nothing was recorded in it, and ChainBrokenError
+        for a record that is damaged.
+        """
+        await write_interval(self._journal, Interval(since, until), file, redacted=redacted)
 
     async def published(self) -> dict[str, bytes]:
         """Return the files that others check signatures with, by name. Raise SettingsError without a key."""

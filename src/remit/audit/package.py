@@ -1,4 +1,4 @@
-"""Evidence packages: everything recorded of a job, a session or any stream, in one zip that anyone can check.
+"""Evidence packages: everything recorded of a job, a session, any stream or a time, in one zip that anyone can check.
 
 `remit.evidence.verify` says what is in it. The same record gives the same bytes each time: no clock is asked, streams
 come in the order of their names, values as their events name them, and every JSON text is in canonical form. Each event
@@ -10,31 +10,34 @@ from __future__ import annotations
 import zipfile
 from hashlib import sha256
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from remit.audit.values import PackagedValues
 from remit.canonical import canonical
-from remit.clock import isoformat
+from remit.clock import SKEW, isoformat
 from remit.codes import Code
-from remit.errors import NotFoundError
+from remit.errors import NotFoundError, RecordPrunedError, UsageError
 from remit.evidence.container import FORMAT, manifest_hash
+from remit.evidence.interval import Interval
 from remit.evidence.ledger import Event as RecordedEvent
 from remit.evidence.ledger import Ledger
 from remit.evidence.program import program
 from remit.evidence.values import path_of
 from remit.jobs.state import KIND as JOB
 from remit.journal.event import Event, HeadQuery
-from remit.journal.kinds import JobForked
+from remit.journal.kinds import JobForked, StreamPruned
 from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.salting import erasure_of
+from remit.journal.standing import KIND as STANDING
 from remit.journal.stub import stub_of
-from remit.record.heads import stream_named
+from remit.record.heads import CALL, stream_named
 from remit.record.job_story import beside
+from remit.record.walk import root_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from remit.journal.event import Head
     from remit.journal.journal import Journal
@@ -44,6 +47,8 @@ _PAGE: Final = 500
 _PART: Final = 1 << 20
 _RUNS: Final = 10_000
 _LEVEL: Final = 6
+_SHARED: Final = frozenset({STANDING, "limit", "notification", "reads", "recorder", "search", "worker"})
+"""The kinds of streams that grow at all times, whatever agents do: with one of them a package would soon be another."""
 _REMEMBERED: Final = "remembered:"
 _CHECKS: Final = (
     ("chain", "events.ndjson"),
@@ -84,9 +89,58 @@ async def write_package(journal: Journal, identifier: str, file: IO[bytes], *, r
     return await _write(journal, roots, file, scope, metadata, redacted=redacted)
 
 
+async def write_interval(journal: Journal, interval: Interval, file: IO[bytes], *, redacted: bool = False) -> str:
+    """Write the package of all streams written to in an interval to `file`, each whole; return its own hash.
+
+    Raise UsageError for an interval that is not over, NotFoundError if nothing was recorded in it, and
+    ChainBrokenError as above.
+    """
+    if not 0 <= interval.since < interval.until <= journal.clock.now():
+        remedy = "Give a time that is over, the earlier end first."
+        raise UsageError(f"{interval} is not over, or ends before it begins", code=Code.INVALID_INPUT, remedy=remedy)
+    roots = await _roots(journal, interval)
+    if not roots:
+        remedy = "`remit audit --since 30d` says what was recorded."
+        raise NotFoundError(f"nothing was recorded in {interval}", code=Code.JOB_NOT_FOUND, remedy=remedy)
+    if not any(roots.values()):
+        remedy = "The packages that were archived before hold it: `remit verify FILE.zip`."
+        raise RecordPrunedError(f"everything recorded in {interval} was pruned", remedy=remedy)
+    return await _write(journal, sorted(roots), file, str(interval), {"interval": str(interval)}, redacted=redacted)
+
+
+async def _roots(journal: Journal, interval: Interval) -> dict[str, bool]:
+    """Return the streams that were written to in an interval, themselves or below, and whether that is still there."""
+    roots, before = dict[str, bool](), None
+    while page := await journal.heads(HeadQuery(before=before, limit=_PAGE)):
+        for head in page:
+            root = root_of(head.stream)
+            if head.kind in _SHARED or roots.get(root) or not (trace := await _trace_in(journal, head, interval)):
+                continue
+            roots[root] = trace == "events"
+            if head.kind == CALL and "session" in head.labels:  # which says who called
+                roots.setdefault(stream_named(head.labels["session"]), False)
+        before = page[-1].stream
+    return roots
+
+
+async def _trace_in(journal: Journal, head: Head, interval: Interval) -> Literal["", "events", "stub"]:
+    """Say what is there of what a stream recorded in an interval: events, or a stub for what may have been some."""
+    if head.created_at - SKEW >= interval.until or head.updated_at + SKEW < interval.since:
+        return ""  # the head is enough, and most of a long journal is not read
+    is_pruned = False
+    async for events in journal.pages(head):
+        stub = stub_of(events)
+        is_pruned = is_pruned or stub is not None
+        times = [event.at for event in events if event.kind != StreamPruned.KIND]
+        is_stubbed = stub is not None and stub.first_at < interval.until and stub.last_at >= interval.since
+        if is_stubbed or any(interval.since <= at < interval.until for at in times):
+            return "stub" if is_pruned else "events"
+    return ""
+
+
 async def _write(
     journal: Journal,
-    roots: Sequence[str],
+    roots: Collection[str],
     file: IO[bytes],
     scope: str,
     metadata: Mapping[str, Any],

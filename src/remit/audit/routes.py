@@ -1,4 +1,4 @@
-"""Audit over HTTP: the evidence package of a job, and its trace as a file."""
+"""Audit over HTTP: the evidence package of a job, that of an interval, and a job's trace as a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ from typing import Final
 
 from remit.api.route import BYTES, Answer, ApiRequest, Empty, Route
 from remit.audit.formats import ENDINGS, Form
+from remit.clock import instant
 from remit.codes import Code
+from remit.errors import UsageError
+from remit.evidence.interval import Interval
+
+_DAMAGED: Final = (Code.CHAIN_BROKEN, Code.BLOB_MISSING, Code.HEAD_FORGED, Code.HEAD_UNSEALED)
+"""The codes of a damaged record, which is not exported."""
+
+
+class IntervalQuery(Empty, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The form of the package of an interval."""
+
+    redacted: bool = False
+    """Whether the values beside events are left out."""
 
 
 class PackageQuery(Empty, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,6 +39,28 @@ async def package(asked: ApiRequest) -> Answer:
     await asked.service.audit.package(job, file, redacted=query.redacted, form=query.format)
     headers = {"content-disposition": f'attachment; filename="{job}{ENDINGS[query.format]}"'}
     return Answer(value=file.getvalue(), headers=headers, media=BYTES)
+
+
+async def interval(asked: ApiRequest) -> Answer:
+    """Answer with the evidence of all streams written to in an interval of ISO 8601: `since%2Funtil`, both with offset.
+
+    The same record gives the same bytes each time.
+    """
+    asked.access.require_all_tools("everything that was recorded in a time")
+    since, until = _moments(asked.path["interval"])
+    file = BytesIO()
+    await asked.service.audit.package_between(since, until, file, redacted=asked.query.redacted)
+    headers = {"content-disposition": f'attachment; filename="{Interval(since, until).file_name}.zip"'}
+    return Answer(value=file.getvalue(), headers=headers, media=BYTES)
+
+
+def _moments(text: str) -> tuple[int, int]:
+    since, _, until = text.partition("/")
+    moments = instant(since), instant(until)
+    if moments[0] is None or moments[1] is None:
+        remedy = "Write 2026-11-01T00:00:00Z%2F2026-12-01T00:00:00Z."
+        raise UsageError(f"{text!r} is not an interval", code=Code.INVALID_INPUT, remedy=remedy)
+    return moments[0], moments[1]
 
 
 async def trace(asked: ApiRequest) -> Answer:
@@ -52,6 +87,18 @@ ROUTES: Final = (
     ),
     Route(
         method="GET",
+        path="/v1/audit/packages/{interval}",
+        name="audit.interval",
+        scope="read",
+        summary="Download one evidence package of all that was written to in an interval.",
+        handler=interval,
+        query=IntervalQuery,
+        answer=bytes,
+        media=BYTES,
+        codes=(*_DAMAGED, Code.JOB_NOT_FOUND, Code.RECORD_PRUNED, Code.SCOPE_REQUIRED),
+    ),
+    Route(
+        method="GET",
         path="/v1/jobs/{job}/package",
         name="audit.package",
         scope="read",
@@ -60,13 +107,6 @@ ROUTES: Final = (
         query=PackageQuery,
         answer=bytes,
         media=BYTES,
-        codes=(
-            Code.JOB_NOT_FOUND,
-            Code.CHAIN_BROKEN,
-            Code.BLOB_MISSING,
-            Code.HEAD_FORGED,
-            Code.HEAD_UNSEALED,
-            Code.SETTINGS_INVALID,
-        ),
+        codes=(Code.JOB_NOT_FOUND, *_DAMAGED, Code.SETTINGS_INVALID),
     ),
 )

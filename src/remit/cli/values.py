@@ -59,6 +59,15 @@ def seconds(text: str, what: str) -> int:
     return millis // 1000
 
 
+def moment_us(text: str, option: str, now: int) -> int:
+    """Return the moment so long before now, or that of ISO 8601, in microseconds since the epoch. Raises UsageError."""
+    from remit.clock import SECOND, instant
+
+    if (at := instant(text)) is not None:
+        return at
+    return now - seconds(text, option) * SECOND
+
+
 def since_us(age: str | None) -> int:
     """Return the moment so long ago, in microseconds since the Unix epoch; 0 for no age. Raises UsageError."""
     from remit.clock import SECOND, SystemClock

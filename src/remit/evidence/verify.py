@@ -12,16 +12,18 @@ A package is a zip with these files:
     events.ndjson    an event a line: stream, seq, kind, at (microseconds), data (the recorded JSON text), hash (hex)
     ledger.ndjson    a call a line: what was announced, and how it ended; made from the events
     proof.json       each stream with its last hash, each value with its state, and calls without an outcome
-    metadata.json    the job or session in short; made from the events, for people
+    metadata.json    the job, session or interval in short; made from the events, for people
     blobs/HEX        a value that does not stand in its event, named by the SHA-256 of its bytes
     verify.py        this program; take one that you trust
 
 The hash of an event covers the one before it: h(0) = SHA-256("remit-chain-1" 00 stream), and h(n) = SHA-256(h(n-1) ‖
 seq:8 ‖ at:8 ‖ length of kind:2 ‖ kind ‖ data), integers big-endian. The answer is one of three: `whole` (all is as it
-was recorded, and the job or session has ended), `prefix` (the same, and more may follow) or `rejected`. Status 0, 2, 1.
+was recorded, and the job or ticket has ended), `prefix` (the same, and more may follow) or `rejected`. Status 0, 2, 1.
+If the manifest's scope is an interval (ISO 8601), the package is about all streams written to in it, and it is `whole`
+if every job and ticket in it has ended, and no session is among them.
 
-What a package cannot show: that it was not made up as a whole, or cut at an earlier end. For that, compare the hashes
-of its streams with ones that were kept elsewhere.
+What a package cannot show: that it was not made up as a whole, cut at an earlier end, or made without a stream that
+belongs to the interval. For that, compare the hashes of its streams with ones that were kept elsewhere.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from typing import Any, NamedTuple
 
 from remit.evidence.container import read_manifest
 from remit.evidence.decisions import Decisions, Derived
+from remit.evidence.interval import read_interval
 from remit.evidence.ledger import Event, Ledger
 from remit.evidence.rejected import RejectedError
 from remit.evidence.rules import SOURCES
@@ -106,7 +109,8 @@ def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None)
     manifest = read_manifest(package, size)
     proof = read_json(package.read("proof.json"), "proof.json")
     ledger = hashlib.sha256()
-    calls, refs, erased, ended = Ledger(ledger.update), References(), False, False
+    calls, refs, erased, is_in_time = Ledger(ledger.update), References(), False, False
+    interval, ended = read_interval(manifest["scope"]), dict[str, bool]()
     decisions = Decisions(package, rules) if rules else None
     last: dict[str, tuple[int, bytes]] = {}
     for event in _events(package, last):
@@ -114,13 +118,16 @@ def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None)
             calls.take(event)
         elif event.kind == "subject_erased":
             erased = True
-        elif event.stream == manifest["scope"] and event.kind in _ENDS | _BEGINS_AGAIN:
-            ended = event.kind in _ENDS
+        elif event.kind in _ENDS | _BEGINS_AGAIN:
+            ended[event.stream] = event.kind in _ENDS
+        is_in_time = is_in_time or (interval is not None and interval.since <= event.at < interval.until)
         refs.take(event)
         if decisions is not None:
             decisions.take(event)
     calls.end()
-    _check_streams(proof["streams"], last, manifest["scope"])
+    _check_streams(proof["streams"], last)
+    if not (is_in_time if interval else manifest["scope"] in last):
+        raise RejectedError("chain_broken", f"there is nothing of {manifest['scope']} in it")
     _check_forks(package, calls.forks)
     if (f"sha256:{ledger.hexdigest()}",) != tuple(
         row["sha256"] for row in manifest["artifacts"] if row["path"] == "ledger.ndjson"
@@ -131,8 +138,9 @@ def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None)
     counts = check_values(package, proof["values"], refs, manifest, erased=erased)
     refs.check_arguments(package)
     derived = decisions.derive() if decisions is not None else None
+    is_whole = interval.is_over(last, ended) if interval else ended.get(manifest["scope"], False)
     return Verdict(
-        "whole" if ended else "prefix",
+        "whole" if is_whole else "prefix",
         "",
         scope=manifest["scope"],
         events=sum(seq for seq, _ in last.values()),
@@ -192,10 +200,10 @@ def _check_forks(package: zipfile.ZipFile, forks: dict[tuple[str, int], str]) ->
         raise RejectedError("event_contradicted", f"a fork begins after another event of {next(iter(forks))[0]}")
 
 
-def _check_streams(streams: list[dict[str, Any]], last: dict[str, tuple[int, bytes]], scope: str) -> None:
+def _check_streams(streams: list[dict[str, Any]], last: dict[str, tuple[int, bytes]]) -> None:
     said = {row["stream"]: (row["events"], row["hash"]) for row in streams}
     there = {stream: (seq, value.hex()) for stream, (seq, value) in last.items()}
-    if said != there or len(said) != len(streams) or scope not in there:
+    if said != there or len(said) != len(streams):
         raise RejectedError("chain_broken", "the streams do not end as proof.json says")
 
 

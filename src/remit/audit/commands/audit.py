@@ -33,7 +33,7 @@ _LINES: Final = 30
 @click.option("--tool", default="", metavar="NAME", help="One tool, or those of a glob.", shell_complete=complete.tools)
 @click.option("--model", default="", metavar="NAME", help="One model, as it was asked or as it answered; a part of it.")
 @click.option("--principal", default="", metavar="NAME", help="What one principal did, asked for or decided.")
-@click.option("--since", metavar="AGE", help="Everything recorded in this time: 90s, 30m, 12h or 7d.")
+@click.option("--since", metavar="AGE", help="Everything recorded in this time: 30m, 7d, or from a time on.")
 @click.option("--until", metavar="AGE", help="Nothing that is younger than this.")
 @click.option("--what", metavar="KIND", type=click.Choice(_WHAT), help=f"Only acts of this kind: {', '.join(_WHAT)}.")
 @click.option("--before", type=click.IntRange(min=0), default=0, metavar="N", help="Continue an earlier page.")
@@ -83,8 +83,8 @@ def command(
     over it, the first time and from what is new; `--again` reads every event, and exits with status 6 if the index says
     otherwise.
     """
-    from remit.cli.values import seconds
-    from remit.clock import SECOND, SystemClock
+    from remit.cli.values import moment_us
+    from remit.clock import SystemClock
 
     if not job and (today or narrowing["against"]):
         raise click.UsageError("Give JOB with --today and --against.", context)
@@ -93,8 +93,8 @@ def command(
     if markdown is not None and not report:
         raise click.UsageError("Give --report with --markdown.", context)
     now = SystemClock().now()
-    begin = now - seconds(since, "--since") * SECOND if since else 0
-    end = now - seconds(until, "--until") * SECOND if until else None
+    begin = moment_us(since, "--since", now) if since else 0
+    end = moment_us(until, "--until", now) if until else None
     if report:
         return _report(state, begin, end, html, markdown, force=force)
     if html is not None:

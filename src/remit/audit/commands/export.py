@@ -1,10 +1,10 @@
-"""`remit export`: the evidence of a job, a session or a ticket, as a package or in a format of others."""
+"""`remit export`: the evidence of a job, a session, a ticket or a time, as a package or in a format of others."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
 import click
 
@@ -18,15 +18,19 @@ if TYPE_CHECKING:
     from remit.audit.formats import Form
     from remit.cli.opened import Opened
 
+_PART: Final = 1 << 20
+
 
 @click.command("export")
-@click.argument("job", shell_complete=complete.jobs)
+@click.argument("job", required=False, shell_complete=complete.jobs)
+@click.option("--since", metavar="AGE", help="Everything written to in this time, instead of JOB: 7d, or a time.")
+@click.option("--until", metavar="AGE", help="With --since: nothing that was only written to later. Default: now.")
 @click.option(
     "--output",
     "-o",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The file; `-` is stdout. Default: the id with the format's ending, here.",
+    help="The file; `-` is stdout. Default: the id or the time with the format's ending, here.",
 )
 @click.option(
     "--format", "form", type=click.Choice([*ENDINGS]), default="package", help="Remit's own package, or one of others."
@@ -44,7 +48,9 @@ if TYPE_CHECKING:
 @pass_state
 def command(
     state: State,
-    job: str,
+    job: str | None,
+    since: str | None,
+    until: str | None,
     output: Path | None,
     form: Form,
     to: str | None,
@@ -59,44 +65,90 @@ def command(
     network, no key. JOB is an id, a unique ending of one, `last`, a session's id, or a stream such as `ticket/ID`. The
     same record gives the same bytes each time. `remit verify FILE` checks a package too.
 
+    --since and --until, such as 30d or 2026-11-01T00:00:00Z, put all that was written to in a time into one package,
+    each job, session and ticket whole.
+
     --format writes it for the tools of others: `ael` (Agent Evidence Level), `in-toto` (AI Agent Action in DSSE),
     `receipts` (signed decision receipts), `ocsf` (API Activity) and `otlp` (spans). The first three are signed with
     audit.key.
     """
-    from io import BytesIO
-
-    from remit.atomic import replace_file
+    from tempfile import TemporaryFile
 
     if to is not None and (form != "otlp" or output is not None):
         raise UsageError("--to sends spans", remedy="Use it with --format otlp, and without --output.")
+    if (job is None) == (since is None) or (until is not None and since is None):
+        raise UsageError(
+            "an export is of one JOB, or of a time", remedy="Give JOB, or --since with or without --until."
+        )
+    if since is not None and form != "package":
+        raise UsageError(f"--format {form} is of one JOB", remedy="Leave --since out, or --format.")
+    with TemporaryFile() as file:
+        if since is None:
+            name = _pack(state, job or "", file, form, publish, redacted=redacted)
+        else:
+            name = _pack_interval(state, since, until, file, redacted=redacted)
+        file.seek(0)
+        if to is not None:
+            return _send(state, file.read(), to)
+        return _write(state, file, output, f"{name}{ENDINGS[form]}", form, force=force)
 
-    async def pack(remit: Opened) -> tuple[str, bytes, dict[str, bytes]]:
-        identifier, file = job if "/" in job else await remit.service.jobs.find(job), BytesIO()
+
+def _pack(state: State, job: str, file: IO[bytes], form: Form, publish: Path | None, *, redacted: bool) -> str:
+    """Write what is recorded of a job; return the name that its file gets."""
+    from remit.atomic import replace_file
+
+    async def pack(remit: Opened) -> tuple[str, dict[str, bytes]]:
+        identifier = job if "/" in job else await remit.service.jobs.find(job)
         await remit.service.audit.package(identifier, file, redacted=redacted, form=form)
         await remit.service.audit.note_export(identifier, "export")
-        return identifier, file.getvalue(), await remit.service.audit.published() if publish is not None else {}
+        return identifier, await remit.service.audit.published() if publish is not None else {}
 
-    identifier, data, keys = state.ask(pack, code="unused")
+    identifier, keys = state.ask(pack, code="unused")
     if publish is not None:
         publish.mkdir(parents=True, exist_ok=True)
         for name, content in keys.items():
             replace_file(publish / name, content)
-    if to is not None:
-        return _send(state, data, to)
+    return identifier.replace("/", "-")
+
+
+def _pack_interval(state: State, since: str, until: str | None, file: IO[bytes], *, redacted: bool) -> str:
+    """Write what is recorded of a time; return the name that its file gets."""
+    from remit.cli.values import moment_us
+    from remit.clock import SystemClock
+    from remit.evidence.interval import Interval
+
+    now = SystemClock().now()
+    interval = Interval(moment_us(since, "--since", now), moment_us(until, "--until", now) if until else now)
+
+    async def pack(remit: Opened) -> None:
+        await remit.service.audit.package_between(*interval, file, redacted=redacted)
+        await remit.service.audit.note_export(str(interval), "export", of="interval")
+
+    state.ask(pack, code="unused")
+    return interval.file_name
+
+
+def _write(state: State, file: IO[bytes], output: Path | None, name: str, form: Form, *, force: bool) -> int:
+    """Put what was packed where it belongs, and say what it is."""
+    from remit.atomic import replace_file
+
     if output == Path("-"):
-        sys.stdout.buffer.write(data)
+        from shutil import copyfileobj
+
+        copyfileobj(file, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return exit_codes.OK
-    place = output or Path(f"{identifier.replace('/', '-')}{ENDINGS[form]}")
+    place = output or Path(name)
     if place.exists() and not force:
         raise UsageError(f"{place} exists", remedy="Name another file with --output, or use --force.")
-    replace_file(place, data)
+    replace_file(place, iter(lambda: file.read(_PART), b""))
+    size = place.stat().st_size
     if form == "package":
-        _say(state, place, len(data))
+        _say(state, place, size)
     elif state.as_json:
-        state.output.json({"file": str(place), "bytes": len(data), "format": form})
+        state.output.json({"file": str(place), "bytes": size, "format": form})
     else:
-        state.output.out.line(f"{place}  {len(data)} bytes")
+        state.output.out.line(f"{place}  {size} bytes")
         state.note(f"check it: remit verify {place}; what it cannot show: docs/audit.md")
     return exit_codes.OK
 
@@ -109,6 +161,8 @@ def _say(state: State, place: Path, size: int) -> None:
         state.output.json({"file": str(place), "bytes": size, **verdict.members()})
     else:
         state.output.out.line(f"{place}  {size} bytes  {verdict.events} events in {verdict.streams} streams")
+        if "Z/" in verdict.scope:
+            state.output.out.line(verdict.scope)
         state.output.out.line(verdict.hash)
         state.note(f"check it anywhere: unzip -p {place} verify.py > verify.py; python3 verify.py {place}")
 
