@@ -10,6 +10,7 @@ import pytest
 from remit import Remit
 from remit.errors import StateError
 from remit.settings import load
+from remit.work import flow
 from remit.work.control import work_on_issues
 from remit.work.references import IssueRef
 from remit.work.runs import Wanted
@@ -37,6 +38,16 @@ executor = "hang"
 switch_to = "mend"
 timeout_seconds = 0
 listen_labels = ["role:qa"]
+
+[executors.bare]
+program = "true"
+setup = ["false"]
+isolation = "none"
+
+[groups.bare]
+role = "dev"
+executor = "bare"
+listen_labels = ["role:dev"]
 
 [groups.broken]
 role = "ops"
@@ -133,6 +144,17 @@ async def test_a_run_that_fails_is_tried_again_and_then_blocked(groups: Project)
     view: UnitView = await groups.work.view(issue)
     assert (view.state, len(view.results)) == ("blocked", 3)
     assert len(await groups.comments(issue)) == 3
+
+
+async def test_a_run_that_lacks_its_environment_is_left_alone_for_a_while(
+    groups: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow, "_REST_S", 3_600.0)
+    issue = await groups.work.issue("Build", labels=("role:dev",))
+    await settle(groups)
+    view: UnitView = await groups.work.view(issue)
+    assert [result.result_code for result in view.results.values()] == ["env_unavailable"]
+    assert view.state == "doing"
 
 
 @pytest.mark.parametrize(("label", "state"), [("decision:accept", "done"), ("decision:reject", "blocked")])

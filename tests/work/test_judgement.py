@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from remit.work.executors.judgement import Facts, judge
 from remit.work.executors.port import Ending, Turn
 from remit.work.executors.worktree import paths_of
-from remit.work.flow import MAX_RETRIES, step_after
+from remit.work.flow import LACKING, MAX_RETRIES, step_after
 from remit.work.order import WorkOrder
 from remit.work.result import Changes, Test, WorkResult
 
@@ -79,6 +79,7 @@ def test_a_test_suite_is_its_own_evidence(exit_code: int, verdict: str, status: 
         (replace(CLAIM, status="blocked"), 0, "blocked"),
         (replace(CLAIM, status="fail"), 0, "doing"),
         (replace(CLAIM, status="fail"), MAX_RETRIES, "blocked"),
+        (replace(CLAIM, status="fail", result_code=LACKING), MAX_RETRIES, "doing"),
     ],
 )
 def test_a_result_moves_its_issue(result: WorkResult, failures: int, state: str) -> None:

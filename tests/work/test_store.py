@@ -16,6 +16,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.journal.journal import Journal
 from remit.testing.clock import ManualClock
+from remit.work.flow import LACKING, rest_after
 from remit.work.order import WorkOrder
 from remit.work.references import IssueRef, RunId
 from remit.work.result import Changes, Test, WorkResult
@@ -168,6 +169,25 @@ async def test_after_three_failures_the_issue_is_blocked(store: WorkStore) -> No
         order = await start(store)
         states.append((await store.accept(order, result_of(order, status="fail"))).state)
     assert states == ["doing", "doing", "blocked"]
+
+
+async def test_runs_that_lacked_their_environment_are_no_failures(store: WorkStore) -> None:
+    states = []
+    for code in ("", LACKING, "", LACKING, LACKING, LACKING, ""):
+        order = await start(store)
+        verdict = await store.accept(order, result_of(order, status="fail", result_code=code))
+        states.append(verdict.state)
+    assert states == ["doing"] * 6 + ["blocked"]
+    assert (await store.unit(ISSUE)).lacked == 0
+
+
+async def test_how_many_of_the_last_runs_lacked_their_environment(store: WorkStore) -> None:
+    for code in ("", LACKING, LACKING):
+        order = await start(store)
+        await store.accept(order, result_of(order, status="fail", result_code=code))
+    unit = await store.unit(ISSUE)
+    assert (unit.failures, unit.lacked) == (1, 2)
+    assert [rest_after(lacked) for lacked in (0, 1, 2, 3, 99)] == [0, 30, 60, 120, 3600]
 
 
 async def test_what_is_not_there_is_said_to_be(store: WorkStore) -> None:

@@ -21,7 +21,7 @@ from remit.errors import ProviderError, RemitError
 from remit.jobs.state import ENDED
 from remit.journal.leases import heads_changed_within
 from remit.service.calls import Turns
-from remit.work.flow import MAX_RETRIES, dependencies_in, urgency
+from remit.work.flow import MAX_RETRIES, dependencies_in, rest_after, urgency
 from remit.work.kinds import WorkControlled
 from remit.work.outbox.rows import begin, turn_of
 from remit.work.references import IssueRef
@@ -238,7 +238,7 @@ class ControlPlane:
 
     async def _works_on(self, issue: IssueRef) -> bool:
         """Return whether the job of the last run has not ended: it writes its own comment and labels."""
-        last = next(reversed((await self._store.unit(issue)).runs.values()), None)
+        last = (await self._store.unit(issue)).last
         return last is not None and bool(last.job) and await self._runs.standing(last) not in {"", *ENDED}
 
     async def _waits_for(self, references: Iterable[str]) -> list[str]:
@@ -292,9 +292,16 @@ class ControlPlane:
             await steps.take(issue, "block", " ".join(open_ones), lambda: self._block(whole, tuple(open_ones)))
             return False
         unit = await self._store.unit(reference) if await self._store.row(reference) is not None else WorkUnit()
+        if self._rests(unit):
+            return False
         executor, reason = _next(group, unit)
         wanted = Wanted(executor=executor, role=group.role, reason=reason, by=self._principal, group=name)
         return await steps.take(issue, "start", executor, lambda: self._runs.start(reference, workflow, wanted))
+
+    def _rests(self, unit: WorkUnit) -> bool:
+        """Return whether the last run lacked its environment a moment ago."""
+        ended_at = unit.last.ended_at if unit.last is not None else 0
+        return self._journal.clock.now() < ended_at + rest_after(unit.lacked) * SECOND
 
     async def _block(self, issue: Issue, blocked_by: tuple[str, ...]) -> None:
         reference = IssueRef.parse(issue.issue_ref)
@@ -337,7 +344,7 @@ class _Steps:
 
 def _next(group: Group, unit: WorkUnit) -> tuple[str, str]:
     """Return who works on an issue next, and why it is not the first one."""
-    last = next(reversed(unit.runs.values()), None)
+    last = unit.last
     if last is None:
         return group.executor, ""
     why = unit.reason or f"after {last.run_id}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from remit.codes import Code
 from remit.errors import UsageError
 from remit.work.comment import BodyStatus
 from remit.work.references import IssueRef
@@ -15,6 +16,10 @@ from remit.work.result import ABSENT, WorkResult
 MAX_RETRIES: Final = 2
 """Runs that may fail one after another before the issue is blocked."""
 
+LACKING: Final = Code.env_unavailable.name
+"""The code of a result whose run lacked what it needs, such as a key, a program or room: the work has not failed."""
+_REST_S: Final = 30.0
+_MAX_REST_S: Final = 3_600.0
 _NAMES: Final = re.compile(r"(?:\*\*)?(DependsOn|BlockedBy)(?:\*\*)?\s*(?::(.*))?", re.IGNORECASE)
 _REFERENCE: Final = re.compile(r"[\w./-]*#\d+")
 _FIELD: Final = 500
@@ -32,6 +37,8 @@ class Step(NamedTuple):
 def step_after(result: WorkResult, failures: int) -> Step:
     """Return where an issue goes; `failures` counts the runs before this one that failed, one after another."""
     lacking = ", ".join(result.missing())
+    if result.status == "fail" and result.result_code == LACKING:
+        return Step("doing", "See to what the run lacked, then run it again.")
     match result.status:
         case "ok" if lacking:
             return Step("blocked", f"Add what the result lacks: {lacking}.")
@@ -43,6 +50,11 @@ def step_after(result: WorkResult, failures: int) -> Step:
             return Step("blocked", f"{failures + 1} runs failed: change the order or the executor.")
         case "fail":
             return Step("doing", "Run it again, or switch the executor.")
+
+
+def rest_after(lacked: int) -> float:
+    """Return the seconds until an issue is tried again whose last runs lacked their environment."""
+    return min(_REST_S * 2 ** min(lacked - 1, 20), _MAX_REST_S) if lacked else 0.0
 
 
 def dependencies_in(body: str, project: str) -> tuple[IssueRef, ...]:

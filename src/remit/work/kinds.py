@@ -62,6 +62,8 @@ class WorkResultAccepted(Payload, frozen=True, kw_only=True):
     run_id: str
     state: str
     """The state of the issue from now on."""
+    code: str = ""
+    """The result's code, where it says why the run did not succeed."""
     result: OptionalRaw = UNSET
     result_blob: OptionalRef = UNSET
     trigger: str = ""

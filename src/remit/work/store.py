@@ -249,13 +249,14 @@ class WorkStore:
                     run_id=order.run_id, code=code, result=packed.inline, result_blob=packed.ref
                 )
                 return Change((late,), Verdict(accepted=False, state=unit.state, code=code), packed.blobs)
-            step = step_after(result, _failures(unit))
+            step = step_after(result, unit.failures)
             read = unit.orders[run.run_id].read_up_to
             comment = comment_on(order, result, step.state, previous=run.previous, read_up_to=read, then=step.next)
             body = pack(msgspec.json.encode(comment))
             accepted = w.WorkResultAccepted(
                 run_id=order.run_id,
                 state=step.state,
+                code=result.result_code,
                 result=packed.inline,
                 result_blob=packed.ref,
                 trigger=comment.trigger,
@@ -369,19 +370,6 @@ def _row(head: Head) -> UnitRow:
         parent=head.labels.get("parent", ""),
         blocked_by=tuple(head.labels.get("blocked_by", "").split()),
     )
-
-
-def _failures(unit: WorkUnit) -> int:
-    """Return how many accepted runs failed, one after another, up to now."""
-    failures = 0
-    for run in reversed(unit.runs.values()):
-        accepted = unit.results.get(run.run_id)
-        if accepted is None:
-            continue
-        if accepted.state != "doing":
-            break
-        failures += 1
-    return failures
 
 
 def _conflict(why: str, remedy: str) -> StateError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 from typing import Any, ClassVar, Final, Literal
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.work import kinds as w
+from remit.work.flow import LACKING
 from remit.work.references import IssueRef
 
 STREAM_KIND: Final = "work"
@@ -87,6 +89,24 @@ class WorkUnit:
     def run_numbers(self) -> int:
         """Return how many runs the issue has had."""
         return len(self.runs)
+
+    @property
+    def failures(self) -> int:
+        """Return how many results failed, one after another, up to now. A lack of the environment is no failure."""
+        given = [self.results[name] for name in reversed(self.runs) if name in self.results]
+        counted = [one for one in given if one.code != LACKING]
+        return sum(1 for _ in takewhile(lambda one: one.state == "doing", counted))
+
+    @property
+    def lacked(self) -> int:
+        """Return how many of the last runs ended for want of their environment, one after another."""
+        last = (self.results.get(name) for name in reversed(self.runs))
+        return sum(1 for _ in takewhile(lambda one: one is not None and one.code == LACKING, last))
+
+    @property
+    def last(self) -> Run | None:
+        """Return the newest run; None without any."""
+        return next(reversed(self.runs.values()), None)
 
     def add(self, payload: k.Payload | None, at: int) -> None:
         """Take in one more event."""
