@@ -88,7 +88,7 @@ class ExecutorTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     agent: str = ""
     """A coding agent that Remit knows, such as `claude`; empty: the program is any other."""
     mode: Mode | None = None
-    """The mode of the agent: whether its calls pass the gate; None: governed."""
+    """The mode of the agent: whether its calls pass the gate; None: governed, or `ask` by the protocol."""
     model: str = ""
     """The agent's model; empty: its own choice."""
     base_url: str = ""

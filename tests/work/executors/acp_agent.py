@@ -15,9 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from tests.work.executors.fake_agent import Mcp
+
 MODE = sys.argv[1]
 VERSION = sys.argv[2] if len(sys.argv) > 2 else "1.0"
 SESSION = "s-1"
+SERVERS: list[dict[str, Any]] = []
+"""The MCP servers that it was handed."""
 PACK = Path(os.environ.get("REMIT_CONTEXT_PACK", "."))
 ONCE = [
     {"optionId": "always", "name": "Always", "kind": "allow_always"},
@@ -134,6 +139,21 @@ def forget(number: int) -> None:
     (PACK / "work_result.txt").write_text(run + ("Status: ok\nTests: n/a\n\nMended." if number > 1 else ""))
 
 
+def use(_number: int = 1) -> None:
+    """Work with the tools of the server alone, and report each call; without a server there is nothing to work with."""
+    for server in SERVERS:
+        with Mcp([server["command"], *server["args"]]) as mcp:
+            assert all(tool.startswith(("fs__", "worktree__")) for tool in mcp.tools), mcp.tools
+            if MODE != "tools-asks" or permitted("fs__write"):
+                mcp.call("fs__write", path="clock.txt", content="mended\n")
+                update("tool_call", toolCallId="c-1", title="write", status="completed")
+            mcp.call("worktree__exec", command=["cat", "clock.txt"])
+            update("tool_call_update", toolCallId="c-2", status="completed")
+        if MODE == "tools-strays":
+            Path("more.txt").write_text("more")
+            update("tool_call_update", toolCallId="c-3", status="completed")
+
+
 MODES: dict[str, Callable[[int], None]] = {
     "hang": hang,
     "waits": wait,
@@ -146,6 +166,10 @@ MODES: dict[str, Callable[[int], None]] = {
     "long": overlong,
     "endless": chatter,
     "forgets": forget,
+    "tools": use,
+    "tools-asks": use,
+    "tools-strays": use,
+    "tools-cut": cut,
 }
 """The others edit."""
 
@@ -153,7 +177,7 @@ MODES: dict[str, Callable[[int], None]] = {
 def prompt(text: str, number: int) -> dict[str, Any]:
     """Work on a prompt; the answer."""
     update("agent_message_chunk", content={"type": "text", "text": f"I am at it ({MODE})."})
-    if "refused.txt" in text:
+    if "refused.txt" in text and not MODE.startswith("tools"):
         if MODE == "unasked" or permitted("touch refused.txt"):
             Path("refused.txt").touch()
         return {"stopReason": "end_turn"}
@@ -178,6 +202,7 @@ def main() -> None:
                     send(id=message["id"], error={"code": -32000, "message": "Authentication required"})
                     continue
             case "session/new":
+                SERVERS[:] = message["params"]["mcpServers"]
                 answer = {"sessionId": SESSION}
             case "session/prompt":
                 prompts += 1

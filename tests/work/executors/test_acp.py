@@ -19,6 +19,7 @@ from remit.work.executors.acp import AcpExecutor
 from remit.work.executors.adapter import Adapter, Places
 from remit.work.executors.beginning import Beginning
 from remit.work.executors.port import Ending, Site, no_tools
+from remit.work.executors.talk import Talk, Words
 from remit.work.executors.worktree import Worktree
 from remit.work.order import Command, Constraints
 from remit.work.pack import Contents, ContextPack
@@ -200,7 +201,7 @@ async def test_the_time_that_a_person_takes_is_not_the_agents(bench: Bench) -> N
         show=lambda _, __: None,
         tools=no_tools,
     )
-    talk = acp._Talk(site, acp._Refusals(), "")
+    talk = Talk(site, acp._Refusals(), Words("", bench.tree))
     async with asyncio.timeout(PATIENCE_S) as deadline:
         talk._deadline, before = deadline, deadline.when()
         await talk._ask({"title": "wait"})

@@ -15,71 +15,17 @@ from remit import Remit
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.jobs.state import ENDED
-from remit.journal.kinds import decode
 from remit.sandbox.scratch import scratch
 from remit.settings import load
-from remit.work.executors.port import Turn
 from remit.work.executors.rows import CLIS
-from remit.work.result import WorkResult
 from tests.patience import PATIENCE_S
 from tests.work.executors.agents import agent_program
-from tests.work.executors.repository import git, make_repository
+from tests.work.executors.repository import git
+from tests.work.executors.shop import ALLOWED, Shop
 
 pytestmark = pytest.mark.slow
 
-TABLE: Final = """
-[executors.{name}]
-agent = "{agent}"
-program = "{program}"
-mode = "{mode}"
-isolation = "{isolation}"
-key = "AGENT_KEY"
-model = "m-1"
-base_url = "http://127.0.0.1:9/v1"
-
-[[constraints.commands]]
-args = ["grep", "-q", "mended", "clock.txt"]
-"""
 GOVERNED: Final = "It committed its work. Its calls were governed: each passed the gate."
-ALLOWED: Final[list[dict[str, Any]]] = [{"id": "work", "effect": "allow", "tools": ["outbox.*", "executor.*"]}]
-
-
-class Shop:
-    """A repository whose executor is an agent."""
-
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.folder = make_repository(place / "project")
-
-    def hand_to(self, agent: str, scene: str, mode: str = "governed", isolation: str = "none", more: str = "") -> None:
-        """Write a workflow.toml whose executor plays a scene."""
-        path = agent_program(self.place, agent, scene)
-        table = TABLE.format(name=agent, agent=agent, program=path, mode=mode, isolation=isolation)
-        (self.folder / "workflow.toml").write_text(table.replace("\n[[constraints", f"{more}\n[[constraints"))
-
-    def open(self, *rules: dict[str, Any]) -> Remit:
-        """Return a Remit that works there."""
-        flags = {
-            "app.principal": "alice",
-            "journal.url": str(self.place / "journal.db"),
-            "policy.rules": [*ALLOWED, *rules],
-            "sandbox.folder": str(self.place / "sandbox"),
-        }
-        return Remit(settings=load(env={}, cwd=self.folder, flags=flags))
-
-    async def run(self, agent: str, *rules: dict[str, Any]) -> tuple[WorkResult, Turn, list[Any]]:
-        """Run an issue; the result, what is recorded of the turn, and the events of its session."""
-        async with self.open(*rules) as remit:
-            work: Any = remit.service.work
-            issue = await work.issue("Mend the clock", body="It is broken.")
-            started = await work.start(issue, agent)
-            async with asyncio.timeout(PATIENCE_S):
-                await remit.ended(started.job)
-            value: Any = await remit.service.jobs.result(started.job)
-            turn = Turn(**{**value["turn"], "usage": Turn().usage}) if value["turn"] else Turn()
-            events = await remit.runtime.journal.read(f"session/{turn.trace}") if turn.trace else []
-            view = await work.view(issue)
-            return view.results[started.run_id], turn, [decode(event.kind, event.data) for event in events]
 
 
 @pytest.fixture
@@ -201,6 +147,7 @@ class TestInTheSandbox:
         (shop.place / "fake_agent.py").write_text(fake)
         shop.hand_to("claude", "edit", isolation="sandbox", more=f'reads = ["{shop.place}/fake_agent.py"]\n')
         path = shop.place / "claude-edit"
-        path.write_text(f'#!/bin/sh\nexec /usr/bin/python3 -I -S {shop.place}/fake_agent.py claude edit "$@"\n')
+        plays = f'exec /usr/bin/python3 -I -S {shop.place}/fake_agent.py claude edit "$@"'
+        path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exit\n{plays}\n')
         result, turn, _ = await shop.run("claude")
         assert (result.status, turn.mode, turn.calls) == ("ok", "governed", 2), result

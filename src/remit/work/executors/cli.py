@@ -61,7 +61,7 @@ class CliExecutor:
         starts = require_trust(self._cli, self._table, site)
         async with AsyncExitStack() as stack:
             tools = await stack.enter_async_context(site.tools(site)) if self.mode == "governed" else None
-            env = await settle(self._cli, self._table, site, tools.command if tools is not None else ())
+            env = await settle(self._cli, self._table, site, self.mode, tools.command if tools is not None else ())
             events = Events(self._cli, site.show)
             version = await version_of(site._replace(env={**site.env, **env}), self.command[0])
             if version not in {"", self._cli.version}:
@@ -96,12 +96,10 @@ def require_trust(cli: Cli, table: ExecutorTable, site: Site) -> tuple[str, ...]
     return starts
 
 
-async def settle(
-    cli: Cli, table: ExecutorTable, site: Site, tools: tuple[str, ...] = (), *, asks: bool = False
-) -> dict[str, str]:
-    """Write the files of an agent's home; return its variables. `asks` has it ask before it runs or writes."""
+async def settle(cli: Cli, table: ExecutorTable, site: Site, mode: Mode, tools: tuple[str, ...] = ()) -> dict[str, str]:
+    """Write the files of an agent's home; return its variables. `tools` is the command of Remit's MCP server."""
     model = Model(table.model, table.base_url, site.secrets.get(table.key or cli.key, ""))
-    await asyncio.to_thread(_put, site.home, cli.files(Home(model, tools, asks)))
+    await asyncio.to_thread(_put, site.home, cli.files(Home(model, mode, tools)))
     if site.enclosures is not None:
         site.enclosures.own(site.home)
     return _environment(cli.env, site, model)

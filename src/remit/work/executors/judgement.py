@@ -137,6 +137,6 @@ def _said(facts: Facts) -> str:
 
 
 def _session(facts: Facts) -> tuple[str, ...]:
-    """Return the session in which an agent's calls are recorded."""
-    turn = facts.ending.turn
-    return (f"{SESSION}/{turn.trace}",) if turn is not None and turn.trace else ()
+    """Return the sessions in which an agent's calls, and its questions, are recorded."""
+    turn = facts.ending.turn or Turn()
+    return tuple(f"{SESSION}/{name}" for name in (turn.trace, turn.asked) if name)

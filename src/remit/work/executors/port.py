@@ -61,7 +61,9 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     starts: tuple[str, ...] = ()
     """Files of the repository by which it would start programs, with their digests; its flags, or trust, cover them."""
     trace: str = ""
-    """The session in which its calls of Remit's tools are recorded."""
+    """The session in which its calls of Remit's tools are recorded; without any, its questions."""
+    asked: str = ""
+    """The session in which its questions are recorded, where that is another one."""
     calls: int = 0
     """The number of those calls."""
 

@@ -31,10 +31,10 @@ class Home(NamedTuple):
     """The circumstances that the files of a home are written for."""
 
     model: Model
-    tools: tuple[str, ...]
-    """The command of Remit's MCP server; empty: the agent has its own tools."""
-    asks: bool = False
-    """Whether it asks before it uses them."""
+    mode: Mode
+    """`governed`: its own tools are off; `ask`: it asks before it uses them."""
+    tools: tuple[str, ...] = ()
+    """The command of Remit's MCP server; empty: the agent has none, or is told of it in another way."""
 
 
 class Tally:
@@ -151,6 +151,7 @@ CLAUDE: Final = Cli(
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
         "MCP_TIMEOUT": "120000",
+        "MCP_CONNECTION_NONBLOCKING": "0",
         "MCP_TOOL_TIMEOUT": "3600000",
     },
     files=_claude_files,
@@ -246,8 +247,9 @@ def _gemini_files(home: Home) -> dict[str, str]:
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
     }
-    if home.tools:
+    if home.mode == "governed":
         settings["tools"] = {"exclude": list(_GEMINI_OWN)}
+    if home.tools:
         settings["mcpServers"] = {SERVER: {**_command(home.tools), "trust": True, "timeout": 3_600_000}}
     return {".gemini/settings.json": json.dumps(settings)}
 
@@ -310,11 +312,10 @@ def _opencode_files(home: Home) -> dict[str, str]:
     elif home.model.name:
         settings["model"] = home.model.name
     if home.tools:
-        server = {"type": "local", "command": list(home.tools), "enabled": True, "timeout": 3_600_000}
-        settings |= {"mcp": {SERVER: server}, "permission": {"*": "deny", f"{SERVER}_*": "allow"}}
-    else:
-        use = "ask" if home.asks else "allow"
-        settings["permission"] = {"edit": use, "bash": use, "webfetch": "deny"}
+        settings["mcp"] = {SERVER: {"type": "local", "command": [*home.tools], "enabled": True, "timeout": 3_600_000}}
+    use = "ask" if home.mode == "ask" else "allow"
+    own = {"edit": use, "bash": use, "webfetch": "deny"}
+    settings["permission"] = {"*": "deny", f"{SERVER}_*": "allow"} if home.mode == "governed" else own
     return {"opencode.json": json.dumps(settings)}
 
 
