@@ -14,6 +14,8 @@ from remit.evidence.strict_json import digest, read_json
 FORMAT = "remit-evidence-1"
 MAX_BYTES, MAX_FILES = 4 << 30, 1_000_000
 """The most bytes that all files unpack to together, and the most files."""
+_SMALL, _RATIO = 1 << 20, 50
+"""A JSON file, which is read whole, of more bytes unpacks to at most so many times its size; real ones to four."""
 _DATE = 33
 """The first of January 1980, as a zip writes it."""
 _NAME = re.compile(r"(manifest|proof|metadata)\.json|(events|ledger)\.ndjson|verify\.py|blobs/[0-9a-f]{64}")
@@ -54,10 +56,9 @@ def _check_zip(package: zipfile.ZipFile, size: int) -> None:
     names = package.namelist()
     if len(set(names)) != len(names):
         raise RejectedError("duplicate_artifact_path", "the zip holds a file twice")
-    if package.comment or len(names) > MAX_FILES:
-        raise RejectedError("container_invalid", "the zip has a comment, or too many files")
-    if sum(entry.file_size for entry in entries) > MAX_BYTES:
-        raise RejectedError("container_invalid", f"its files are larger than {MAX_BYTES} bytes together")
+    if package.comment:
+        raise RejectedError("container_invalid", "the zip has a comment")
+    _check_sizes(entries)
     end = 0
     for entry in sorted(entries, key=lambda entry: entry.header_offset):
         if not _NAME.fullmatch(entry.filename) or entry.orig_filename != entry.filename:
@@ -72,6 +73,14 @@ def _check_zip(package: zipfile.ZipFile, size: int) -> None:
     directory = sum(46 + len(name.encode()) for name in names)
     if end != package.start_dir or size not in (end + directory + 22, end + directory + 98):
         raise RejectedError("container_invalid", "there are bytes between the files, or after them")
+
+
+def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
+    if len(entries) > MAX_FILES or sum(entry.file_size for entry in entries) > MAX_BYTES:
+        raise RejectedError("container_invalid", f"it has too many files, or they hold more than {MAX_BYTES} bytes")
+    for entry in entries:
+        if entry.filename.endswith(".json") and entry.file_size > max(_SMALL, _RATIO * entry.compress_size):
+            raise RejectedError("container_invalid", f"{entry.filename} unpacks to {entry.file_size} bytes")
 
 
 def _is_said_twice(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:
