@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from remit.cli import exit_codes
 from remit.cli.lasting import beside, keep_required
 from remit.cli.wrapping import recorded
-from remit.codes import Code
-from remit.errors import NotFoundError, ProviderError, SettingsError, StateError
+from remit.errors import RemitError, SettingsError
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -20,14 +19,7 @@ if TYPE_CHECKING:
     from remit.cli.listening import Listening
     from remit.cli.running import Stop
     from remit.mcp_server.names import Names
-    from remit.mcp_server.relay import Relay
     from remit.mcp_server.server import ToolServer
-    from remit.mcp_server.stdio import LineWire
-    from remit.service.mcp import McpServers
-    from remit.tools.remote import RemoteStatus
-
-STARTS: Final = 3
-"""Attempts to start a wrapped server before its client is refused: a first start may fail by chance."""
 
 
 class Offer(NamedTuple):
@@ -54,15 +46,10 @@ def serve(state: State, offer: Offer, listening: Listening | None) -> int:
 
 
 async def _one_client(state: State, offer: Offer) -> int:
-    with _extra():
-        from remit.mcp_server.stdio import ClientGoneError, serve_stdio, standard_streams
+    async with _faced(state, offer, "stdio") as (_, face):
+        from remit.mcp_server.stdio import serve_stdio
 
-    async with standard_streams() as wire:
-        try:
-            async with _faced(state, offer, "stdio", wire) as (_, face):
-                await serve_stdio(face, wire)
-        except ClientGoneError:
-            state.note("the client went before it was served")
+        await serve_stdio(face)
     return exit_codes.OK
 
 
@@ -79,22 +66,14 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
     return exit_codes.OK
 
 
-@contextmanager
-def _extra() -> Iterator[None]:
+@asynccontextmanager
+async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tuple[Remit, ToolServer]]:
     try:
-        yield
+        from remit.mcp_server.client import Terms
+        from remit.mcp_server.server import ToolServer
     except ModuleNotFoundError as error:
         msg = f"{error.name} is not installed"
         raise SettingsError(msg, remedy="Install it: pip install 'remit[mcp]'") from error
-
-
-@asynccontextmanager
-async def _faced(
-    state: State, offer: Offer, transport: str, wire: LineWire | None = None
-) -> AsyncIterator[tuple[Remit, ToolServer]]:
-    with _extra():
-        from remit.mcp_server.client import Terms
-        from remit.mcp_server.server import ToolServer
     from remit.settings.principal import principal
 
     # An agent names the folders here.
@@ -103,7 +82,7 @@ async def _faced(
         if offer.work and remit.settings.mcp.expose:
             remit.engine.start(role="serve")
         state.note(f"records in {remit.url}")
-        relay = await _relay(state, remit, offer.relayed, wire) if offer.relayed else None
+        relay = await _relay(state, remit, offer.relayed) if offer.relayed else None
         who = principal(remit.settings)
         journal = flags.get("journal.url")
         confirm = shlex.join(["remit", "--journal", journal, "confirm"]) if journal else state.command("confirm")
@@ -125,35 +104,13 @@ async def _faced(
             await face.close()
 
 
-async def _relay(state: State, remit: Remit, server: str, wire: LineWire | None) -> Relay | None:
-    """Give the relay of the server's prompts and resources; None where stand-ins answer for it.
-
-    Raises StateError where the server cannot be started, of which the client on `wire` hears first.
-    """
+async def _relay(state: State, remit: Remit, server: str) -> Any:
+    """Give the relay of the server's prompts and resources; None while it does not answer: its tools may come later."""
     from remit.mcp_server.relay import Relay
 
-    servers = remit.service.servers
     try:
-        remote = servers.remote(server)
-    except NotFoundError as error:
-        state.note(error.message)
+        status = await remit.service.servers.status(server)
+    except RemitError as error:
+        state.note(f"{error.message}; it is tried again when its tools are needed")
         return None
-    first = _first_status(servers, server)
-    try:
-        status = await (first if wire is None else wire.while_there(first))
-    except StateError as error:
-        if wire is not None:
-            await wire.refuse(error.message)
-        raise
-    return Relay(remote, remit.service.sessions, status)
-
-
-async def _first_status(servers: McpServers, server: str) -> RemoteStatus:
-    remote = servers.remote(server)
-    for _ in range(STARTS - 1):
-        try:
-            return await remote.status()
-        except ProviderError as error:
-            if error.cause is not Code.SpawnFailed:  # it runs, and another start would take as long
-                raise StateError(str(error), code=Code.TOOL_UNAVAILABLE, remedy="See why it is so slow.") from error
-    return await servers.status(server)
+    return Relay(remit.service.servers.remote(server), remit.service.sessions, status)

@@ -174,10 +174,6 @@ class Dispatcher:
         self._on = (on_request, on_notify, on_notify_intercept)
         self._release()
 
-    async def settled(self) -> None:
-        """Wait until what is served at this moment has its answer."""
-        await self._tasks.ended()
-
     async def stop(self) -> None:
         """Serve no more; what was being served has ended."""
         self.close("the session has ended")

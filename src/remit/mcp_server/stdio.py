@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import UsageError
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.lines import Lines, LineTooLongError
 from remit.jsonrpc.message import Message, error
 from remit.jsonrpc.protocol import (
-    INTERNAL_ERROR,
     INVALID_REQUEST,
     MODERN_VERSIONS,
     PROTOCOL_VERSION_META_KEY,
@@ -29,18 +28,12 @@ if TYPE_CHECKING:
     from remit.mcp_server.conversation import Answering
     from remit.mcp_server.server import ToolServer
 
-T = TypeVar("T")
-LAST_WORDS_S: Final = 5.0
-"""Seconds that a client has to ask something, where all it will hear is why it is not served."""
+_CHUNK: Final = 256 * 1024
 
 
-class ClientGoneError(Exception):
-    """The client closed our stdin before it could be served."""
-
-
-async def serve_stdio(face: ToolServer, wire: LineWire) -> None:
-    """Serve until the client closes our stdin."""
-    async with face.answering() as answering:
+async def serve_stdio(face: ToolServer) -> None:
+    """Serve until the client closes our stdin. Meanwhile whatever prints to stdout reaches stderr instead."""
+    async with _standard_streams() as wire, face.answering() as answering:
         await OneClient(answering, wire.dispatcher).run()
 
 
@@ -120,43 +113,10 @@ class LineWire(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._writable.set()
 
-    async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`, which is given up when the client goes. Raises ClientGoneError."""
-        task, gone = asyncio.ensure_future(work), asyncio.ensure_future(self.dispatcher.closed())
-        try:
-            await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                raise ClientGoneError
-            return task.result()
-        finally:
-            task.cancel()
-            gone.cancel()
-            await asyncio.wait([task, gone])
-
-    async def refuse(self, why: str) -> None:
-        """Answer with an error what the client asks, up to its first request."""
-        asked = asyncio.Event()
-
-        async def on_request(_context: Inbound, _method: str, _params: Mapping[str, Any] | None) -> dict[str, Any]:
-            asked.set()
-            raise MCPError(code=INTERNAL_ERROR, message=why)
-
-        async def on_notify(_context: Inbound, _method: str, _params: Mapping[str, Any] | None) -> None:
-            pass
-
-        self.dispatcher.start(on_request, on_notify)
-        with suppress(TimeoutError, ClientGoneError):
-            async with asyncio.timeout(LAST_WORDS_S):
-                await self.while_there(asked.wait())
-        await self.dispatcher.settled()
-
 
 @asynccontextmanager
-async def standard_streams() -> AsyncIterator[LineWire]:
-    """The wire over private copies of stdin and stdout; the numbers themselves lead elsewhere until we are done.
-
-    So whatever prints to stdout reaches stderr instead. From the beginning on the wire hears when the client goes.
-    """
+async def _standard_streams() -> AsyncIterator[LineWire]:
+    """The wire over private copies of stdin and stdout; the numbers themselves lead elsewhere until we are done."""
     loop = asyncio.get_running_loop()
     sys.stdout.flush()
     taken = os.dup(0), os.dup(1)
@@ -170,10 +130,7 @@ async def standard_streams() -> AsyncIterator[LineWire]:
         try:
             writing, _ = await loop.connect_write_pipe(lambda: _Outwards(wire), os.fdopen(os.dup(taken[1]), "wb", 0))
             wire.out = writing
-            if os.path.samestat(os.fstat(taken[0]), os.stat(os.devnull)):  # noqa: PTH116 - beside a number
-                wire.eof_received()  # no event loop can wait for it
-            else:
-                reading, _ = await loop.connect_read_pipe(lambda: wire, os.fdopen(os.dup(taken[0]), "rb", 0))
+            reading, _ = await loop.connect_read_pipe(lambda: wire, os.fdopen(os.dup(taken[0]), "rb", 0))
         except ValueError as error:  # asyncio's word for a file
             remedy = "Let an MCP client start this command, or use --http."
             raise UsageError("stdin and stdout are not those of an MCP client", remedy=remedy) from error

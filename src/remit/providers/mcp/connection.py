@@ -132,8 +132,6 @@ async def connected(
         except (MCPError, ProviderError, RuntimeError, ValidationError) as error:
             why = await process.account(str(error)) if process is not None else str(error)
             raise ProviderError(why, cause=Code.SpawnFailed) from error
-        if process is not None:
-            process.met()
         try:
             async with asyncio.timeout(LIST_S):
                 await connection.relist()

@@ -17,8 +17,6 @@ from remit.redact import line
 SHOWN: Final = 600
 """Characters of its stderr that are shown behind a reason."""
 
-_UNMET_S: Final = 0.1
-"""The grace of a server before the handshake: it has begun nothing that it could finish."""
 _MUTE: Final = "it closed its stdout"
 _DEAF: Final = "it takes no more requests"
 
@@ -28,7 +26,7 @@ class Stdio(Child):
 
     def __init__(self, max_message_bytes: int) -> None:
         """Refuse messages of more than `max_message_bytes`."""
-        super().__init__(grace_s=_UNMET_S)
+        super().__init__(grace_s=GRACE_S)
         self._family: Family | None = None
         """None in the sandbox, which ends as a whole."""
         self._lines = Lines(max_message_bytes)
@@ -54,10 +52,6 @@ class Stdio(Child):
             env = {**env, **server._family.env}
         await server.start(command, cwd=cwd, env=env, launch=launch)
         return server
-
-    def met(self) -> None:
-        """Give it the whole grace from now on: the handshake is over."""
-        self._grace_s = GRACE_S
 
     async def account(self, why: str) -> str:
         """The reason `why` it is of no use, with how it ended and the last it wrote to stderr, as far as that is known.
