@@ -33,7 +33,7 @@ async def test_without_bwrap_it_says_so_and_runs_nothing(tmp_path: Path) -> None
     driver = BwrapDriver(str(tmp_path / "bwrap"))
     found = await driver.probe()
     assert (found.level, found.remedy) == (Isolation.none, INSTALL)
-    assert found.reasons == (f"program: {tmp_path / 'bwrap'} cannot be run",)
+    assert found.reasons == (f"bwrap: {tmp_path / 'bwrap'} cannot be run",)
     with pytest.raises(SandboxUnavailableError, match="cannot be run"):
         await driver.exec(Spec(id="x", argv=("/bin/touch", "made"), workspace=tmp_path), quiet)
     assert list(tmp_path.iterdir()) == []

@@ -222,8 +222,8 @@ class BwrapDriver:
         try:
             self._found = await asyncio.to_thread(find, self._given)
         except (NoProgramError, OSError) as error:
-            raise FailedCheckError("program", str(error), INSTALL) from error
-        checks.append(Check("program", ok=True, detail=f"{self._found.path} {self._found.version}"))
+            raise FailedCheckError("bwrap", str(error), INSTALL) from error
+        checks.append(Check("bwrap", ok=True, detail=f"{self._found.path} {self._found.version}"))
         if why := limiting.problem():
             raise FailedCheckError("limits", why, "Install util-linux, or run Remit as a plain user.")
         execution = await self._trial(self._found)
