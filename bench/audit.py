@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from bench.floors import decoded
 from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from remit.audit.answers import Question, answer
@@ -36,7 +37,7 @@ async def questions(lab: Lab) -> list[Result]:
             "index over a million events",
             "ms",
             lambda: _made(path),
-            lambda: _decoded(path),
+            lambda: decoded(path, _events(), lambda watch: watch.millis(1)),
             "floor: read and decode the same events",
             mark=Mark(2.5, "floor"),
             rounds=1,
@@ -137,19 +138,3 @@ async def _sql(path: str) -> Reading:
         watch = Watch()
         assert db.execute(_SUM).fetchall()
         return watch.millis(1)
-
-
-async def _decoded(path: str) -> Reading:
-    clock = SystemClock()
-    journal = Journal(SqliteStore(path, clock), clock)
-    try:
-        watch, position, more, events = Watch(), 0, True, 0
-        while more:
-            page = await journal.scan(position, (), 5_000)
-            events += sum(k.decode(one.event.kind, one.event.data) is not None for one in page.events)
-            position, more = page.position, page.more
-        taken = watch.millis(1)
-    finally:
-        await journal.close()
-    assert events == _events()
-    return taken

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from bench.floors import decoded
 from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from remit import Remit, tool
@@ -15,7 +16,7 @@ from remit.canonical import canonical, digest
 from remit.clock import SystemClock
 from remit.journal.event import Blob, HeadPatch
 from remit.journal.journal import Journal
-from remit.journal.kinds import JobCompleted, JobCreated, ToolInvocationFinished, ToolInvocationStarted, decode
+from remit.journal.kinds import JobCompleted, JobCreated, ToolInvocationFinished, ToolInvocationStarted
 from remit.journal.sqlite.store import SqliteStore
 from remit.policy.rules import Policy
 from remit.settings import load
@@ -135,17 +136,5 @@ async def _backtest(path: str) -> Reading:
 
 
 async def _decoded(path: str) -> Reading:
-    clock = SystemClock()
-    journal = Journal(SqliteStore(path, clock), clock)
     kinds = (ToolInvocationStarted.KIND, ToolInvocationFinished.KIND, JobCreated.KIND)
-    try:
-        watch, position, more, events = Watch(), 0, True, 0
-        while more:
-            page = await journal.scan(position, kinds, 5_000)
-            events += sum(decode(one.event.kind, one.event.data) is not None for one in page.events)
-            position, more = page.position, page.more
-        taken = watch.processor_millis(1)
-    finally:
-        await journal.close()
-    assert events == JOBS * (2 * CALLS + 1)
-    return taken
+    return await decoded(path, JOBS * (2 * CALLS + 1), lambda watch: watch.processor_millis(1), kinds)

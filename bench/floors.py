@@ -1,12 +1,17 @@
-"""The floors: what bare SQLite does with the same bytes, durably or not."""
+"""The floors: what bare SQLite does with the same bytes, durably or not, and reading them alone."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import apsw
 
 from bench.measure import Reading, Watch
+from remit.clock import SystemClock
+from remit.journal.journal import Journal
+from remit.journal.kinds import decode
+from remit.journal.sqlite.store import SqliteStore
 
 ROW = b"x" * 400
 """About what the two events of a step weigh."""
@@ -48,3 +53,20 @@ async def grouped(folder: Path, count: int, group: int, synchronous: str = "FULL
     rate = watch.rate(count)
     db.close()
     return rate
+
+
+async def decoded(path: str, count: int, read: Callable[[Watch], Reading], kinds: Collection[str] = ()) -> Reading:
+    """Read and decode the events of a journal, `count` of `kinds` or of all; `read` takes the time."""
+    clock = SystemClock()
+    journal = Journal(SqliteStore(path, clock), clock)
+    try:
+        watch, position, more, events = Watch(), 0, True, 0
+        while more:
+            page = await journal.scan(position, kinds, 5_000)
+            events += sum(decode(row.event.kind, row.event.data) is not None for row in page.events)
+            position, more = page.position, page.more
+        taken = read(watch)
+    finally:
+        await journal.close()
+    assert events == count
+    return taken
