@@ -32,6 +32,7 @@ SAID: Final = {
     ("job_created", "overlay"): "policy rules",
     ("job_created", "rules"): "rules of a skill",
     ("job_created", "sandbox"): "limits of a skill",
+    ("confirmation_requested", "sandbox"): "limits of a skill",
     ("approval_remembered", "rule"): "a policy rule",
     ("command_committed", "usage"): "tokens",
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from remit.agents.recipes.agent import agent
@@ -30,9 +31,9 @@ def work() -> Iterator[Path]:
         yield place
 
 
-def given(folder: Path, work: Path, *steps: Any, toml: str = "") -> Settings:
+def given(folder: Path, work: Path, *steps: Any, toml: str = "", sandbox: str = "") -> Settings:
     """A project of these skills."""
-    text = f"[skills]\nfolders = ['skills']\n{toml}[sandbox]\nfolder = '{work}'\n"
+    text = f"[skills]\nfolders = ['skills']\n{toml}[sandbox]\nfolder = '{work}'\n{sandbox}"
     return settings(folder, *steps, toml=text, rules=[ALLOW])
 
 
@@ -86,6 +87,34 @@ async def test_without_the_sandbox_nothing_runs_a_script(tmp_path: Path, work: P
     ended = await ran(given(tmp_path, work, *(call(one) for one in wanted), {"say": "Done."}))
     assert ended.called() == ["skill.read", "notes.read"]
     assert not (tmp_path / "marker").exists()
+
+
+QUESTIONS: list[tuple[dict[str, Any], str, str]] = [
+    ({"command": ["python", "-c", "1"]}, "with 5 s and 100 MB at most, without a network.", ""),
+    ({"command": ["python", "1"], "policy": {"limits": {"wall_ms": 2_000}}}, "with 2 s and 100 MB at most", ""),
+    ({"command": ["python", "1"], "policy": {"limits": {"wall_ms": 9_000}}}, "is unknown", "wall_ms"),
+    ({"command": ["bash", "-c", "1"]}, "is unknown", "bash may not run (allowed: python"),
+]
+
+
+@pytest.mark.parametrize(("args", "what", "problem"), QUESTIONS)
+async def test_a_question_shows_what_the_skill_leaves_of_the_sandbox(
+    tmp_path: Path, work: Path, args: dict[str, Any], what: str, problem: str
+) -> None:
+    skill(tmp_path / "skills", "sums", tools=SANDBOX)
+    left = "{limits = {wall_ms = 5000, memory_bytes = 104857600}, network = [], commands = ['python']}"
+    toml = f"[skills.sums]\nsandbox = {left}\n"
+    loose = "network = ['a.example']\n"
+    project = given(tmp_path, work, call(("sandbox.exec", args)), {"say": "Done."}, toml=toml, sandbox=loose)
+    asks = msgspec.structs.replace(project.policy, rules=({**ALLOW, "effect": "ask"},))
+    async with opened(msgspec.structs.replace(project, policy=asks)) as remit:
+        job = await remit.start(agent(task="Run it."), options=Options(skills=("sums",)))
+        await asyncio.wait_for(remit.settled(job.id), PATIENCE_S)
+        (question,) = await remit.service.confirmations.pending(job.id)
+        preview = await remit.service.confirmations.preview(question.confirmation)
+        assert preview is not None
+        assert what in preview.what
+        assert problem in preview.problem
 
 
 LEFT = 'metadata:\n  remit-sandbox: \'{"limits": {"stdout_bytes": 4}, "commands": ["python"]}\''

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import ProviderError
 from remit.redact import line
-from remit.tools.provider import Preview, Previews
+from remit.tools.provider import Preview, Previews, PreviewsWithin
 
 if TYPE_CHECKING:
     from remit.gateway.confirmation import Confirmation
@@ -27,6 +27,8 @@ async def preview_of(catalog: Catalog, found: Confirmation) -> Preview | None:
         return None
     try:
         async with asyncio.timeout(_TIMEOUT_S):
+            if request.sandbox and isinstance(tool.provider, PreviewsWithin):
+                return await tool.provider.preview_within(tool.meta.name, found.args, request.sandbox)
             return await tool.provider.preview(tool.meta.name, found.args)
     except (ProviderError, TimeoutError) as error:
         why = str(error) if isinstance(error, ProviderError) else f"no answer within {_TIMEOUT_S:g} s"

@@ -25,6 +25,17 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     commands: frozenset[str] = frozenset({"bash", "node", "python"})
 
 
+def terms_of(
+    policy: SandboxPolicy, command: str, skills: Iterable[Mapping[str, Any]], layers: Iterable[Mapping[str, Any]]
+) -> SandboxPolicy:
+    """Return the terms of a command's run: what skills leave, then the layers of its call. Raises LooserError."""
+    terms = merged(narrowed(policy, skills), *layers)
+    if command not in terms.commands:
+        allowed = ", ".join(sorted(terms.commands))
+        raise LooserError("command", f"{command} may not run (allowed: {allowed}; see `sandbox.commands`)")
+    return terms
+
+
 def merged(policy: SandboxPolicy, *layers: Mapping[str, Any]) -> SandboxPolicy:
     """The policy with layers of a call on it. Raises LooserError that names the looser field."""
     for layer in layers:

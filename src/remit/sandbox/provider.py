@@ -7,7 +7,7 @@ import binascii
 import hashlib
 import mimetypes
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +19,7 @@ from remit.process.enclosure import CommandMissingError, LooserError, SandboxUna
 from remit.process.live import Live
 from remit.sandbox.limits import MB
 from remit.sandbox.opening import open_sandbox
-from remit.sandbox.policy import SandboxPolicy, merged
+from remit.sandbox.policy import SandboxPolicy, terms_of
 from remit.sandbox.sandbox import Ran, RunRequest, Sandbox
 from remit.sandbox.shapes import (
     CollectArgs,
@@ -108,10 +108,15 @@ class SandboxProvider:
         return None
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
+        return await self.preview_within(name, args, ())
+
+    async def preview_within(
+        self, name: str, args: dict[str, Any], sandbox: Sequence[Mapping[str, Any]]
+    ) -> Preview | None:
         self._require_open()
         try:
             if name == "sandbox.exec":
-                return _exec_preview(arguments(ExecArgs, args), self._sandbox.policy)
+                return _exec_preview(arguments(ExecArgs, args), self._sandbox.policy, sandbox)
             if name == "sandbox.write_files":
                 return _write_preview(arguments(WriteArgs, args))
             if name == "sandbox.collect":
@@ -236,8 +241,8 @@ def _result(ran: Ran, streams: dict[str, Stream]) -> ExecResult:
     )
 
 
-def _exec_preview(asked: ExecArgs, terms: SandboxPolicy) -> Preview:
-    terms = merged(terms, asked.policy)
+def _exec_preview(asked: ExecArgs, policy: SandboxPolicy, skills: Sequence[Mapping[str, Any]]) -> Preview:
+    terms = terms_of(policy, asked.command[0], skills, [asked.policy])
     network = f"and may reach {', '.join(terms.network)}" if terms.network else "without a network"
     limits = f"{terms.limits.wall_ms / 1_000:g} s and {terms.limits.memory_bytes // MB} MB"
     return Preview(what=f"Runs {shlex.join(asked.command)} in the sandbox, with {limits} at most, {network}.")

@@ -13,13 +13,13 @@ import msgspec
 
 from remit.clock import SystemClock
 from remit.ids import new_id
-from remit.process.enclosure import Listener, LooserError, SandboxUnavailableError
+from remit.process.enclosure import Listener, SandboxUnavailableError
 from remit.sandbox.artifacts import Collected, collect
 from remit.sandbox.commands import Finder
 from remit.sandbox.driver import Driver
 from remit.sandbox.execution import Execution, quiet
 from remit.sandbox.isolation import ProbeReport
-from remit.sandbox.policy import SandboxPolicy, merged, narrowed
+from remit.sandbox.policy import SandboxPolicy, merged, narrowed, terms_of
 from remit.sandbox.snapshots import Snapshot, SnapshotLostError, Snapshots, name_of
 from remit.sandbox.spec import INPUTS, Mount, Spec
 from remit.sandbox.walking import TooManyError, shown
@@ -105,11 +105,8 @@ class Sandbox:
 
         Raises LooserError, CommandMissingError, SandboxUnavailableError, OSError, TooManyError or SnapshotLostError.
         """
-        policy = merged(narrowed(self.policy, asked.skills), *asked.layers)
         name, *rest = asked.command
-        if name not in policy.commands:
-            allowed = ", ".join(sorted(policy.commands))
-            raise LooserError("command", f"{name} may not run (allowed: {allowed}; see `sandbox.commands`)")
+        policy = terms_of(self.policy, name, asked.skills, asked.layers)
         command = self._commands.find(name)
         await self.require(policy)
         async with self._held(asked.conversation) as workspace:

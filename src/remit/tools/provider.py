@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -218,4 +218,15 @@ class Previews(Protocol):
 
         Raises ProviderError if it is unknown, which is often what the call itself would raise.
         """
+        ...
+
+
+@runtime_checkable
+class PreviewsWithin(Protocol):
+    """A provider whose previews depend on what the skills of the caller leave of the sandbox."""
+
+    async def preview_within(
+        self, name: str, args: dict[str, Any], sandbox: Sequence[Mapping[str, Any]]
+    ) -> Preview | None:
+        """Return what `preview` does, for a call under these layers (`CallContext.sandbox`)."""
         ...

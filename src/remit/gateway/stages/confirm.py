@@ -147,6 +147,7 @@ class Confirm:
             decided_at=call.decided_at,
             facts=call.facts,
             policy_kept=True,
+            sandbox=call.request.sandbox if call.asking is None else (),
         )
         title = title_of(name, call.args)
         opened, blobs = self._confirmations.open(call.writer.stream, request, call.args, title, call.untrusted)

@@ -50,6 +50,8 @@ class ConfirmationRequested(Payload, frozen=True, kw_only=True):
     """The facts beside the call that rules asked for."""
     policy_kept: bool = False
     """Whether the text of the rules is kept under `policy_hash`."""
+    sandbox: tuple[dict[str, Any], ...] = ()
+    """The layers by which the skills of the caller make the sandbox stricter."""
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
