@@ -14,7 +14,10 @@ from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remit.cli.opened import Opened
+    from remit.skills.manifest import Finding
     from remit.skills.noun import SkillRow, SkillView
 
 COMMANDS: Final[dict[str, Entry]] = {
@@ -47,29 +50,16 @@ def list_command(state: State) -> int:
     An `unavailable` skill lacks a tool that it requires; one that is `not loaded` has a manifest that cannot be used,
     or lies in a folder that does not count.
     """
-
-    async def rows(remit: Opened) -> list[SkillRow]:
-        rows: list[SkillRow] = await remit.service.skills.rows()
-        return rows
-
-    return state.listing(state.ask(rows, code="recorded"), _print, "there is no skill")
+    rows: list[SkillRow] = state.ask(lambda remit: remit.service.skills.rows(), code="recorded")
+    return state.listing(rows, _print, "there is no skill")
 
 
 def _print(state: State, rows: list[SkillRow]) -> None:
     from remit.cli.tables import Column, table
 
-    columns = (
-        Column("STATE"),
-        Column("SKILL"),
-        Column("FROM", style="dim"),
-        Column("RUN TYPES"),
-        Column("WHAT, OR WHY NOT", whole=False),
-    )
-    table(
-        state.output.out,
-        columns,
-        [(row.state, row.name, row.source, ", ".join(row.run_types), row.why or row.description) for row in rows],
-    )
+    columns = (*map(Column, ("STATE", "SKILL", "FROM", "RUN TYPES")), Column("WHAT, OR WHY NOT", whole=False))
+    cells = [(row.state, row.name, row.source, ", ".join(row.run_types), row.why or row.description) for row in rows]
+    table(state.output.out, columns, cells)
 
 
 @command.command("show")
@@ -78,40 +68,35 @@ def _print(state: State, rows: list[SkillRow]) -> None:
 @pass_state
 def show_command(state: State, skill: str) -> int:
     """Show what a skill allows, its files and its instructions."""
-
-    async def view(remit: Opened) -> SkillView:
-        view: SkillView = await remit.service.skills.view(skill)
-        return view
-
-    found = state.ask(view, code="recorded")
+    view: SkillView = state.ask(lambda remit: remit.service.skills.view(skill), code="recorded")
     if state.as_json:
-        state.output.json(found)
+        state.output.json(view)
         return exit_codes.OK
     from remit.cli.text import one_line
 
     out = state.output.out
-    out.line(one_line(f"{found.name}: {found.description or 'no description'}"))
+    out.line(one_line(f"{view.name}: {view.description or 'no description'}"))
     rows = {
-        "state": f"{found.state}{f', {found.why}' if found.why else ''}",
-        "from": " ".join(part for part in (found.source, found.path) if part),
-        "digest": found.digest,
-        "run types": ", ".join(found.run_types) or "any that a job names it for",
-        "tools": ", ".join(found.tools) or "none",
-        "rules": "; ".join(f"{rule['effect']} {', '.join(rule.get('tools', ['every tool']))}" for rule in found.rules),
-        "sandbox": "; ".join(msgspec.json.encode(layer).decode() for layer in found.sandbox),
-        "author wants": ", ".join(found.allowed_tools),
-        "license": found.license,
-        "needs": found.compatibility,
-        "text": "vouched for" if found.trusted else "untrusted",
-        "files": ", ".join(found.files),
-        **{f"finding {said.code}": said.message for said in found.findings},
+        "state": f"{view.state}{f', {view.why}' if view.why else ''}",
+        "from": " ".join(part for part in (view.source, view.path) if part),
+        "digest": view.digest,
+        "run types": ", ".join(view.run_types) or "any that a job names it for",
+        "tools": ", ".join(view.tools) or "none",
+        "rules": "; ".join(f"{rule['effect']} {', '.join(rule.get('tools', ['every tool']))}" for rule in view.rules),
+        "sandbox": "; ".join(msgspec.json.encode(layer).decode() for layer in view.sandbox),
+        "author wants": ", ".join(view.allowed_tools),
+        "license": view.license,
+        "needs": view.compatibility,
+        "text": "vouched for" if view.trusted else "untrusted",
+        "files": ", ".join(view.files),
+        **{f"finding {said.code}": said.message for said in view.findings},
     }
     for name, text in rows.items():
         if text:
             out.line(f"  {out.style(f'{name:<13}', 'dim')} {one_line(text)}")
-    if found.body:
+    if view.body:
         out.line("")
-        for line in found.body.splitlines():
+        for line in view.body.splitlines():
             out.line(one_line(line))
     return exit_codes.OK
 
@@ -127,7 +112,7 @@ def check_command(state: State, skill: str) -> int:
     """
     path = Path(skill)
     if skill and ("/" in skill or path.exists()):
-        found = _checked(path.absolute())
+        findings = _checked(path.absolute())
     else:
 
         async def rows(remit: Opened) -> list[SkillRow]:
@@ -136,24 +121,19 @@ def check_command(state: State, skill: str) -> int:
                 await remit.service.skills.view(skill)
             return [row for row in rows if skill in {"", row.name}]
 
-        asked = state.ask(rows, code="recorded")
-        found = [
-            {"skill": row.name, "code": said.code, "message": said.message, "fatal": said.fatal}
-            for row in asked
-            for said in row.findings
-        ]
+        findings = [told for row in state.ask(rows, code="recorded") for told in _told(row.name, row.findings)]
     if state.as_json:
-        state.output.json(found)
-    elif not found:
+        state.output.json(findings)
+    elif not findings:
         state.note("nothing is wrong")
     else:
         from remit.cli.text import one_line
 
         out = state.output.out
-        for said in found:
+        for said in findings:
             verdict = "fail" if said["fatal"] else "warn"
             out.line(one_line(f"{verdict:<4}  {said['skill']}: {said['code']}: {said['message']}"))
-    return exit_codes.ERROR if any(said["fatal"] for said in found) else exit_codes.OK
+    return exit_codes.ERROR if any(said["fatal"] for said in findings) else exit_codes.OK
 
 
 def _checked(path: Path) -> list[dict[str, object]]:
@@ -167,13 +147,16 @@ def _checked(path: Path) -> list[dict[str, object]]:
         findings, name = manifest.findings, manifest.name
     except InvalidManifestError as error:
         findings, name = (error.finding,), path.name
-    return [{"skill": name, "code": said.code, "message": said.message, "fatal": said.fatal} for said in findings]
+    return _told(name, findings)
+
+
+def _told(name: str, findings: Sequence[Finding]) -> list[dict[str, object]]:
+    return [{"skill": name, **msgspec.structs.asdict(finding)} for finding in findings]
 
 
 def _switch(state: State, skill: str, reason: str, *, on: bool) -> int:
     async def switched(remit: Opened) -> SkillRow:
-        skills = remit.service.skills
-        row: SkillRow = await (skills.enable if on else skills.disable)(skill, reason=reason)
+        row: SkillRow = await getattr(remit.service.skills, "enable" if on else "disable")(skill, reason=reason)
         return row
 
     row = state.ask(switched, writes=True, creates=True)

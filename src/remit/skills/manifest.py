@@ -15,12 +15,17 @@ from __future__ import annotations
 import re
 import unicodedata
 from codecs import BOM_UTF8
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from remit.errors import PolicyError
 from remit.policy.overlay import parse_overlay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from remit.jobs.plans.document import Document
 
 MAX_HEAD: Final = 64 * 1024
 """Bytes of a front matter, and of a manifest without a text."""
@@ -172,21 +177,13 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _yaml(text: str) -> Any:
-    from remit.jobs.plans.document import Document, UnreadableError  # noqa: PLC0415 - the parser is slow to load
-    from remit.jobs.plans.yaml_text import read_yaml  # noqa: PLC0415 - as above
+    from remit.jobs.plans.yaml_text import read_yaml  # noqa: PLC0415 - the parser is slow to load
 
     if len(text) > MAX_HEAD:
         raise InvalidManifestError("too_large", f"the YAML is longer than {MAX_HEAD:,} characters")
     if {"\ue000", "\ue001"} & {*text}:
         raise InvalidManifestError("yaml", "it holds a character of private use")
-    document = Document()
-    try:
-        read_yaml(text, document)
-    except (UnreadableError, RecursionError) as error:
-        raise InvalidManifestError("yaml", str(error)) from error
-    if document.problems:
-        raise InvalidManifestError("yaml", f"line {document.problems[0].line}: {document.problems[0].message}")
-    return document.value
+    return _parsed(read_yaml, text, "yaml")
 
 
 def _quoted(found: re.Match[str]) -> str:
@@ -194,16 +191,21 @@ def _quoted(found: re.Match[str]) -> str:
 
 
 def _json(text: str) -> Any:
-    from remit.jobs.plans.document import Document, UnreadableError  # noqa: PLC0415 - as above
     from remit.jobs.plans.json_text import read_json  # noqa: PLC0415 - as above
+
+    return _parsed(read_json, text, "json")
+
+
+def _parsed(read: Callable[[str, Document], object], text: str, code: str) -> Any:
+    from remit.jobs.plans.document import Document, UnreadableError  # noqa: PLC0415 - as above
 
     document = Document()
     try:
-        read_json(text, document)
+        read(text, document)
     except (UnreadableError, RecursionError) as error:
-        raise InvalidManifestError("json", str(error)) from error
+        raise InvalidManifestError(code, str(error)) from error
     if document.problems:
-        raise InvalidManifestError("json", f"line {document.problems[0].line}: {document.problems[0].message}")
+        raise InvalidManifestError(code, f"line {document.problems[0].line}: {document.problems[0].message}")
     return document.value
 
 
@@ -353,17 +355,20 @@ def _plain(value: Any) -> str:
 
 
 def _tools(names: list[str]) -> tuple[str, ...]:
-    for name in names:
-        if not _TOOL.fullmatch(name):
-            raise InvalidManifestError("tools", f"{name[:MAX_NAME]!r} is not a tool's name")
-    return _counted(names, "tools")
+    return _names(names, "tools", _TOOL, "a tool's name")
 
 
 def _run_types(names: list[str]) -> tuple[str, ...]:
+    return _names(names, "run_types", _RUN_TYPE, "a recipe's name")
+
+
+def _names(names: list[str], code: str, form: re.Pattern[str], what: str) -> tuple[str, ...]:
     for name in names:
-        if not _RUN_TYPE.fullmatch(name):
-            raise InvalidManifestError("run_types", f"{name[:MAX_NAME]!r} is not a recipe's name")
-    return _counted(names, "run_types")
+        if not form.fullmatch(name):
+            raise InvalidManifestError(code, f"{name[:MAX_NAME]!r} is not {what}")
+    if len(names) > MAX_ITEMS:
+        raise InvalidManifestError(code, f"it names more than {MAX_ITEMS}")
+    return tuple(dict.fromkeys(names))
 
 
 def _rules(raw: list[Any]) -> tuple[dict[str, Any], ...]:
@@ -382,9 +387,3 @@ def _sandbox(raw: Any) -> SandboxLayer:
         return msgspec.convert(raw, SandboxLayer)
     except msgspec.ValidationError as error:
         raise InvalidManifestError("sandbox", str(error)) from error
-
-
-def _counted(names: list[str], code: str) -> tuple[str, ...]:
-    if len(names) > MAX_ITEMS:
-        raise InvalidManifestError(code, f"it names more than {MAX_ITEMS}")
-    return tuple(dict.fromkeys(names))

@@ -14,9 +14,10 @@ from remit.skills.manifest import Finding
 
 if TYPE_CHECKING:
     from remit.service.opening import NounOpening
-    from remit.skills.book import Skill
+    from remit.skills.book import Skill, Unloaded
 
 _CODES: Final = (Code.SKILL_NOT_FOUND, Code.SKILL_INVALID)
+_SHOWN: Final = ("license", "compatibility", "metadata", "required_tools", "allowed_tools")
 _ORDER: Final = ("enabled", "disabled", "unavailable", "not loaded")
 
 
@@ -76,20 +77,7 @@ class SkillList:
         """List the skills by state and name, and what could not be loaded as one, with the reason."""
         book = await self._skills.book()
         rows = [await self._row(skill) for skill in book.skills.values()]
-        rows += [
-            SkillRow(
-                name=one.name,
-                state="not loaded",
-                why=f"{one.findings[0].code}: {one.findings[0].message}",
-                description="",
-                source=one.source,
-                path=one.path,
-                run_types=(),
-                tools=(),
-                findings=one.findings,
-            )
-            for one in book.unloaded
-        ]
+        rows += [_unloaded_row(entry) for entry in book.unloaded]
         return sorted(rows, key=lambda row: (_ORDER.index(row.state), row.source == "remit", row.name))
 
     @operation("skills.view", "GET /v1/skills/{skill}", "read", "Show a skill.", codes=_CODES)
@@ -100,11 +88,7 @@ class SkillList:
         return SkillView(
             **{field: getattr(row, field) for field in row.__struct_fields__},
             digest=whole.contents.digest,
-            license=manifest.license,
-            compatibility=manifest.compatibility,
-            metadata=manifest.metadata,
-            required_tools=manifest.required_tools,
-            allowed_tools=manifest.allowed_tools,
+            **{field: getattr(manifest, field) for field in _SHOWN},
             rules=whole.skill.rules,
             sandbox=whole.skill.sandbox,
             activate=whole.skill.word.activate,
@@ -176,11 +160,14 @@ class SkillList:
             said = f": {switched.reason}" if switched.reason else ""
             return "disabled", f"switched off by {switched.by or 'someone'}{said}"
         lacking = await self._skills.lacking(skill)
-        return (
-            ("unavailable", f"{Code.SKILL_UNAVAILABLE.name}: required tools are {lacking}")
-            if lacking
-            else ("enabled", "")
-        )
+        why = f"{Code.SKILL_UNAVAILABLE.name}: required tools are {lacking}"
+        return ("unavailable", why) if lacking else ("enabled", "")
+
+
+def _unloaded_row(entry: Unloaded) -> SkillRow:
+    finding = entry.findings[0]
+    why, bare = f"{finding.code}: {finding.message}", msgspec.structs.asdict(entry)
+    return SkillRow(state="not loaded", why=why, description="", run_types=(), tools=(), **bare)
 
 
 def open_list(opening: NounOpening) -> SkillList:
