@@ -22,6 +22,7 @@ from remit.recorder.note import WITNESS, Key, Signer, notes_in
 from remit.recorder.publishing import Publisher
 from remit.recorder.recording import Recorder, Terms
 from remit.recorder.settings import RecorderSettings
+from remit.recorder.stamps import roots_in
 from remit.recorder.verifier import LogVerifier
 from remit.recorder.witness import Witness, server_of
 from remit.service.verification import Findings
@@ -129,6 +130,8 @@ class Process:
             file=str(world.notes),
             witness=world.witness.url if world.witness else "",
             witness_key=str(world.witness.signer.key) if world.witness else "",
+            stamp_url=world.authority,
+            stamp_roots=world.roots,
         )
         self.publisher = Publisher(self.journal, own, {}, world.folder)
         terms = Terms(origin=world.origin, every_events=10, every_seconds=EVERY_S, settings=b"{}")
@@ -142,8 +145,9 @@ class Process:
 
     async def end(self) -> None:
         """End as a process does that is told to."""
+        await self.recorder.cover()
+        await self.publisher.publish(last=True)
         await self.recorder.close()
-        await self.publisher.publish()
         await self.journal.close()
 
 
@@ -156,6 +160,7 @@ class World:
         self.folder, self._open_store, self.witness, self.origin = folder, open_store, witness, origin
         self.clock = witness.clock if witness else ManualClock(START + 1_000 * DAY)
         self.seals: Any = None
+        self.authority = self.roots = ""
         self.notes = folder / "second.notes"
         self.signers = [signer(origin, 1)]
         self.keys = [self.signers[0].key]
@@ -199,12 +204,12 @@ class World:
         """The answer, the codes of what is wrong, and the findings."""
         kept = self.elsewhere if notes is None else notes
         async with self.opened() as journal:
-            return await verify(journal, kept, self.keys if keys is None else keys)
+            return await verify(journal, kept, self.keys if keys is None else keys, self.roots)
 
 
-async def verify(journal: Journal, notes: str, keys: list[Key]) -> tuple[str, list[str], Findings]:
+async def verify(journal: Journal, notes: str, keys: list[Key], roots: str = "") -> tuple[str, list[str], Findings]:
     """As `remit verify` does, without what has nothing to do with checkpoints."""
-    verifier, codes = LogVerifier(journal, keys, notes_in(notes)), list[str]()
+    verifier, codes = LogVerifier(journal, keys, notes_in(notes), roots_in(roots, "roots")), list[str]()
     await verifier.begin()
     before = None
     while page := await journal.heads(HeadQuery(before=before)):

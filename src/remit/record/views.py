@@ -308,6 +308,14 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Signed checkpoints that fit."""
     cosigned: int = 0
     """Leaves of the newest checkpoint that a witness cosigned, whose key is known here."""
+    stamps: int = 0
+    """Checkpoints that an authority stamped with the time."""
+    stamped: int = 0
+    """Leaves of the newest of them whose stamp follows from the root certificates that are known here."""
+    stamped_at: int = 0
+    """When that stamp says it was, in microseconds since the Unix epoch."""
+    skipped: tuple[str, ...] = ()
+    """Parts that recorded something which was not compared, for an extra is not installed, and how to install it."""
     uncovered: int = 0
     """Events that no checkpoint covers."""
     keys: str = ""

@@ -14,7 +14,7 @@ from remit.cli.options import json_option, pass_state
 from remit.errors import SettingsError, UsageError
 
 if TYPE_CHECKING:
-    from remit.recorder.note import Signer
+    from remit.recorder.note import Checkpoint, Signer
 
 COMMANDS: Final[dict[str, Entry]] = {
     "key": Entry("Commands", "Make the key if there is none, and print its public half."),
@@ -96,18 +96,30 @@ def sign_command(state: State) -> int:
 
 @command.command("checkpoints")
 @click.option("--limit", metavar="N", default=100, type=click.IntRange(1, 100_000), help="Print the newest N.")
+@click.option(
+    "--stamps",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write what an authority stamped to FOLDER: SIZE.checkpoint, the text, and SIZE.tsr, its answer.",
+)
 @json_option("the checkpoints")
 @pass_state
-def checkpoints_command(state: State, limit: int) -> int:
+def checkpoints_command(state: State, limit: int, stamps: Path | None) -> int:
     """Print the signed checkpoints in the journal, the newest last, as signed notes (c2sp.org)."""
     from remit.cli.running import run_to_end
-    from remit.recorder.log import notes
+    from remit.recorder.log import notes, stamps_of
 
-    async def read() -> list[str]:
+    async def read() -> tuple[list[str], list[tuple[Checkpoint, bytes]]]:
         async with state.remit(code="unused") as remit:
-            return await notes(remit.runtime.journal, limit)
+            journal = remit.runtime.journal
+            return await notes(journal, limit), await stamps_of(journal) if stamps is not None else []
 
-    found = run_to_end(read())
+    found, stamped = run_to_end(read())
+    if stamps is not None:
+        stamps.mkdir(parents=True, exist_ok=True)
+        for checkpoint, stamp in stamped:
+            (stamps / f"{checkpoint.size}.checkpoint").write_text(checkpoint.body, encoding="utf-8")
+            (stamps / f"{checkpoint.size}.tsr").write_bytes(stamp)
     if state.as_json:
         state.output.json(found)
     else:

@@ -60,6 +60,11 @@ class RecorderCheckpoint(Payload, frozen=True, kw_only=True):
     """Size of the last checkpoint that a witness cosigned; 0: none in this session."""
     cosignatures: tuple[str, ...] = ()
     """Lines of these cosignatures."""
+    stamped: int = 0
+    """Size of an earlier checkpoint that an authority stamped with the time; 0: none since the last stamp."""
+    stamp: OptionalRaw = UNSET
+    """The authority's answer (RFC 3161), as base64."""
+    stamp_blob: OptionalRef = UNSET
 
     def words(self) -> str:
         return f"{self.size} leaves, {self.heads} of them new, root {self.root}"
@@ -75,6 +80,9 @@ class RecorderClosed(Payload, frozen=True, kw_only=True):
     root: str
     cosigned: int = 0
     cosignatures: tuple[str, ...] = ()
+    stamped: int = 0
+    stamp: OptionalRaw = UNSET
+    stamp_blob: OptionalRef = UNSET
 
     def words(self) -> str:
         return f"{self.reason} after {self.checkpoints} checkpoints, {self.size} leaves"

@@ -109,6 +109,31 @@ async def leaves_of(journal: Journal, checkpoint: RecorderCheckpoint) -> list[En
         raise ChainBrokenError(f"the leaves of a checkpoint cannot be read: {error}", remedy=_LOOK) from error
 
 
+async def stamp_of(journal: Journal, said: RecorderCheckpoint | RecorderClosed) -> bytes:
+    """The stamp that an event of the recorder brings; empty: it cannot be read."""
+    data = await journal.value(said.stamp, said.stamp_blob)
+    try:
+        return decoded(msgspec.json.decode(data or b"", type=str))
+    except msgspec.DecodeError:
+        return b""
+
+
+async def stamps_of(journal: Journal) -> list[tuple[Checkpoint, bytes]]:
+    """The checkpoints of every log that were stamped, each with its stamp. Raises ChainBrokenError."""
+    roots: dict[tuple[str, int], str] = {}
+    stamps: list[tuple[Checkpoint, bytes]] = []
+    for head in reversed([head async for head in sessions(journal)]):
+        session = await read(journal, head)
+        origin = session.opened.origin
+        for said in session.payloads:
+            if isinstance(said, RecorderCheckpoint | RecorderClosed) and (origin, said.stamped) in roots:
+                checkpoint = Checkpoint(origin, said.stamped, decoded(roots[origin, said.stamped]))
+                stamps.append((checkpoint, await stamp_of(journal, said)))
+            if isinstance(said, RecorderCheckpoint):
+                roots[origin, said.size] = said.root
+    return stamps
+
+
 def hashed(ends: Iterable[End]) -> list[bytes]:
     """The hash of each leaf."""
     encode = msgspec.json.encode

@@ -22,6 +22,7 @@ from remit.recorder.note import notes_in
 from remit.recorder.publishing import Publisher
 from remit.recorder.recording import MISSED, Recorder, Terms
 from remit.recorder.settings import RecorderSettings
+from remit.recorder.stamps import roots_in
 from remit.recorder.verifier import LogVerifier
 from remit.settings.parts import settings_of
 
@@ -101,13 +102,17 @@ async def _record(remit: Remit, recorder: Recorder, publisher: Publisher, tell: 
 
 
 async def close(recorder: Recorder, publisher: Publisher) -> None:
-    """Sign what is left, and publish it if that is soon done."""
+    """Sign what is left, publish it if that is soon done, and end the session with what others said of it."""
     try:
+        await recorder.cover()
+        try:
+            async with asyncio.timeout(_LAST_S):
+                await publisher.publish(last=True)
+        except TimeoutError:
+            _log.warning("the last checkpoint: no place took it in time")
         await recorder.close()
-        async with asyncio.timeout(_LAST_S):
-            await publisher.publish()
-    except (RemitError, TimeoutError) as error:
-        _log.warning("the last checkpoint: %s", str(error) or "no place took it in time")
+    except RemitError as error:
+        _log.warning("the last checkpoint: %s", error)
 
 
 def open_verifier(journal: Journal, own: RecorderSettings, elsewhere: Elsewhere) -> LogVerifier:
@@ -123,7 +128,10 @@ def open_verifier(journal: Journal, own: RecorderSettings, elsewhere: Elsewhere)
     notes = notes_in(elsewhere.notes)
     if elsewhere.notes.strip() and not notes:
         raise UsageError("there is no checkpoint in the file", remedy="Name a file of recorder.file or of a witness.")
-    return LogVerifier(journal, keys, notes)
+    place, setting = (
+        (elsewhere.roots, "--stamp-roots") if elsewhere.roots else (own.stamp_roots, "recorder.stamp_roots")
+    )
+    return LogVerifier(journal, keys, notes, roots_in(place, setting))
 
 
 async def check_recorder(look: Look) -> list[Check]:

@@ -1,5 +1,7 @@
 """Hands checkpoints to a witness, and with its cosignatures to the second place: a file, a program, a URL.
 
+An authority that stamps them with the time is asked less often.
+
 The newest one goes; if a place was away, it gets the one that is the newest then, which stands for those before. What
 fails is tried again, and jobs never wait for it.
 """
@@ -19,13 +21,16 @@ from urllib.parse import urlsplit
 import msgspec
 
 from remit.blocking import Threads
+from remit.clock import SECOND
 from remit.errors import ChainBrokenError, ProviderError, RemitError
+from remit.journal.blobs import Packed, pack
 from remit.process.child import Child
 from remit.process.environment import environment
 from remit.recorder.keys import key_of
 from remit.recorder.log import grown
 from remit.recorder.merkle import Tree, proof
 from remit.recorder.note import Note, encoded, signed_by
+from remit.recorder.stamps import TYPE, check_answer, query, roots_in
 from remit.redact import line
 from remit.settings.expansion import expand, sendable
 
@@ -41,11 +46,14 @@ _HERE: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class Published(msgspec.Struct, frozen=True):
-    """What a witness cosigned last."""
+    """What a witness cosigned last, and an authority stamped."""
 
     cosigned: int = 0
     """Leaves of that checkpoint."""
     cosignatures: tuple[str, ...] = ()
+    stamped: int = 0
+    """Leaves of the checkpoint that was stamped."""
+    stamp: Packed = Packed(msgspec.UNSET, msgspec.UNSET, ())
 
 
 class _Newest(msgspec.Struct, frozen=True):
@@ -68,6 +76,7 @@ class Publisher:
         self._hashes: list[bytes] = []
         """Of the leaves after the first `_from` ones, which are not more than the witness holds."""
         self._threads = Threads(1)
+        self._stamped_at = 0
         self._delivered: dict[str, int] = {}
         self.failures: dict[str, str] = {}
         """By place, why it did not take the newest checkpoint."""
@@ -103,13 +112,16 @@ class Publisher:
                 await self._journal.clock.sleep(pause_s)
                 self._new.set()
 
-    async def publish(self) -> None:
-        """Hand the newest checkpoint to each place that has not got it."""
+    async def publish(self, *, last: bool = False) -> None:
+        """Hand the newest checkpoint to each place that has not got it; `last`: have it stamped, too."""
         newest, own = self._newest, self._own
         if newest is None:
             return
         if own.witness:
             await self._try("the witness", newest, lambda: self._witness(newest))
+        due = self._journal.clock.now() - self._stamped_at >= own.stamp_seconds * SECOND
+        if own.stamp_url and (due or last):
+            await self._try("the stamps", newest, lambda: self._stamp(newest))
         text = self.text
         if own.file:
             await self._try("the file", newest, lambda: self._threads.run(lambda: _append(Path(own.file), text)))
@@ -154,6 +166,19 @@ class Publisher:
         if not _OK <= status < 300:  # noqa: PLR2004 - the class of answers that means success
             raise OSError(f"HTTP {status} {answer[:200].decode(errors='replace')}")
 
+    async def _stamp(self, newest: _Newest) -> None:
+        """Have the newest checkpoint stamped. Raises OSError, ValueError or RemitError."""
+        own, checkpoint, asked = self._own, newest.note.checkpoint, query(newest.note.checkpoint)
+        roots = roots_in(own.stamp_roots, "recorder.stamp_roots")
+        url = expand(own.stamp_url, self._environ, "recorder.stamp_url")
+        status, answer = await _asked(self._threads, url, asked.as_bytes(), {"Content-Type": TYPE})
+        if status != _OK:
+            raise OSError(f"HTTP {status} {answer[:200].decode(errors='replace')}")
+        check_answer(asked, answer, checkpoint, roots)
+        stamp = pack(msgspec.json.encode(encoded(answer)))
+        self.published = msgspec.structs.replace(self.published, stamped=checkpoint.size, stamp=stamp)
+        self._stamped_at = self._journal.clock.now()
+
     # --- the witness
 
     async def _witness(self, newest: _Newest) -> None:
@@ -190,7 +215,7 @@ class Publisher:
             key = key_of(self._own.witness_key, "recorder.witness_key")
             if signed_by(newest.note.checkpoint, lines, key) is None:
                 raise OSError("its answer is not signed by recorder.witness_key")
-        self.published = Published(newest.tree.size, lines)
+        self.published = msgspec.structs.replace(self.published, cosigned=newest.tree.size, cosignatures=lines)
 
 
 def _append(place: Path, text: str) -> None:

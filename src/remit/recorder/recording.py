@@ -71,7 +71,7 @@ class Recorder:
         """Of the session; None: another process signs, or none does."""
         self._tree = Tree()
         self._position = self._kept = 0
-        self._began = self._signed_at = self._checkpoints = 0
+        self._began = self._signed_at = self._checkpoints = self._stamped = 0
 
     @property
     def records(self) -> bool:
@@ -104,13 +104,15 @@ class Recorder:
                 raise
         return False
 
-    async def close(self) -> None:
-        """Cover what is recorded, and end the session. Raises as `look` does."""
+    async def cover(self) -> None:
+        """Sign what is recorded. Raises as `look` does."""
         for _ in range(_LAST):
             if self._writer is None or not await self.look(at_once=True):
                 break
-        if self._writer is not None:
-            await self._end("stopped")
+
+    async def close(self) -> None:
+        """End the session. Raises JournalError."""
+        await self._end("stopped")
 
     # --- sessions
 
@@ -170,8 +172,20 @@ class Recorder:
     async def _end(self, reason: Literal["stopped", "day"]) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            closed = self._closed(reason, self._checkpoints, self._tree, self._publisher.published)
-            await self._journal.append(writer, closed, synced=True, patch=HeadPatch(state="closed", closed=True))
+            seen = self._seen()
+            closed, patch = (
+                self._closed(reason, self._checkpoints, self._tree, seen),
+                HeadPatch(state="closed", closed=True),
+            )
+            await self._journal.append(writer, closed, synced=True, patch=patch, blobs=seen.stamp.blobs)
+            self._stamped = max(self._stamped, seen.stamped)
+
+    def _seen(self) -> Published:
+        """Return what others said of the log, without a stamp that is recorded."""
+        seen = self._publisher.published
+        if seen.stamped > self._stamped:
+            return seen
+        return Published(seen.cosigned, seen.cosignatures)
 
     @staticmethod
     def _closed(
@@ -184,6 +198,9 @@ class Recorder:
             root=encoded(tree.root),
             cosigned=published.cosigned,
             cosignatures=published.cosignatures,
+            stamped=published.stamped,
+            stamp=published.stamp.inline,
+            stamp_blob=published.stamp.ref,
         )
 
     # --- checkpoints
@@ -199,7 +216,7 @@ class Recorder:
 
         # In a thread: of many streams it would hold the event loop up.
         hashes, tree, checkpoint, line, leaves = await asyncio.to_thread(made)
-        packed, published = pack(leaves), self._publisher.published
+        packed, seen = pack(leaves), self._seen()
         said = RecorderCheckpoint(
             size=tree.size,
             root=encoded(tree.root),
@@ -207,10 +224,14 @@ class Recorder:
             signature=line,
             leaves=packed.inline,
             leaves_blob=packed.ref,
-            cosigned=published.cosigned,
-            cosignatures=published.cosignatures,
+            cosigned=seen.cosigned,
+            cosignatures=seen.cosignatures,
+            stamped=seen.stamped,
+            stamp=seen.stamp.inline,
+            stamp_blob=seen.stamp.ref,
         )
-        at = await self._journal.append(writer, said, synced=True, blobs=packed.blobs)
+        at = await self._journal.append(writer, said, synced=True, blobs=packed.blobs + seen.stamp.blobs)
+        self._stamped = max(self._stamped, seen.stamped)
         self._publisher.offer(Note(checkpoint, (line,)), tree, hashes)
         self._tree, self._signed_at = tree, at
         self._position, self._checkpoints = position, self._checkpoints + 1

@@ -7,7 +7,7 @@ import msgspec
 from remit.redact import MASK
 from remit.settings.address import HIDDEN, address
 from remit.settings.pictures import command as program
-from remit.settings.section import About, Count, Section, Texts
+from remit.settings.section import About, Count, Seconds, Section, Texts
 from remit.settings.signing import KeyCommand, key_about, place
 
 
@@ -54,4 +54,12 @@ class RecorderSettings(Section, frozen=True):
     ] = ""
     witness_key: Annotated[
         str, About("The witness's public key, as `remit witness` prints it. `remit verify` checks its cosignatures.")
+    ] = ""
+    stamp_url: Annotated[
+        str, About("The URL of an authority that stamps checkpoints with the time (RFC 3161).", picture=_url)
+    ] = ""
+    stamp_seconds: Annotated[Seconds, About("A checkpoint is stamped after this time, and the last one.")] = 3_600
+    stamp_roots: Annotated[
+        str,
+        About("A PEM file of the authority's root certificates. `remit verify` checks stamps by them.", resolve=place),
     ] = ""

@@ -17,12 +17,15 @@ from remit.journal.kinds import StreamPruned, decode
 from remit.journal.signing import is_signature
 from remit.journal.standing import STREAM
 from remit.recorder.kinds import RecorderCheckpoint, RecorderClosed
-from remit.recorder.log import KIND, Session, handover, hashed, leaves_of, session_of, sessions, wrong
+from remit.recorder.log import KIND, Session, handover, hashed, leaves_of, session_of, sessions, stamp_of, wrong
 from remit.recorder.merkle import Tree
 from remit.recorder.note import WITNESS, Checkpoint, Key, Note, decoded, signed_by
+from remit.recorder.stamps import can_read, is_over, stamped_at
 from remit.service.verification import Findings, Problem
 
 if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
     from remit.journal.event import Event, Head
     from remit.journal.journal import Journal
 
@@ -32,8 +35,11 @@ _NAMED: Final = "named"
 class LogVerifier:
     """One look at the whole journal, or at some streams of it."""
 
-    def __init__(self, journal: Journal, keys: Sequence[Key], notes: Sequence[Note]) -> None:
-        """Believe these keys, and compare with these notes, which were kept elsewhere."""
+    def __init__(
+        self, journal: Journal, keys: Sequence[Key], notes: Sequence[Note], roots: Sequence[Certificate] = ()
+    ) -> None:
+        """Believe these keys, and stamps under these roots; compare with these notes, which were kept elsewhere."""
+        self._roots = roots if can_read() else ()
         self._journal = journal
         self._keys = [key for key in keys if key.type != WITNESS]
         self._witnesses = [key for key in keys if key.type == WITNESS]
@@ -95,14 +101,23 @@ class LogVerifier:
                 self._say(log.last, Code.CHECKPOINT_UNPROVEN, why)
         newest = self._compare()
         last = next(reversed(self._logs.values()), None)
+        stamps = [stamp for log in self._logs.values() for stamp in log.stamps]
+        stamped = max((stamp for stamp in stamps if self._roots and self._at(stamp)), default=None, key=_size)
         return Findings(
             problems=tuple(self._problems),
             checkpoints=sum(len(log.checkpoints) for log in self._logs.values()),
             cosigned=max((log.cosigned(self._witnesses) for log in self._logs.values()), default=0),
+            stamps=len(stamps),
+            stamped=stamped[0].size if stamped else 0,
+            stamped_at=self._at(stamped) if stamped else 0,
+            skipped="recorder: stamps: pip install 'remit[audit]'" if stamps and not can_read() else "",
             uncovered=self._uncovered,
             keys="" if last is None else _NAMED if named else "given",
             is_whole=last is not None and not self._uncovered and newest.get(last.origin) == last.tree.size > 0,
         )
+
+    def _at(self, stamp: tuple[Checkpoint, bytes]) -> int:
+        return stamped_at(stamp[1], stamp[0], self._roots) or 0
 
     def _compare(self) -> dict[str, int]:
         """Compare the log with what was kept elsewhere: by origin, the size of the largest checkpoint that fits."""
@@ -138,6 +153,8 @@ class _Log:
         self.checkpoints: dict[int, bytes] = {}
         """The root under each number of leaves that was signed."""
         self.cosignatures: list[tuple[Checkpoint, tuple[str, ...]]] = []
+        self.stamps: list[tuple[Checkpoint, bytes]] = []
+        """Checkpoints that were stamped, with the stamps."""
         self.problems: list[Problem] = []
         self._sessions: list[Session] = []
 
@@ -161,6 +178,13 @@ class _Log:
             if isinstance(said, RecorderCheckpoint | RecorderClosed) and said.cosigned in self.checkpoints:
                 checkpoint = Checkpoint(self.origin, said.cosigned, self.checkpoints[said.cosigned])
                 self.cosignatures.append((checkpoint, said.cosignatures))
+            if isinstance(said, RecorderCheckpoint | RecorderClosed) and said.stamped in self.checkpoints:
+                checkpoint = Checkpoint(self.origin, said.stamped, self.checkpoints[said.stamped])
+                stamp = await stamp_of(journal, said)
+                self.stamps.append((checkpoint, stamp))
+                if can_read() and not is_over(stamp, checkpoint):
+                    text = f"the stamp of the checkpoint over {said.stamped} leaves is not for it"
+                    self._say(session, Code.CHECKPOINT_DIFFERS, text)
             if isinstance(said, RecorderCheckpoint):
                 ends = await leaves_of(journal, said)
                 self.tree = self.tree.grown(hashed(ends))
@@ -203,6 +227,10 @@ def _handed(session: Session) -> bool:
         text = handover(opened.origin, opened.previous_key, new, session.tree)
         return is_signature(decoded(opened.handover), text, old.public)
     return False
+
+
+def _size(stamp: tuple[Checkpoint, bytes]) -> int:
+    return stamp[0].size
 
 
 def _keys(text: str) -> list[Key]:

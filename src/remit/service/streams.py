@@ -103,6 +103,7 @@ class Streams:
         *,
         notes: Annotated[str, _HERE] = "",
         keys: Annotated[tuple[str, ...], _HERE] = (),
+        stamp_roots: Annotated[str, _HERE] = "",
     ) -> VerifyReport:
         """Check that nothing recorded of a job, and of all that belongs to it, was changed.
 
@@ -117,7 +118,7 @@ class Streams:
             calls = [stream for stream in await beside(self._journal, identifier) if stream.startswith(f"{CALL}/")]
             stream = stream_named(identifier)
             roots = [stream, *calls, *await forebears(self._journal, stream)]
-        verification = Verification(self._services, self._verifiers(Elsewhere(notes, keys)))
+        verification = Verification(self._services, self._verifiers(Elsewhere(notes, keys, stamp_roots)))
         await verification.begin()
         for root in roots:
             async for head in self._heads(root):

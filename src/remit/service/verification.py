@@ -18,6 +18,7 @@ from remit.settings.parts import settings_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from remit.capability import Capability
     from remit.gateway.services import Services
     from remit.journal.event import Event, Head
     from remit.journal.kinds import Payload
@@ -31,6 +32,8 @@ class Elsewhere(NamedTuple):
     """Signed checkpoints, one after the other."""
     keys: tuple[str, ...] = ()
     """Public keys that are believed."""
+    roots: str = ""
+    """A file of certificates of those whose stamps are believed."""
 
 
 class Problem(NamedTuple):
@@ -47,9 +50,13 @@ class Findings(NamedTuple):
     problems: tuple[Problem, ...]
     checkpoints: int = 0
     cosigned: int = 0
+    stamps: int = 0
+    stamped: int = 0
+    stamped_at: int = 0
     uncovered: int = 0
     keys: str = ""
     is_whole: bool = False
+    skipped: str = ""
 
 
 class Verifier(Protocol):
@@ -76,10 +83,33 @@ def verifiers_of(parts: Parts, elsewhere: Elsewhere) -> list[Verifier]:
     """The verifiers of the parts of a process. Raises SettingsError or UsageError."""
     found: list[Verifier] = []
     for part in parts.parts:
-        if part.verifies and not (part.missing and elsewhere == Elsewhere()):
+        if part.verifies and part.missing and elsewhere == Elsewhere():
+            found.append(_Absent(part))
+        elif part.verifies:
             own: Any = settings_of(parts.settings, part.name, resolve(part.settings)) if part.settings else None
             found.append(resolve(part.verifies)(parts.journal, own, elsewhere))
     return found
+
+
+class _Absent:
+    """Stands for the verifier of a part whose extra is missing, and says so if the part recorded anything."""
+
+    def __init__(self, part: Capability) -> None:
+        self._part, self._met = part, False
+
+    async def begin(self) -> None:
+        """Read nothing."""
+
+    def take(self, head: Head, events: Sequence[Event]) -> Iterable[Problem]:  # noqa: ARG002 - as Verifier says
+        self._met = self._met or any(event.kind in self._part.kinds for event in events)
+        return ()
+
+    def end_stream(self, head: Head, *, intact: bool) -> Iterable[Problem]:  # noqa: ARG002 - as Verifier says
+        return ()
+
+    def end(self, *, everything: bool) -> Findings:  # noqa: ARG002 - as Verifier says
+        part = self._part
+        return Findings((), skipped=f"{part.name}: pip install 'remit[{part.extra}]'" if self._met else "")
 
 
 class Verification:
@@ -162,6 +192,10 @@ class Verification:
             state="rejected" if self._problems else "whole" if any(one.is_whole for one in parts) else "prefix",
             checkpoints=sum(one.checkpoints for one in parts),
             cosigned=max((one.cosigned for one in parts), default=0),
+            stamps=sum(one.stamps for one in parts),
+            stamped=max((one.stamped for one in parts), default=0),
+            stamped_at=max((one.stamped_at for one in parts), default=0),
+            skipped=tuple(one.skipped for one in parts if one.skipped),
             uncovered=sum(one.uncovered for one in parts),
             keys=next((one.keys for one in parts if one.keys), ""),
             streams=self._streams,

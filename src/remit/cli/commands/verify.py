@@ -46,6 +46,12 @@ _ENDINGS: Final = (".zip", ".json", ".jsonl", ".ndjson")
 @click.option(
     "--key", "keys", multiple=True, metavar="KEY", help="Public key of the recorder or a witness; repeatable."
 )
+@click.option(
+    "--stamp-roots",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Root certificates of the authority that stamps checkpoints, as PEM.",
+)
 @click.option("--decisions", is_flag=True, help="Derive every recorded decision again from the record.")
 @click.option(
     "--issuer-keys",
@@ -64,6 +70,7 @@ def command(
     everything: bool,
     checkpoints: Path | None,
     keys: tuple[str, ...],
+    stamp_roots: Path | None,
     decisions: bool,
     issuer_keys: Path | None,
 ) -> int:
@@ -94,7 +101,7 @@ def command(
 
     async def look(remit: Opened) -> VerifyReport:
         found = await remit.service.jobs.find(job) if job is not None else None
-        return await remit.service.streams.verify(found, notes=notes, keys=keys)
+        return await remit.service.streams.verify(found, notes=notes, keys=keys, stamp_roots=str(stamp_roots or ""))
 
     try:
         report = state.ask(look, code="unused")
@@ -210,6 +217,8 @@ def _print(state: State, report: VerifyReport) -> None:
             out.line(f"{gone}; the stub of each continues its chain")
         if report.checkpoints:
             _print_checkpoints(state, report)
+        for part in report.skipped:
+            state.note(f"not all that was signed was compared: {part}")
         if report.erased:
             out.line(f"{report.erased} values were erased with their subject; the erasure is on record")
     else:
@@ -221,12 +230,19 @@ def _print(state: State, report: VerifyReport) -> None:
 
 def _print_checkpoints(state: State, report: VerifyReport) -> None:
     from remit.cli.text import counted
+    from remit.clock import isoformat
 
     out = state.output.out
     rest = f"{counted(report.uncovered, 'event')} came after" if report.uncovered else "they cover every event"
     out.line(f"{out.style(report.state, 'ok')} {counted(report.checkpoints, 'signed checkpoint')} fit; {rest}")
     if report.cosigned:
         out.line(f"a witness cosigned {report.cosigned} leaves")
+    if report.stamped:
+        out.line(f"an authority stamped {report.stamped} leaves at {isoformat(report.stamped_at)}")
+    elif report.stamps:
+        state.note(
+            f"no root certificate is known that {counted(report.stamps, 'stamp')} would follow from: --stamp-roots"
+        )
     if report.keys == "named":
         state.note("the journal alone says whose key signed: give it with --key, or set recorder.key")
     if report.state == "prefix":
