@@ -19,6 +19,7 @@ from remit.errors import RecordPrunedError
 from remit.evidence import verify
 from remit.journal.event import HeadQuery
 from remit.journal.journal import Journal
+from remit.journal.leases import LeaseProof
 from remit.journal.moving import back_up
 from remit.journal.sqlite.store import SqliteStore
 from remit.journal.stub import is_pruned
@@ -26,6 +27,7 @@ from remit.retention.pruning import Pruning
 from remit.retention.rule import Rule, rule_for
 from tests.audit.packages import GIVEN, bought
 from tests.opened import OpenRemit, until_waiting
+from tests.service.ticket_desk import EVENT
 
 YEAR = 365 * 86_400_000_000
 
@@ -188,3 +190,27 @@ async def test_a_copy_takes_stubs_over_also_one_that_was_made_before(remit_in: O
             assert len(await target.left(f"job/{job}")) == 1
             assert await target.integrity() == []
             await target.close()
+
+
+async def test_tickets_that_failed_or_are_blocked_go_as_the_done_ones_and_open_ones_stay(remit_in: OpenRemit) -> None:
+    async with remit_in(work=False) as remit:
+        tickets = remit.service.tickets
+        names = [(await tickets.create({"type": "TRIAGE", "event": EVENT})).id for _ in range(4)]
+        failed, blocked, leased, pending = names
+        for name in (failed, leased):
+            lease = await tickets.lease_by_id(name, owner="desk")
+            proof = LeaseProof(lease.lease_owner, lease.lease_token)
+            if name == failed:
+                await tickets.fail(name, proof, code="RUN_TIMEOUT", reason="it took too long")
+        await tickets.block(blocked, code="MCP_REQUIRED_UNAVAILABLE", reason="down", source="desk")
+        done = await prune(remit)
+        assert {unit.stream: unit.state for unit in done.pruned} == {
+            f"ticket/{failed}": "failed",
+            f"ticket/{blocked}": "blocked",
+        }
+        assert {unit.stream for unit in done.kept} == {f"ticket/{leased}", f"ticket/{pending}"}
+        for name in (failed, blocked):
+            with pytest.raises(RecordPrunedError):
+                await tickets.retry(name)
+        assert (await prune(remit)).pruned == []
+        assert (await remit.service.streams.verify()).problems == ()

@@ -19,6 +19,8 @@ from remit.errors import SettingsError
 from remit.journal.seals import KEY_BYTES, Seals
 
 _LONGEST: Final = 64 * 1024
+_ATTEMPTS: Final = 3
+"""To open a file behind a link that changes meanwhile."""
 
 
 def default_place(folder: Path, journal: Path) -> Path:
@@ -53,10 +55,11 @@ def read(place: Path) -> list[bytes]:
 def contents(place: Path, setting: str) -> bytes:
     """The contents of a file of keys that a setting names; empty if it is not there.
 
-    Raises SettingsError if others can read or change it, or if it is empty.
+    It may be a link to a file in its own folder or below, as the secrets that Kubernetes mounts are. Raises
+    SettingsError if others can read or change the file, if a link leads elsewhere, or if it is empty.
     """
     try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = _opened(place, setting)
     except FileNotFoundError:
         return b""
     except OSError as error:
@@ -65,7 +68,7 @@ def contents(place: Path, setting: str) -> bytes:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise _unusable(place, "it is not a regular file", setting)
-        if found.st_uid not in {os.geteuid(), 0} or found.st_mode & 0o077:
+        if found.st_uid not in {os.geteuid(), 0} or found.st_mode & (0o037 if _shared(found) else 0o077):
             raise _unusable(place, "others may read or change it", setting)
         data = os.read(descriptor, _LONGEST)
     finally:
@@ -73,6 +76,29 @@ def contents(place: Path, setting: str) -> bytes:
     if not data.strip():
         raise _unusable(place, "it does not contain keys", setting)
     return data
+
+
+def _opened(place: Path, setting: str) -> int:
+    """Open a file of keys. Raises OSError, or SettingsError for a link that leads elsewhere."""
+    for _ in range(_ATTEMPTS):
+        try:
+            target = place.resolve() if place.is_symlink() else place
+        except RuntimeError:  # until Python 3.13, for a link that leads round
+            break
+        if target is not place and not target.is_relative_to(place.parent.resolve()):
+            raise _unusable(place, "it is a link that leads out of its folder", setting)
+        try:
+            return os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            if target is place:
+                raise
+            # A mounted secret was replaced at this moment.
+    raise _unusable(place, "it is a link to nothing", setting)
+
+
+def _shared(found: os.stat_result) -> bool:
+    """Whether root lets a group of this process read a file, as Kubernetes does with `fsGroup`."""
+    return found.st_uid == 0 and found.st_gid != 0 and found.st_gid in {os.getegid(), *os.getgroups()}
 
 
 def make(place: Path) -> None:

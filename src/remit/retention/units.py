@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 _PAGE: Final = 500
 _WORK_DONE: Final = ("done",)
+_STOPPED: Final = ("failed", "blocked")
+"""States of a ticket that nobody took up again for as long as the rule says."""
 _OPEN_QUESTION: Final = ("pending", "approved")
 _NO_OUTCOME: Final = ("running", "uncertain")
 """The states of a call that was announced and has no outcome."""
 _OVER: Final[dict[str, Callable[[Head], bool]]] = {
     "job": lambda head: head.closed and head.state in ENDED,
-    "ticket": lambda head: head.closed,
+    "ticket": lambda head: head.closed or head.state in _STOPPED,
     "work": lambda head: head.state in _WORK_DONE,
     "session": lambda head: not head.closed,
 }
