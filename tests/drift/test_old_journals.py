@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from remit import Remit
+from remit.journal.event import HeadQuery
+from remit.record.walk import walk
 from remit.settings import load
 from tests.record.old.golden import NAMES, unpack
 from tests.record.old.world import FLAGS, TOOLS, acts
@@ -42,6 +44,28 @@ async def test_an_old_journal_goes_through_every_report(journals: Path, name: st
         assert set(tried.missing) <= KNOWN
         looser = [one for one in tried.changes if one.direction == "looser"]
         assert [one for one in looser if one.tool.startswith("x.") and one.recorded == "deny"] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_report_about_one_job_is_the_same_without_a_look_at_the_others(
+    journals: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = {**FLAGS, "journal.url": str(journals / f"{name}.db")}
+    settings = load(cwd=journals, env={}, flags=flags)
+    async with Remit(settings=settings, tools=TOOLS, recipes=[acts], work=False) as remit:
+        drift = remit.service.drift
+        heads = [
+            *await remit.runtime.journal.heads(HeadQuery(kind="job", limit=4)),
+            *await remit.runtime.journal.heads(HeadQuery(kind="session", limit=2)),
+        ]
+        jobs = [head.stream.partition("/")[2] for head in heads]
+        scan = remit.runtime.journal.scan
+        monkeypatch.setattr(remit.runtime.journal, "scan", None)
+        alone = [await drift.report(job) for job in jobs]
+        monkeypatch.setattr(remit.runtime.journal, "scan", scan)
+        monkeypatch.setattr("remit.drift.noun.walk", lambda journal, collectors, _job: walk(journal, collectors))
+        assert alone == [await drift.report(job) for job in jobs]
+        assert jobs
 
 
 OPEN = ("pending", "running", "waiting")

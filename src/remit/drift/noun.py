@@ -112,7 +112,7 @@ class Drift:
         chosen: list[Any] = (
             [models] if model and not tool else [tools, decisions] if tool else [tools, models, code, skills, decisions]
         )
-        await walk(journal, chosen)
+        await walk(journal, chosen, job)
         await check_arguments(journal, tools, judge.changes)
         comparison = ToolComparison(journal, catalog)
         return DriftReport(

@@ -230,9 +230,10 @@ def main(arguments: list[str]) -> int:
 
 def describe(path: str, verdict: Verdict) -> str:
     """Say the verdict about a package in a sentence, fit for a terminal whatever the package says."""
-    values = ", ".join(f"{number} values {state}" for state, number in verdict.values) or "no values beside the events"
+    values = ", ".join(f"{_counted(number, 'value')} {state}" for state, number in verdict.values)
+    recorded = f"{_counted(verdict.events, 'event')} in {_counted(verdict.streams, 'stream')} of {verdict.scope}"
     parts = [
-        f"{verdict.events} events in {verdict.streams} streams of {verdict.scope}, {values}",
+        f"{recorded}, {values or 'no values beside the events'}",
         f"; outcome unknown: {', '.join(verdict.pending)}" if verdict.pending else "",
         "" if verdict.state == "whole" else "; it has not ended: more may follow",
         _describe_decisions(verdict.decisions) if verdict.decisions is not None else "",
@@ -245,7 +246,11 @@ def describe(path: str, verdict: Verdict) -> str:
 
 def _describe_decisions(derived: Derived) -> str:
     missing = "".join(f", {number} not derived: {why}" for why, number in derived.not_derived)
-    return f"; {derived.decisions} decisions derived again{missing}"
+    return f"; {_counted(derived.decisions, 'decision')} derived again{missing}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 if __name__ == "__main__":

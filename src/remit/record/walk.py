@@ -7,14 +7,22 @@ each event once, however many collectors there are, and keeps nothing of a strea
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
+import msgspec
+
+from remit.gateway.remembered import KIND as APPROVAL
 from remit.jobs.state import stream_of
 from remit.journal import kinds as k
+from remit.journal.event import HeadQuery
+from remit.journal.lineage import forebears
+from remit.record.heads import stream_named
+from remit.record.job_story import beside
 
 if TYPE_CHECKING:
-    from remit.journal.event import Event
+    from remit.journal.event import Event, Head
     from remit.journal.journal import Journal
     from remit.policy.decision import CallerKind
 
@@ -100,24 +108,65 @@ class Shares(Generic[Thing]):
         return shared
 
 
-async def walk(journal: Journal, collectors: Sequence[Collector]) -> None:
-    """Give every event of the journal to the collectors that want it. Raises JournalError."""
+async def walk(journal: Journal, collectors: Sequence[Collector], job: str = "") -> None:
+    """Give every event of the journal to the collectors that want it; of one job or session, what it rests on alone.
+
+    That is its own streams, the jobs whose events it shares, and the remembered approvals. Raises JournalError.
+    """
     takers: dict[str, list[Take]] = {kind.KIND: [] for kind in _OF_STREAMS}
     for collector in collectors:
         for kind, take in collector.takers.items():
             takers.setdefault(kind.KIND, []).append(take)
-    origins, position, more = _Origins(), 0, True
-    while more:
-        page = await journal.scan(position, takers, _PAGE)
-        for placed in page.events:
-            event = placed.event
+    origins = _Origins()
+    async for events in _pages_of(journal, job, takers) if job else _pages(journal, takers):
+        for event in events:
             payload = k.decode(event.kind, event.data)
             origin = origins.of(event, payload)
             for take in takers[event.kind]:
                 take(origin, event, payload)
         for collector in collectors:
             await collector.settle()
+
+
+async def _pages(journal: Journal, kinds: Collection[str]) -> AsyncIterator[list[Event]]:
+    """Every event of these kinds, in the order of the commits."""
+    position, more = 0, True
+    while more:
+        page = await journal.scan(position, kinds, _PAGE)
+        yield [placed.event for placed in page.events]
         more, position = page.more and page.position > position, page.position
+
+
+async def _pages_of(journal: Journal, job: str, kinds: Collection[str]) -> AsyncIterator[list[Event]]:
+    """The events of these kinds that a job or session rests on, in the order of their times.
+
+    Streams have no common order but the journal's, which only a look at all of it tells. A time that goes back within
+    a stream counts as the one before.
+    """
+    own = stream_named(job)
+    heads = await _heads(journal, HeadQuery(kind=APPROVAL))
+    for root in (own, *await beside(journal, job), *await forebears(journal, own)):
+        head = await journal.head(root)
+        heads += [*filter(None, [head]), *await _heads(journal, HeadQuery(prefix=f"{root}/"))]
+    events: list[tuple[int, Event]] = []
+    for head in {head.stream: head for head in heads}.values():
+        at = 0
+        async for page in journal.pages(head):
+            for event in page:
+                at = max(at, event.at)
+                if event.kind in kinds:
+                    events.append((at, event))
+    events.sort(key=itemgetter(0))
+    for first in range(0, len(events), _PAGE):
+        yield [event for _, event in events[first : first + _PAGE]]
+
+
+async def _heads(journal: Journal, query: HeadQuery) -> list[Head]:
+    heads: list[Head] = []
+    while page := await journal.heads(query):
+        heads += page
+        query = msgspec.structs.replace(query, before=page[-1].stream)
+    return heads
 
 
 class _Origins:

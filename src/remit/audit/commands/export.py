@@ -154,13 +154,15 @@ def _write(state: State, file: IO[bytes], output: Path | None, name: str, form: 
 
 
 def _say(state: State, place: Path, size: int) -> None:
+    from remit.cli.text import counted
     from remit.evidence.verify import check
 
     verdict = check(str(place))
+    recorded = f"{counted(verdict.events, 'event')} in {counted(verdict.streams, 'stream')}"
     if state.as_json:
         state.output.json({"file": str(place), "bytes": size, **verdict.members()})
     else:
-        state.output.out.line(f"{place}  {size} bytes  {verdict.events} events in {verdict.streams} streams")
+        state.output.out.line(f"{place}  {size} bytes  {recorded}")
         if "Z/" in verdict.scope:
             state.output.out.line(verdict.scope)
         state.output.out.line(verdict.hash)
