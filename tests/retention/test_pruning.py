@@ -199,7 +199,7 @@ async def test_tickets_that_failed_or_are_blocked_go_as_the_done_ones_and_open_o
         failed, blocked, leased, pending = names
         for name in (failed, leased):
             lease = await tickets.lease_by_id(name, owner="desk")
-            proof = LeaseProof(lease.lease_owner, lease.lease_token)
+            proof = LeaseProof(owner=lease.lease_owner, token=lease.lease_token)
             if name == failed:
                 await tickets.fail(name, proof, code="RUN_TIMEOUT", reason="it took too long")
         await tickets.block(blocked, code="MCP_REQUIRED_UNAVAILABLE", reason="down", source="desk")

@@ -16,6 +16,7 @@ import pytest
 
 from remit import Remit
 from remit.cli.root import root
+from remit.journal.signing import make_key
 from remit.pages.table import PAGES
 from remit.settings import load
 from tests.cli.conftest import Project, project
@@ -53,12 +54,17 @@ async def breaks(run, text: str) -> None:
     raise RuntimeError(text)
 """
 JOB: Final = "last"
+HTML: Final = ((JOB, "--html", "trace.html", "--force"),)
+FORMS: Final = ("ael", "in-toto", "receipts", "ocsf", "otlp")
+FILES: Final = tuple((JOB, "--format", form, "-o", f"one.{form}") for form in FORMS)
 LOOKS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     "show": ((JOB,), (JOB, "1"), (JOB, "3")), "trace": ((JOB,), (JOB, "--events")), "artifacts": ((JOB,),),
-    "replay": ((JOB,),), "verify": ((), (JOB,)), "drift": ((), (JOB,)), "audit": ((), (JOB,)), "diff": ((JOB, JOB),),
+    "replay": ((JOB,),), "verify": ((), (JOB,)), "drift": ((), (JOB,)), "audit": ((), (JOB,), *HTML),
+    "diff": ((JOB, JOB),),
     "jobs": ((), ("--text", "Zq39")), "tools": ((), ("vault.read",)), "recipes": ((), ("holds",)), "check": ((),),
     "policy explain": (("vault.read",),), "confirm": ((),), "conversation export": ((JOB,),),
-    "golden add": ((JOB, "--to", "golden"),), "export": ((JOB, "-o", "one.zip"),), "retry": ((JOB, "--at", "1"),),
+    "golden add": ((JOB, "--to", "golden"),), "export": ((JOB, "-o", "one.zip"), *FILES),
+    "retry": ((JOB, "--at", "1"),),
     "fork": ((JOB, "1"),), "decide": ((JOB, "1"),), "signal": ((JOB, "go"),), "cancel": ((JOB,),), "resume": ((JOB,),),
     "journal prune": (("--before", "1d", "--dry-run"),), "journal backup": (("saved.db", "--force"),),
     "erase": (("--subject", "nobody"),), "journal erase": (("nobody",),), "api": ((),), "completion": (("bash",),),
@@ -105,9 +111,18 @@ def seen(text: str) -> set[str]:
     return {name for name, secret in SECRETS_BY_NUMBER.items() if secret.core in text}
 
 
+def texts_of(place: Path) -> dict[str, str]:
+    """The texts in a file, by the names that a zip gives them."""
+    if not zipfile.is_zipfile(place):
+        return {"": place.read_text(encoding="utf-8")}
+    with zipfile.ZipFile(place) as package:
+        return {name: package.read(name).decode() for name in package.namelist()}
+
+
 def prepared(project: Project) -> str:
     (project.folder / "vault.py").write_text(MODULE, encoding="utf-8")
-    project.configure('[app]\nmodules = ["vault.py"]\n', modules=False)
+    make_key(project.folder / "audit.pem")
+    project.configure('[app]\nmodules = ["vault.py"]\n[audit]\nkey = "audit.pem"\n', modules=False)
     for name in ("text1", "text25", "text39"):
         assert project.here("run", "breaks", "--input", json.dumps({"text": SECRETS_BY_NUMBER[name].text})).status == 3
     texts = {name: secret.text for name, secret in SECRETS_BY_NUMBER.items()}
@@ -150,10 +165,10 @@ def test_fifty_secrets_are_seen_nowhere_but_in_their_values(project: Project) ->
                 done = project.here("-v", "-v", *line, "--json")
                 rows = [json.loads(row) for row in done.out.splitlines() if row[:1] in "[{"] if done.out else []
                 found[" ".join((*line, "--json"))] = seen(json.dumps(without_values(rows)) + done.err)
-    with zipfile.ZipFile(project.folder / "one.zip") as package:
-        for name in package.namelist():
-            if name != "events.ndjson" and not name.startswith("blobs/"):
-                found[name] = seen(package.read(name).decode())
+    for place in ("one.zip", "trace.html", *(f"one.{form}" for form in FORMS)):
+        for name, text in texts_of(project.folder / place).items():
+            if place != "one.zip" or (name != "events.ndjson" and not name.startswith("blobs/")):
+                found[f"{place} {name}"] = seen(text)
     for file in (project.folder / "golden").iterdir():
         found[file.name] = seen(file.read_text(encoding="utf-8"))
     found |= {address: seen(outside(text)) for address, text in asyncio.run(pages(project.folder, job)).items()}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PAGE: Final = 500
 _WORK_DONE: Final = ("done",)
 _STOPPED: Final = ("failed", "blocked")
-"""States of a ticket that nobody took up again for as long as the rule says."""
+"""States of a ticket that can be taken up again, and was not for as long as the rule says."""
 _OPEN_QUESTION: Final = ("pending", "approved")
 _NO_OUTCOME: Final = ("running", "uncertain")
 """The states of a call that was announced and has no outcome."""
