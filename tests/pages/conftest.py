@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import aiohttp
 import pytest
+import pytest_asyncio
+from playwright.async_api import Browser as Chromium
 
 from remit import Remit
 from remit.api.part import Api
@@ -25,6 +27,7 @@ from remit.http.token import Token, digest_of
 from remit.pages.entry import Entry
 from remit.pages.part import Pages
 from remit.pages.table import PAGES
+from tests.pages.browsing import browsing
 
 
 class Got(NamedTuple):
@@ -109,6 +112,13 @@ async def serving(
 @pytest.fixture
 def served() -> Served:
     return serving
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Chromium]:
+    """Give a real browser, the same to all tests of a module; each opens a window of its own."""
+    async with browsing() as chromium:
+        yield chromium
 
 
 def token(name: str, *scopes: Scope, expires: int | None = None) -> Token:

@@ -6,12 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from playwright.async_api import Browser as Chromium
 from playwright.async_api import expect
 
 from remit import Remit, Run, recipe, tool
 from remit.service.options import Options
 from remit.settings import load
-from tests.pages.browsing import browsing, window
+from tests.pages.browsing import window
 from tests.pages.conftest import Browser, Got, Served, token
 
 pytestmark = pytest.mark.slow
@@ -184,9 +185,12 @@ async def test_whoever_may_not_decide_reviews_and_answers_nothing(served: Served
         assert (await reviewed(browser, ("decision", "approve"), ("whole", "desk.refund"))).status == 403
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
-async def test_a_group_is_selected_and_answered_in_a_browser(served: Served, *, scripts: bool) -> None:
-    async with remit() as opened, served(opened) as server, browsing() as browser:
+async def test_a_group_is_selected_and_answered_in_a_browser(
+    served: Served, browser: Chromium, *, scripts: bool
+) -> None:
+    async with remit() as opened, served(opened) as server:
         *jobs, _ = await asked(opened, 3)
         async with window(browser, server.url, java_script_enabled=scripts) as shown:
             page = await shown.open("/inbox")
@@ -199,8 +203,9 @@ async def test_a_group_is_selected_and_answered_in_a_browser(served: Served, *, 
             assert [await job for job in jobs] == ["c0 100 EUR", "c1 101 EUR", "c2 102 EUR"]
 
 
-async def test_a_selection_outlives_news(served: Served) -> None:
-    async with remit() as opened, served(opened) as server, browsing() as browser:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_selection_outlives_news(served: Served, browser: Chromium) -> None:
+    async with remit() as opened, served(opened) as server:
         *jobs, last = await asked(opened, 3)
         async with window(browser, server.url) as shown:
             page = await shown.open("/inbox")

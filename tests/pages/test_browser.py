@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 import pytest
@@ -14,11 +13,11 @@ from remit.clock import SystemClock
 from remit.pages.table import PAGES
 from remit.service.options import Options
 from remit.testing.clock import ManualClock
-from tests.pages.browsing import browsing, window
+from tests.pages.browsing import window
 from tests.pages.conftest import Served, token
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 ATTACKS = (
     "<script>window.hit=1</script>",
@@ -85,12 +84,6 @@ def remit() -> Remit:
     return Remit(":memory:", tools=[look, broken, order], recipes=[looks, orders, attacks])
 
 
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as found:
-        yield found
-
-
 async def filled(opened: Remit) -> list[str]:
     """Jobs of many sorts; the addresses of every page that shows them."""
     done = await opened.start(looks(count=12))
@@ -114,18 +107,21 @@ async def filled(opened: Remit) -> list[str]:
     ]
 
 
+LOOKS: dict[Literal["light", "dark"], tuple[int, ...]] = {"light": (320, 1440), "dark": (768,)}
+"""Widths in each theme; a page depends on its width by its styles alone, so it is loaded once for all."""
+
+
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(("theme", "width"), [("light", 320), ("dark", 768), ("light", 1440)])
-async def test_pages_keep_nobody_out(
-    served: Served, browser: Browser, theme: Literal["light", "dark"], width: int
-) -> None:
-    more: dict[str, Any] = {"color_scheme": theme, "viewport": {"width": width, "height": 800}}
-    async with remit() as opened, served(opened) as server, window(browser, server.url, **more) as shown:
+@pytest.mark.parametrize("theme", LOOKS)
+async def test_pages_keep_nobody_out(served: Served, browser: Browser, theme: Literal["light", "dark"]) -> None:
+    async with remit() as opened, served(opened) as server, window(browser, server.url, color_scheme=theme) as shown:
         for path in await filled(opened):
             page = await shown.open(path)
-            assert await shown.troubles() == [], path
-            assert await shown.width() <= width, path
             assert await page.locator("h1").count() == 1, path
+            for width in LOOKS[theme]:
+                await page.set_viewport_size({"width": width, "height": 800})
+                assert await shown.troubles() == [], (path, width)
+                assert await shown.width() <= width, path
 
 
 async def test_the_form_to_log_in_keeps_nobody_out(served: Served, browser: Browser) -> None:
@@ -261,14 +257,16 @@ AGES_S = (61, 101, 59 * 60 + 59, 23 * 3_600 + 59 * 60, 399 * 86_400 + 23 * 3_600
 """Ages of a job that are written with as many characters as can be."""
 
 
+WIDTHS = (390, 1024, 1280, 1440, 1920)
+
+
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("width", [390, 1024, 1280, 1440, 1920])
-async def test_no_text_leaves_its_cell(served: Served, browser: Browser, width: int) -> None:
+async def test_no_text_leaves_its_cell(served: Served, browser: Browser) -> None:
     clock = ManualClock(SystemClock().now())
     async with (
         remit() as opened,
         served(opened, clock=clock) as server,
-        window(browser, server.url, viewport={"width": width, "height": 800}) as shown,
+        window(browser, server.url) as shown,
     ):
         paths, before = await filled(opened), 0
         for age in AGES_S:
@@ -276,4 +274,6 @@ async def test_no_text_leaves_its_cell(served: Served, browser: Browser, width: 
             before = age
             for path in paths if age == AGES_S[0] else ("/", "/jobs", "/agents", "/inbox"):
                 page = await shown.open(path)
-                assert await page.evaluate(BOXES) == [], (path, age)
+                for width in WIDTHS:
+                    await page.set_viewport_size({"width": width, "height": 800})
+                    assert await page.evaluate(BOXES) == [], (path, age, width)

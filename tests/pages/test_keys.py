@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
 
 import pytest
 from playwright.async_api import Browser, Route, expect
 
-from tests.pages.browsing import browsing, window
+from tests.pages.browsing import window
 from tests.pages.conftest import Served
 from tests.pages.test_browser import filled, looks, orders, remit
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 REACHABLE = """() => {
     const seen = (one) => one.checkVisibility({visibilityProperty: true}) && one.getClientRects().length > 0;
     const all = [...document.querySelectorAll(
@@ -24,12 +23,6 @@ REACHABLE = """() => {
     return wanted.length;
 }"""
 """Numbers everything that can be used on a page; how many there are."""
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as found:
-        yield found
 
 
 @pytest.mark.timeout(240)

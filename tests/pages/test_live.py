@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,11 +9,11 @@ from playwright.async_api import Browser, Page, expect
 
 from remit import Remit, Run, recipe, tool
 from remit.pages import session
-from tests.pages.browsing import browsing, window
+from tests.pages.browsing import window
 from tests.pages.conftest import Served, token
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 SEEN = """(seen) => {
     Object.defineProperty(document, 'hidden', {get: () => !seen, configurable: true});
     document.dispatchEvent(new Event('visibilitychange'));
@@ -51,12 +50,6 @@ async def asks(run: Run) -> Any:
 
 def remit() -> Remit:
     return Remit(":memory:", tools=[look, order], recipes=[steps, asks])
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as found:
-        yield found
 
 
 async def test_a_job_moves_on_under_the_eyes_of_its_reader(served: Served, browser: Browser) -> None:

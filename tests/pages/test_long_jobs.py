@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 
 import pytest
 from playwright.async_api import Browser, expect
 
 from remit import Remit, Run, recipe, tool
 from remit.pages.job import WINDOW
-from tests.pages.browsing import browsing, window
+from tests.pages.browsing import window
 from tests.pages.conftest import Served
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 COUNT, FAILED = 1_300, 905
 """Steps, and the one that fails."""
 
@@ -40,12 +39,6 @@ async def looks(run: Run) -> int:
     await run.wait_signal("on")
     await run.call("shop.look", {"text": "the end"})
     return COUNT
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as found:
-        yield found
 
 
 @pytest.mark.timeout(120)

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 from playwright.async_api import Browser, expect
 
 from remit import Remit, Run, recipe
-from tests.pages.browsing import browsing, window
+from tests.pages.browsing import window
 from tests.pages.conftest import Served
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as found:
-        yield found
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 
 @recipe("milk")
