@@ -128,10 +128,10 @@ class Api:
                 answer.headers["x-schema-warn-count"] = str(tally.count)
             await _say(answer, send)
 
-    async def _tell(self, route: Route, asked: ApiRequest) -> None:
+    async def _tell(self, route: Route, request: ApiRequest) -> None:
         if route.method == "GET" and route.scope is not None:
             for reader in self._readers:
-                await reader(Read("http", route.name, asked.path, asked.principal))
+                await reader(Read("http", route.name, request.path, request.principal))
 
     async def _once(self, route: Route, handler: Handler, asked: ApiRequest) -> Encoded:
         """Answer a request under a key: as it was answered before, if it was."""

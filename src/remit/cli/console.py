@@ -47,9 +47,9 @@ class _Prompt(code.InteractiveConsole):
     def runcode(self, code: CodeType) -> None:
         """Run a statement, and say what it raised; a coded error without the way to it."""
         try:
-            made: object = FunctionType(code, self._names)()
-            if inspect.iscoroutine(made):
-                _run_at_once(made)
+            result: object = FunctionType(code, self._names)()
+            if inspect.iscoroutine(result):
+                _run_at_once(result)
         except SystemExit:
             raise
         except RemitError as error:

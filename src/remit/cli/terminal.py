@@ -44,12 +44,12 @@ def forget_typed() -> None:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Let Ctrl-C end the wait for a line at once, whatever else handles it."""
-    kept = signal.getsignal(signal.SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, kept)
+        signal.signal(signal.SIGINT, handler)
 
 
 def _ready(future: asyncio.Future[None]) -> None:

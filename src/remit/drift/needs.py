@@ -88,8 +88,8 @@ class NeedCollector(UseCollector):
 
     def uses(self) -> Iterable[Use]:
         """Every use, with those that questions wait to make."""
-        for origin, event, asked in self._asked.values():
-            key = asked.tool_name, asked.provider_id, asked.tool_version, asked.request_schema_hash
+        for origin, event, question in self._asked.values():
+            key = question.tool_name, question.provider_id, question.tool_version, question.request_schema_hash
             self._share(origin, event, key, 0)
         return self.found.values()
 

@@ -76,16 +76,16 @@ def title_of(path: str, text: str) -> str:
 
 def _headings(text: str) -> Iterator[Mark]:
     taken = 0
-    for found in _HEADING.finditer("\n" + text):  # so a match starts where its line does in `text`
-        at = found.start()
-        if found["atx"]:
-            yield Mark(at, len(found["hashes"]), found["atx"].strip("# \t\r"))
-            taken = found.end()
+    for heading in _HEADING.finditer("\n" + text):  # so a match starts where its line does in `text`
+        at = heading.start()
+        if heading["atx"]:
+            yield Mark(at, len(heading["hashes"]), heading["atx"].strip("# \t\r"))
+            taken = heading.end()
             continue
         above = text.rfind("\n", 0, max(0, at - 1)) + 1
         if above >= taken and at > 0 and (title := _UNDERLINED.fullmatch(text, above, at - 1)):
-            yield Mark(above, 1 + _UNDERLINES.index(found["sign"]), title[0].strip())
-            taken = found.end()
+            yield Mark(above, 1 + _UNDERLINES.index(heading["sign"]), title[0].strip())
+            taken = heading.end()
 
 
 def _definitions(text: str) -> list[Mark]:

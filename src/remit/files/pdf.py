@@ -42,12 +42,12 @@ def _page(pypdfium2: Any, document: Any, number: int) -> str:
     try:
         page = document[number]
         text = page.get_textpage()
-        found = str(text.get_text_bounded())
+        plain = str(text.get_text_bounded())
         text.close()
         page.close()
     except pypdfium2.PdfiumError:
         return ""  # one broken page leaves the others readable
-    return _clean(found.replace("\r\n", "\n").replace("\r", "\n").replace(_HYPHEN, "")).strip()
+    return _clean(plain.replace("\r\n", "\n").replace("\r", "\n").replace(_HYPHEN, "")).strip()
 
 
 def _clean(text: str) -> str:

@@ -95,10 +95,10 @@ async def fork(asked: PageRequest) -> See:
         changes["tools"] = {before.tool: given.tool.strip()}
     if before.model and given.model.strip() not in {"", before.model}:
         changes["models"] = {before.model: given.model.strip(), "": given.model.strip()}
-    made = await asked.service.forks.make(
+    child = await asked.service.forks.make(
         job, step, **changes, repeat=given.repeat == "yes", by=asked.principal, reason=given.reason
     )
-    return See(link("/jobs/{}", made.job))
+    return See(link("/jobs/{}", child.job))
 
 
 async def compare(asked: PageRequest) -> Compared:

@@ -198,10 +198,10 @@ class Confirmations:
             # that writes to it next is at its old head, and is refused.
             return left if left.head.seq == found.head.seq + 1 else msgspec.structs.replace(decided, state=state)
 
-    async def put_off(self, found: Confirmation, answer: ConfirmationPutOff) -> None:
+    async def put_off(self, question: Confirmation, answer: ConfirmationPutOff) -> None:
         """Record an answer of a client that decides nothing; of a question that is over by now, nothing is recorded."""
-        while found.state == "pending" and not await self._end(found, answer, "pending"):
-            found = await self._again(found)
+        while question.state == "pending" and not await self._end(question, answer, "pending"):
+            question = await self._again(question)
 
     async def edit(self, found: Confirmation, args: Any, by: str, reason: str = "") -> Confirmation:
         """Replace an open question by one with other arguments, which has to be approved in its own right.
@@ -336,15 +336,15 @@ class Confirmations:
             raise NotFoundError(stream or found.stream, code=Code.CONFIRMATION_NOT_FOUND)
         return again
 
-    async def _end(self, found: Confirmation, decision: Answer, state: str) -> bool:
+    async def _end(self, question: Confirmation, decision: Answer, state: str) -> bool:
         try:
-            await self._append(found, decision, state)
+            await self._append(question, decision, state)
         except AppendConflictError:
             return False
         return True
 
-    async def _append(self, found: Confirmation, decision: Answer, state: str, wakes: tuple[str, ...] = ()) -> None:
-        await self._journal.commit(self._draft(found, decision, state), synced=True, wakes=wakes)
+    async def _append(self, question: Confirmation, decision: Answer, state: str, wakes: tuple[str, ...] = ()) -> None:
+        await self._journal.commit(self._draft(question, decision, state), synced=True, wakes=wakes)
 
     def _draft(self, found: Confirmation, decision: Answer, state: str) -> Draft:
         writer = self._journal.writer(found.stream, KIND, found.head)

@@ -63,8 +63,8 @@ class FactFinder:
         keys = {one.rule.id: one.limit.key(one.rule.id, query) for one in limited}
         taken = await self._takings.totals([key for key in keys.values() if key], intent)
         query = replace(query, facts=Facts(input=known, seen=seen, taken=taken))
-        found = {rule: (calls, str(total)) for rule, key in keys.items() if key for calls, total in (taken[key],)}
-        call.facts = DecisionFacts(seen=places, taken=found)
+        totals = {rule: (calls, str(total)) for rule, key in keys.items() if key for calls, total in (taken[key],)}
+        call.facts = DecisionFacts(seen=places, taken=totals)
         call.parts = tuple(
             Part(
                 limit=one.limit,

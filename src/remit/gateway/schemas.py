@@ -37,9 +37,9 @@ class KeptTexts:
         if given is not None and given.failure is None:
             return ()  # as for every call but the first under these rules
         texts = ((policy.hash, policy.text), *((each.key, each.text) for each in policy.overlays))
-        found = [Blob(digest, text) for digest, text in texts if self._lacks(digest)]
-        self._with.update((blob.digest, writer) for blob in found)
-        return tuple(found)
+        blobs = [Blob(digest, text) for digest, text in texts if self._lacks(digest)]
+        self._with.update((blob.digest, writer) for blob in blobs)
+        return tuple(blobs)
 
     def _lacks(self, digest: str) -> bool:
         """Whether it was never recorded, or with events that the storage lost or refused."""

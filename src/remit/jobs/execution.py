@@ -358,8 +358,8 @@ class JobExecution:
         """Undo what a recorded compensation names; this needs no code, unless an undo is made from a result."""
         self._activity = Activity(halting=self._activity.halting)
         self._history = await self._folded()
-        if (left := await self._taken_over()) is not None:
-            return left
+        if (outcome := await self._taken_over()) is not None:
+            return outcome
         self._history.places.clear()  # the recipe runs no more
         self.lease.questions.asked = True
         created = self._history.created

@@ -93,10 +93,10 @@ def in_force() -> InForce:
 @contextmanager
 def under(skills: Skilled) -> Iterator[InForce]:
     """Put what runs within, and the branches that it begins, under skills too."""
-    found = InForce(skills, _in_force.get())
-    token = _in_force.set(found)
+    branch = InForce(skills, _in_force.get())
+    token = _in_force.set(branch)
     try:
-        yield found
+        yield branch
     finally:
         _in_force.reset(token)
 

@@ -55,14 +55,14 @@ class Stop:
     def look(self, frame: FrameType, wanted: str, run: Run) -> None:
         """Look once, with the run closed."""
         self.reached = True
-        kept, run.requests = run.requests, Requests()
+        requests, run.requests = run.requests, Requests()
         token = current.set(_Closed("", None))
         try:
             self._look(frame, wanted)
         finally:
             current.reset(token)
             run.requests.close()
-            run.requests = kept
+            run.requests = requests
 
 
 class StoppingMatching(Matching):

@@ -86,8 +86,8 @@ async def calls_of(
 def _change(record: CallRecord, effect: Change) -> Change | None:
     started, refused = record.started, record.refused
     if refused is None:
-        asked = started is not None and bool(started.confirmation)
-        return None if effect == "runs" or (effect == "asks" and asked) else effect
+        by_approval = started is not None and bool(started.confirmation)
+        return None if effect == "runs" or (effect == "asks" and by_approval) else effect
     if effect == "refused" or refused.stage not in _JUDGED or (effect == "asks" and refused.confirmation):
         return None
     return effect

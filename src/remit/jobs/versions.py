@@ -79,15 +79,15 @@ async def differences(
     skills: Skills = NO_SKILLS,
 ) -> list[Difference]:
     """Everything that differs, the code first, then recipes within it, skills, the registry, and tools by name."""
-    found = _of_code(history, program) + await _of_skills(history, skills)
+    drift = _of_code(history, program) + await _of_skills(history, skills)
     if not history.places:
-        return found  # no tool was called under other versions yet
+        return drift  # no tool was called under other versions yet
     tools = await _Tools(catalog, journal, migrations).compare(history)
     created = history.created
     if created is not None and catalog.settled and created.tool_registry_version not in {"", catalog.version}:
         recorded, current = created.tool_registry_version, catalog.version
-        found.append(Difference(subject="registry", about="registry", recorded=recorded, current=current))
-    return found + tools
+        drift.append(Difference(subject="registry", about="registry", recorded=recorded, current=current))
+    return drift + tools
 
 
 def _of_code(history: History, program: Program | None) -> list[Difference]:
@@ -223,11 +223,11 @@ class Versions:
 
         Raises VersionError if the policy is `fail`, or `migrate` and no registered migration covers the difference.
         """
-        found = await differences(history, program, self._catalog, self._journal, self._migrations, self._skills)
-        for one in self._news(history, found):
+        drift = await differences(history, program, self._catalog, self._journal, self._migrations, self._skills)
+        for one in self._news(history, drift):
             _log.warning("%s: %s", writer.stream, _words(one))
             await self._journal.append(writer, self._event(one), synced=False)
-        refused = first_refused(found, self._policy)
+        refused = first_refused(drift, self._policy)
         if refused is not None:
             help_ = "register a migration" if self._policy == "migrate" else "set jobs.mismatch to warn"
             raise refusal(refused, f"Resume the job where that version runs, or {help_}.")

@@ -36,8 +36,8 @@ async def erase(journal: Journal, subject: str, *, by: str = "", reason: str = "
     """
     if not subject:
         raise UsageError("an erasure needs a subject", remedy="Give the subject that the streams were created with.")
-    found = await _of(journal, subject)
-    stream, done = erasure_of(subject), found.counts
+    erasure = await _of(journal, subject)
+    stream, done = erasure_of(subject), erasure.counts
     recorded = SubjectErased(
         subject=stream.rpartition("/")[2],
         streams=done.streams,
@@ -46,7 +46,7 @@ async def erase(journal: Journal, subject: str, *, by: str = "", reason: str = "
         by=by,
         reason=reason,
     )
-    await journal.post(stream, _KIND, recorded, blobs=[Blob(digest, b"") for digest in found.digests])
+    await journal.post(stream, _KIND, recorded, blobs=[Blob(digest, b"") for digest in erasure.digests])
     return done
 
 

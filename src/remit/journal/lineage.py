@@ -177,21 +177,21 @@ def _kept(events: Iterable[Event]) -> list[Event]:
 
 def _under_way(payloads: Iterable[k.Payload]) -> set[str]:
     """Return the steps that had begun and not ended: a call or question without its outcome, a wait for something."""
-    found: set[tuple[str, str]] = set()
+    pending: set[tuple[str, str]] = set()
     for payload in payloads:
         match payload:
             case k.ToolInvocationStarted() | k.CommandStarted() | k.ConfirmationRequested() | k.CompensationStarted():
-                found.add((payload.step, ""))
+                pending.add((payload.step, ""))
             case k.JobWaiting():
-                found.add((payload.step, payload.correlation_key))
+                pending.add((payload.step, payload.correlation_key))
             case k.WaitCompleted() | k.TimerFired():
-                found.discard((payload.step, payload.correlation_key))
+                pending.discard((payload.step, payload.correlation_key))
             case k.ToolInvocationFinished() if payload.step_outcome not in _CUT_OFF:
-                found.discard((payload.step, ""))
+                pending.discard((payload.step, ""))
             case k.CommandCommitted() if payload.again_ms is None:
-                found.discard((payload.step, ""))
+                pending.discard((payload.step, ""))
             case k.GateRefused() | k.CompensationCompleted():
-                found.discard((payload.step, ""))
+                pending.discard((payload.step, ""))
             case _:
                 pass
-    return {step for step, _ in found if step}
+    return {step for step, _ in pending if step}

@@ -69,12 +69,12 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 def info_of(provider: str, model: str) -> ModelInfo:
     """Tell name, provider and version of a model apart, as its provider names it."""
-    found = (_TAG if provider == "ollama" else _VERSION).fullmatch(model)
-    if found is None:
+    match = (_TAG if provider == "ollama" else _VERSION).fullmatch(model)
+    if match is None:
         return ModelInfo(name=model, provider=provider, alias=provider not in {"scripted", "ollama"})
-    version = found[2]
+    version = match[2]
     alias = version == _LATEST
-    return ModelInfo(name=found[1], provider=provider, version="" if alias else version, alias=alias)
+    return ModelInfo(name=match[1], provider=provider, version="" if alias else version, alias=alias)
 
 
 def parse(text: str) -> ModelName:

@@ -61,9 +61,9 @@ async def from_folder(run: Run, folder: str, query: str, wanted: int) -> Gathere
 
 async def from_documents(run: Run, folder: str, query: str, wanted: int) -> Gathered:
     """The best passages of the documents in a folder that is open. Raises CallError where it cannot be searched."""
-    found = (await run.call("doc.search", {"folder": folder, "query": query, "limit": _HITS})).value
-    read = await _passages(run, "document", "doc.read", {}, found["items"], wanted)
-    return read._replace(documents=found["files"], note=found.get("note", ""))
+    hits = (await run.call("doc.search", {"folder": folder, "query": query, "limit": _HITS})).value
+    read = await _passages(run, "document", "doc.read", {}, hits["items"], wanted)
+    return read._replace(documents=hits["files"], note=hits.get("note", ""))
 
 
 async def _passages(

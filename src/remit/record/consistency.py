@@ -236,9 +236,9 @@ class StreamReading:
         if forked.shared:
             self.forks.append(forked)
 
-    def _ask(self, _event: Event, asked: ConfirmationRequested) -> None:
-        if asked.tool_name and self.stream.endswith(f"/{CONFIRMATION}/{asked.confirmation}"):
-            self.asked = asked
+    def _ask(self, _event: Event, question: ConfirmationRequested) -> None:
+        if question.tool_name and self.stream.endswith(f"/{CONFIRMATION}/{question.confirmation}"):
+            self.asked = question
 
     def _spend(self, _event: Event, used: ConfirmationUsed) -> None:
         self.used = used.invocation_id

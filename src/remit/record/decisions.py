@@ -152,11 +152,11 @@ class DecisionCollector:
 
     def _remember(self, _origin: Origin, event: Event, payload: k.ApprovalRemembered) -> None:
         try:
-            found = parse_remembered(payload.rule)
+            rule = parse_remembered(payload.rule)
         except PolicyError:
             return  # which the gate leaves out as well
-        self._tools[event.stream] = found.tool
-        self._remembered[found.tool] = (found, *self._remembered.get(found.tool, ()))
+        self._tools[event.stream] = rule.tool
+        self._remembered[rule.tool] = (rule, *self._remembered.get(rule.tool, ()))
 
     def _revoke(self, _origin: Origin, event: Event, _payload: k.ApprovalRevoked) -> None:
         tool = self._tools.get(event.stream, "")
@@ -216,13 +216,13 @@ class FactReader:
 
     async def _args(self, payload: Asked) -> dict[str, Any] | Missing:
         if isinstance(payload.args, msgspec.Raw):
-            found = _decode(payload.args)
+            value = _decode(payload.args)
         else:
             encoded = await self._journal.value(payload.args, payload.args_blob)
             if encoded is None:
                 return Missing("its arguments are not recorded")
-            found = _decode(encoded)
-        return found if isinstance(found, dict) else Missing("its arguments cannot be read")
+            value = _decode(encoded)
+        return value if isinstance(value, dict) else Missing("its arguments cannot be read")
 
     async def _untrusted(self, payload: Asked) -> tuple[str, ...]:
         encoded = await self._journal.value(payload.untrusted, payload.untrusted_blob)
@@ -264,10 +264,10 @@ class FactReader:
 
     async def _schema(self, digest: str) -> dict[str, Any] | None:
         try:
-            found = await self._journal.schema(digest) if digest else None
+            schema = await self._journal.schema(digest) if digest else None
         except ChainBrokenError:
             return None
-        return found if isinstance(found, dict) else None
+        return schema if isinstance(schema, dict) else None
 
     async def _beside(self, decided: Decided) -> Facts:
         """Return what rules may ask for beside the call; what was taken of limits only as far as it was recorded."""
@@ -283,17 +283,17 @@ class FactReader:
 
     async def _shared(self, stream: str) -> Mapping[str, k.ToolInvocationFinished]:
         """The last result of each tool among the events that a fork shares with other jobs."""
-        found = self._inherited.get(stream)
-        if found is None:
-            running, found = dict[str, str](), {}
+        results = self._inherited.get(stream)
+        if results is None:
+            running, results = dict[str, str](), {}
             for event in await inherited(self._journal, stream):
                 payload = k.decode(event.kind, event.data)
                 if isinstance(payload, k.ToolInvocationStarted):
                     running[payload.invocation_id] = payload.tool_name
                 elif isinstance(payload, k.ToolInvocationFinished) and _is_done(payload):
-                    found[running.get(payload.invocation_id, "")] = payload
-            self._inherited[stream] = found
-        return found
+                    results[running.get(payload.invocation_id, "")] = payload
+            self._inherited[stream] = results
+        return results
 
     async def _input(self, origin: Origin) -> Any:
         created = origin.created

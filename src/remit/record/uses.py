@@ -120,10 +120,10 @@ class JournalVersions:
 
     async def get_tool_version(self, tool: str) -> ToolVersion | None:
         """Return the version that the newest call of a tool was made under."""
-        found = await self.uses(tool)
-        if not found:
+        uses = await self.uses(tool)
+        if not uses:
             return None
-        newest = found[0]
+        newest = uses[0]
         return ToolVersion(
             version=newest.version,
             request_schema_hash=newest.request_schema_hash,

@@ -50,12 +50,12 @@ async def check_sandbox(look: Look) -> list[Check]:
 
 
 async def _verdict(settings: Settings) -> tuple[Literal["ok", "warn"], str, str]:
-    [found] = await probed(settings, (own_settings(settings).driver,))
-    if not found.usable:
-        return "warn", f"no code can be run: {found.driver}: {'; '.join(found.reasons)}", found.remedy
-    if found.level < demanded(settings):
-        why = f"no code can be run: {found.driver} isolates by {found.level.name}, not {demanded(settings).name}"
+    [probe] = await probed(settings, (own_settings(settings).driver,))
+    if not probe.usable:
+        return "warn", f"no code can be run: {probe.driver}: {'; '.join(probe.reasons)}", probe.remedy
+    if probe.level < demanded(settings):
+        why = f"no code can be run: {probe.driver} isolates by {probe.level.name}, not {demanded(settings).name}"
         return "warn", why, "Choose another sandbox.driver; `remit sandbox probe` shows them."
-    soft = sorted(name for name, how in found.limits.items() if "soft" in how or "not held" in how)
-    told = f"{found.driver} {found.version}, {found.level.name}" + (f"; soft limits: {', '.join(soft)}" if soft else "")
+    soft = sorted(name for name, how in probe.limits.items() if "soft" in how or "not held" in how)
+    told = f"{probe.driver} {probe.version}, {probe.level.name}" + (f"; soft limits: {', '.join(soft)}" if soft else "")
     return "ok", told, ""

@@ -72,9 +72,9 @@ def _least(policy: SandboxPolicy, name: str, value: Any) -> Any:
         return value
 
 
-def _hosts(allowed: tuple[str, ...], asked: Any) -> tuple[str, ...]:
+def _hosts(allowed: tuple[str, ...], hosts: Any) -> tuple[str, ...]:
     try:
-        return shared(allowed, asked)
+        return shared(allowed, hosts)
     except (AttributeError, TypeError, ValueError) as error:
         raise LooserError("network", f"it must be a list of hosts: {error}") from error
 

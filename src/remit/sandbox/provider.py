@@ -170,13 +170,13 @@ class SandboxProvider:
         return ToolResult(msgspec.to_builtins(_result(ran, streams)), tuple(evidence))
 
     async def _collect(self, asked: CollectArgs, ctx: CallContext) -> ToolResult:
-        found = await self._sandbox.collect(ctx.conversation, tuple(asked.paths), asked.policy, skills=ctx.sandbox)
+        harvest = await self._sandbox.collect(ctx.conversation, tuple(asked.paths), asked.policy, skills=ctx.sandbox)
         if ctx.keeper is not None:
-            for one in found.artifacts:  # whole and for good: as evidence, large ones are left out and all are erased
+            for one in harvest.artifacts:  # whole and for good: as evidence, large ones are left out and all are erased
                 await ctx.keeper.put(one.data)
         taken = [
             Taken(path=one.path, bytes=len(one.data), sha256=one.sha256, media_type=_media_type(one.path))
-            for one in found.artifacts
+            for one in harvest.artifacts
         ]
         evidence = [
             EvidenceCandidate(
@@ -186,9 +186,9 @@ class SandboxProvider:
                 data=one.data,
                 metadata={"path": one.path},
             )
-            for one in found.artifacts
+            for one in harvest.artifacts
         ]
-        result = CollectResult(artifacts=taken, left_out=list(found.left_out), more_left_out=found.more_left_out)
+        result = CollectResult(artifacts=taken, left_out=list(harvest.left_out), more_left_out=harvest.more_left_out)
         return ToolResult(msgspec.to_builtins(result), tuple(evidence))
 
 

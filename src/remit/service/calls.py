@@ -132,8 +132,8 @@ class Calls:
     async def _decided(self, stream: str, record: CallRecord) -> bool:
         if record.confirmation is None:
             return False
-        found = await self._confirmations.newest(stream, record.confirmation)
-        return found is not None and found.state != "pending"
+        question = await self._confirmations.newest(stream, record.confirmation)
+        return question is not None and question.state != "pending"
 
     async def _continue(self, turn: HeldLease, opened: CallOpened, within: Within) -> None:
         """Record in both streams that the call goes on in another session than the one that asked."""

@@ -81,14 +81,14 @@ class Verifier(Protocol):
 
 def verifiers_of(parts: Parts, elsewhere: Elsewhere) -> list[Verifier]:
     """The verifiers of the parts of a process. Raises SettingsError or UsageError."""
-    found: list[Verifier] = []
+    verifiers: list[Verifier] = []
     for part in parts.parts:
         if part.verifies and part.missing and elsewhere == Elsewhere():
             found.append(_Absent(part))
         elif part.verifies:
             own: Any = settings_of(parts.settings, part.name, resolve(part.settings)) if part.settings else None
-            found.append(resolve(part.verifies)(parts.journal, own, elsewhere))
-    return found
+            verifiers.append(resolve(part.verifies)(parts.journal, own, elsewhere))
+    return verifiers
 
 
 class _Absent:
@@ -215,7 +215,7 @@ class Verification:
         self._report(stream, [(one.code, one.text) for one in problems])
 
     def _report(self, stream: str, problems: Iterable[tuple[Code, str]]) -> None:
-        found = [*problems]
-        self._problems += found
-        if found:
+        rows = [*problems]
+        self._problems += rows
+        if rows:
             self._damaged.add(stream)

@@ -75,10 +75,10 @@ def load(
     values: dict[str, dict[str, Any]] = {name: {} for name in sections()}
     for key, row in table().items():
         values[row.section][row.name] = resolved(row, given[key])
-    made: dict[str, Any] = {name: section(**values[name]) for name, section in sections().items()}
+    by_name: dict[str, Any] = {name: section(**values[name]) for name, section in sections().items()}
     return Settings(
-        **{name: section for name, section in made.items() if name in Settings.__struct_fields__},
-        declared={name: section for name, section in made.items() if name not in Settings.__struct_fields__},
+        **{name: section for name, section in by_name.items() if name in Settings.__struct_fields__},
+        declared={name: section for name, section in by_name.items() if name not in Settings.__struct_fields__},
         file=chosen,
         folder=project.folder,
         working_folder=here.folder,
@@ -97,12 +97,12 @@ def override(settings: Settings, flags: Mapping[str, Any]) -> Settings:
         row = table()[key]
         changed.setdefault(row.section, {})[row.name] = resolved(row, value)
     declared = dict(settings.declared)
-    made: dict[str, Section] = {}
+    core: dict[str, Section] = {}
     for name, values in changed.items():
-        own = declared if name in declared else made
+        own = declared if name in declared else core
         own[name] = replace(declared[name] if name in declared else getattr(settings, name), **values)
     sources = {**settings.sources, **{key: value.source for key, value in given.items()}}
-    return replace(settings, **made, declared=declared, sources=sources)
+    return replace(settings, **core, declared=declared, sources=sources)
 
 
 def _here(cwd: Path | None, env: Mapping[str, str]) -> Base:

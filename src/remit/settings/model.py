@@ -74,8 +74,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def section(self, name: str) -> Section | None:
         """Return a section, by its name in remit.toml; None if there is none."""
-        found: Section | None = self.declared.get(name) or getattr(self, name, None)
-        return found
+        section: Section | None = self.declared.get(name) or getattr(self, name, None)
+        return section
 
     def shown(self, section: str, name: str) -> Any:
         """Return the value of a setting without secrets. Raise KeyError if there is no such section."""

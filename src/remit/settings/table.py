@@ -79,8 +79,8 @@ def sections() -> Mapping[str, type[Section]]:
 
 def _imported(reference: str) -> type[Section]:
     module, _, name = reference.partition(":")
-    found: type[Section] = getattr(import_module(module), name)
-    return found
+    section: type[Section] = getattr(import_module(module), name)
+    return section
 
 
 @cache

@@ -100,12 +100,12 @@ class Book:
 
     def get(self, name: str) -> Skill:
         """Return a skill. Raises NotFoundError (SKILL_NOT_FOUND), or (SKILL_INVALID) for one that is not loaded."""
-        found = self.skills.get(name)
-        if found is not None:
-            return found
-        left = next((one for one in self.unloaded if one.name == name), None)
-        if left is not None and left.path:
-            said = left.findings[0]
+        skill = self.skills.get(name)
+        if skill is not None:
+            return skill
+        entry = next((one for one in self.unloaded if one.name == name), None)
+        if entry is not None and entry.path:
+            said = entry.findings[0]
             remedy = "Correct it (remit skills check), and start Remit again."
             why = f"the skill {name} is not loaded: {said.code}: {said.message}"
             raise NotFoundError(why, code=Code.SKILL_INVALID, remedy=remedy)

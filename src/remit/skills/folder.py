@@ -112,32 +112,32 @@ class SkillPlace(NamedTuple):
 
     def _entries(self, inside: ConfinedDirectory) -> list[Entry]:
         """Return the regular files, within the limits."""
-        found, total = [], 0
+        files, total = [], 0
         for entry in self._walk(inside):
             if entry.kind != "file":
                 continue
-            found.append(entry)
+            files.append(entry)
             total += entry.size
-            if len(found) > MAX_FILES:
+            if len(files) > MAX_FILES:
                 raise InvalidManifestError("too_many", f"it holds more than {MAX_FILES:,} files")
             if total > MAX_FOLDER:
                 raise InvalidManifestError("too_large", f"its files have more than {MAX_FOLDER:,} bytes")
-        return sorted(found)
+        return sorted(files)
 
     def _walk(self, inside: ConfinedDirectory) -> list[Entry]:
-        found: list[Entry] = []
+        entries: list[Entry] = []
         try:
             for entry in inside.walk(depth=MAX_DEPTH, enter=lambda entry: not entry.name.startswith(".")):
                 if entry.name.startswith("."):
                     continue
                 if entry.kind == "folder" and entry.path.count("/") >= MAX_DEPTH:
                     raise InvalidManifestError("too_deep", f"folders are nested more than {MAX_DEPTH} deep")
-                found.append(entry)
-                if len(found) > 2 * MAX_FILES:
+                entries.append(entry)
+                if len(entries) > 2 * MAX_FILES:
                     raise InvalidManifestError("too_many", f"it holds more than {2 * MAX_FILES:,} entries")
         except ProviderError as error:
             raise self._invalid(error) from error
-        return found
+        return entries
 
     def _maybe(self, inside: ConfinedDirectory, file: str) -> bytes | None:
         try:

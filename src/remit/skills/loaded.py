@@ -91,14 +91,14 @@ class LoadedSkills:
 
     async def digests(self, names: Sequence[str]) -> dict[str, str]:
         self.want()
-        found, book = {}, await self.book()
+        digests, book = {}, await self.book()
         for name in names:
             if name in book.skills:
                 try:
-                    found[name] = (await self.whole(name)).contents.digest
+                    digests[name] = (await self.whole(name)).contents.digest
                 except NotFoundError:  # it cannot be used any more, as if it were gone
                     continue
-        return found
+        return digests
 
     async def held(self, created: JobCreated) -> str:
         if self.settings.switched_off == "finish":
@@ -115,7 +115,7 @@ class LoadedSkills:
         return ""
 
     async def files(self, names: Sequence[str]) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
+        bundle: dict[str, bytes] = {}
         for name in dict.fromkeys(names):
             whole = await self.usable(name, ())
             place, manifest = whole.skill.place, whole.skill.manifest
@@ -124,8 +124,8 @@ class LoadedSkills:
             else:
                 head = msgspec.json.encode(manifest.description).decode()
                 files = {SKILL_MD: f"---\nname: {name}\ndescription: {head}\n---\n\n{manifest.body}\n".encode()}
-            found |= {f"{name}/{path}": data for path, data in files.items()}
-        return found
+            bundle |= {f"{name}/{path}": data for path, data in files.items()}
+        return bundle
 
     # --- what the part itself asks
 
@@ -163,10 +163,10 @@ class LoadedSkills:
         tools = {tool.meta.name: tool for tool in await self._parts.catalog.tools(_PATIENCE_S)} if required else {}
         missing, changed = [], []
         for name in required:
-            found = [tool for tool in tools.values() if fnmatchcase(tool.meta.name, name)]
-            if not found:
+            matches = [tool for tool in tools.values() if fnmatchcase(tool.meta.name, name)]
+            if not matches:
                 missing.append(name)
-            elif all(tool.quarantined is not None for tool in found):
+            elif all(tool.quarantined is not None for tool in matches):
                 changed.append(name)
         said = [f"missing: {', '.join(missing)}"] if missing else []
         said += [f"withheld: {', '.join(changed)}"] if changed else []

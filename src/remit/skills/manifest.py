@@ -168,12 +168,12 @@ def _split(text: str) -> tuple[str, str]:
     first, _, rest = text.partition("\n")
     if first.rstrip() != "---":
         raise InvalidManifestError("front_matter", "the first line is not ---")
-    found = re.search(r"^---[ \t]*$", rest, re.MULTILINE)
-    if found is None:
+    end = re.search(r"^---[ \t]*$", rest, re.MULTILINE)
+    if end is None:
         raise InvalidManifestError("front_matter", "no second line --- ends it")
-    if found.start() > MAX_HEAD:
+    if end.start() > MAX_HEAD:
         raise InvalidManifestError("too_large", f"the front matter is longer than {MAX_HEAD:,} characters")
-    return rest[: found.start()], rest[found.end() :].strip("\n")
+    return rest[: end.start()], rest[end.end() :].strip("\n")
 
 
 def _yaml(text: str) -> Any:
@@ -186,8 +186,8 @@ def _yaml(text: str) -> Any:
     return _parsed(read_yaml, text, "yaml")
 
 
-def _quoted(found: re.Match[str]) -> str:
-    return f"{found[1]}: {msgspec.json.encode(found[2]).decode()}"
+def _quoted(line: re.Match[str]) -> str:
+    return f"{line[1]}: {msgspec.json.encode(line[2]).decode()}"
 
 
 def _json(text: str) -> Any:

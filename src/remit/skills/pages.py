@@ -26,16 +26,16 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
     skill: str
 
 
-async def skills(asked: PageRequest) -> Skills:
+async def skills(request: PageRequest) -> Skills:
     """Show them."""
-    rows: list[SkillRow] = await asked.service.skills.rows()
-    return Skills(title="Skills", rows=tuple(rows), decides=asked.access.allows("decide"))
+    rows: list[SkillRow] = await request.service.skills.rows()
+    return Skills(title="Skills", rows=tuple(rows), decides=request.access.allows("decide"))
 
 
-async def switch(asked: PageRequest) -> See:
+async def switch(request: PageRequest) -> See:
     """Switch a skill on or off. Raises NotFoundError."""
-    noun, form = asked.service.skills, asked.form
-    await (noun.enable if form.on else noun.disable)(form.skill, by=asked.principal)
+    noun, form = request.service.skills, request.form
+    await (noun.enable if form.on else noun.disable)(form.skill, by=request.principal)
     return See("/skills")
 
 

@@ -95,17 +95,17 @@ class SkillProvider:
 
     def __init__(self, skills: Callable[[], LoadedSkills], journal: Journal) -> None:
         """Read the skills that `skills` knows once it is asked, and the record of jobs in `journal`."""
-        self._found = skills
+        self._skills = skills
         self._journal = journal
         self._closed = False
 
     def watch(self, changed: Callable[[], None]) -> None:
-        self._found().watch(changed)
+        self._skills().watch(changed)
 
     async def list_tools(self) -> Sequence[ToolMeta]:
         """Both tools, where anything speaks of skills."""
         self._require_open()
-        return TOOLS if self._found().is_wanted else ()
+        return TOOLS if self._skills().is_wanted else ()
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Read, or say what skills allow. Raises ProviderError."""
@@ -136,31 +136,31 @@ class SkillProvider:
         created = decode(first[0].kind, first[0].data) if first else None
         return {pin.name: pin for pin in created.skills} if isinstance(created, JobCreated) else {}
 
-    async def _read(self, asked: ReadArgs, job: dict[str, SkillPin]) -> ReadResult:
-        pin = job.get(asked.name)
+    async def _read(self, request: ReadArgs, job: dict[str, SkillPin]) -> ReadResult:
+        pin = job.get(request.name)
         if pin is not None:
             texts, digest = await self._kept(pin), pin.digest
         else:
-            whole = await self._found().usable(asked.name, ())
+            whole = await self._skills().usable(request.name, ())
             texts, digest = whole.contents.texts, whole.contents.digest
-        if asked.digest not in {"", digest}:
-            raise ProviderError(f"The skill {asked.name} has changed meanwhile.", cause=None, code=Code.SKILL_DRIFT)
-        path = asked.path.removeprefix("./") or SKILL_MD
+        if request.digest not in {"", digest}:
+            raise ProviderError(f"The skill {request.name} has changed meanwhile.", cause=None, code=Code.SKILL_DRIFT)
+        path = request.path.removeprefix("./") or SKILL_MD
         if path not in texts:
             hint = did_you_mean(path, texts) or f"It has: {', '.join(sorted(texts)[:20]) or 'no text'}."
-            why = f"The skill {asked.name} has no text {path!r:.200}. {hint}"
+            why = f"The skill {request.name} has no text {path!r:.200}. {hint}"
             raise ProviderError(why, cause=None, code=Code.SKILL_NOT_FOUND)
-        return ReadResult(skill=asked.name, path=path, text=texts[path], digest=digest, files=sorted(texts))
+        return ReadResult(skill=request.name, path=path, text=texts[path], digest=digest, files=sorted(texts))
 
     async def _taken_up(self, name: str, job: dict[str, SkillPin]) -> SkillPin:
         pin = job.get(name)
         if pin is not None:
-            skill = (await self._found().book()).skills.get(name)
-            if skill is not None and not await self._found().is_enabled(skill):
+            skill = (await self._skills().book()).skills.get(name)
+            if skill is not None and not await self._skills().is_enabled(skill):
                 raise StateError(f"the skill {name} is switched off", code=Code.SKILL_DISABLED)
             return msgspec.structs.replace(pin, offered=False)
         # Its text is not kept with the job: it is read as it is when it is read, if that is the same.
-        return msgspec.structs.replace((await self._found().usable(name, (AGENT,))).pin, text_hash="")
+        return msgspec.structs.replace((await self._skills().usable(name, (AGENT,))).pin, text_hash="")
 
     async def _kept(self, pin: SkillPin) -> dict[str, str]:
         if not pin.text_hash:

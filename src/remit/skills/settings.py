@@ -67,14 +67,14 @@ class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def words_of(settings: SkillSettings) -> dict[str, Word]:
     """Return the operator's word on each skill that there is one on. Raises SettingsError."""
-    found = {}
+    words = {}
     for name, table in settings.named.items():
         try:
-            found[name] = msgspec.convert(table, Word)
+            words[name] = msgspec.convert(table, Word)
         except msgspec.ValidationError as error:
             unknown = [key for key in table if key not in Word.__struct_fields__]
             remedy = did_you_mean(unknown[0], Word.__struct_fields__) if unknown else ""
             raise SettingsError(
                 f"skills.{name}: {error}", remedy=remedy or f"Its keys are: {', '.join(Word.__struct_fields__)}."
             ) from error
-    return found
+    return words

@@ -52,8 +52,8 @@ def site_in(folder: Path, *, timeout_s: float = PATIENCE_S) -> Site:
     pack = ContextPack.of(folder / "work", order.issue, order.run_id)
     pack.write(order, Contents())
     home = folder / "home"
-    for made in (tree.folder, home):
-        made.mkdir(exist_ok=True)
+    for place in (tree.folder, home):
+        place.mkdir(exist_ok=True)
     return Site(
         order=order,
         title="The clock",

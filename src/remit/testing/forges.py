@@ -74,9 +74,9 @@ async def a_comment_is_found_by_its_marker_the_oldest_of_two(forge: Forge, proje
     assert await forge.find(issue, marker) is None
     first = await forge.append_event(issue, f"Done.\n\n{marker}", trigger="workrun:1")
     await forge.append_event(issue, f"Done.\n\n{marker}", trigger="workrun:1")
-    found = await forge.find(issue, marker, in_doubt=True)
-    assert found is not None
-    assert found.reference == first.reference
+    comment = await forge.find(issue, marker, in_doubt=True)
+    assert comment is not None
+    assert comment.reference == first.reference
     assert await forge.find(issue, marker_of("workrun:2")) is None
 
 

@@ -312,11 +312,11 @@ class Catalog:
         if self._versions is None or meta.version:
             return meta
         try:
-            found = await self._versions.get_tool_version(meta.name)
+            version = await self._versions.get_tool_version(meta.name)
         except Exception:  # noqa: BLE001 - the registry is the user's own, and a tool without a version still works
             _log.exception("%s: the registry of versions failed", meta.name)
             return meta
-        return meta if found is None else replace(meta, version=found.version)
+        return meta if version is None else replace(meta, version=version.version)
 
     def _enter(self, provider_id: str, tools: list[Tool]) -> None:
         before, self._listed[provider_id] = self._listed[provider_id], tools

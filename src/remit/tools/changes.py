@@ -30,10 +30,10 @@ def changes(old: Schema | None, new: Schema | None, what: str = "arguments") -> 
         if old is new:
             return ()
         return (f"{what}: {'no schema any more' if new is None else 'a schema where there was none'}",)
-    found = list(_differences(old, new, "", 0))
-    ordered = [text for text in found if not _is_text(text)] + [text for text in found if _is_text(text)]
+    lines = list(_differences(old, new, "", 0))
+    ordered = [text for text in lines if not _is_text(text)] + [text for text in lines if _is_text(text)]
     told = [text.removeprefix(_QUIET) for text in ordered[:MOST]]
-    return (*told, f"and {len(found) - MOST} more") if len(found) > MOST else tuple(told)
+    return (*told, f"and {len(lines) - MOST} more") if len(lines) > MOST else tuple(told)
 
 
 _QUIET: Final = "\0"

@@ -52,15 +52,15 @@ class Migration:
         Raises UsageError (INVALID_TOOL_ARGS) as a call does, and if it takes longer than so many seconds.
         """
         loop = asyncio.get_running_loop()
-        made: asyncio.Future[dict[str, Any]] = loop.create_future()
+        outcome: asyncio.Future[dict[str, Any]] = loop.create_future()
 
         def settle(result: dict[str, Any] | BaseException) -> None:
-            if made.done():
+            if outcome.done():
                 return
             if isinstance(result, BaseException):
-                made.set_exception(result)
+                outcome.set_exception(result)
             else:
-                made.set_result(result)
+                outcome.set_result(result)
 
         def work() -> None:
             result: dict[str, Any] | BaseException
@@ -77,7 +77,7 @@ class Migration:
         thread.start()
         try:
             async with asyncio.timeout(seconds):
-                return await made
+                return await outcome
         except TimeoutError:
             _interrupt(thread)
             raise self._failed(f"it did not end within {seconds:g} s") from None

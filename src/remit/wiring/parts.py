@@ -114,8 +114,8 @@ def skills_of(parts: Iterable[Capability], opened: Parts) -> Skills:
     """Return what knows the skills of a process: the first part's that does. Raises UsageError or SettingsError."""
     for part in parts:
         if part.skills:
-            found: Skills = _resolved(part.name, part.skills)(opened, part_settings(part, opened.settings))
-            return found
+            skills: Skills = _resolved(part.name, part.skills)(opened, part_settings(part, opened.settings))
+            return skills
     return NO_SKILLS
 
 
@@ -137,9 +137,9 @@ async def checks_of(parts: Iterable[Capability], look: Look) -> list[Check]:
 def answer_of(parts: Iterable[Capability], file: Path, keys: Path | None) -> Answer | None:
     """Return what the first part that knows a file's format says of it. Raise UsageError, and OSError."""
     for part in parts:
-        found: Answer | None = _resolved(part.name, part.formats)(file, keys) if part.formats else None
-        if found is not None:
-            return found
+        answer: Answer | None = _resolved(part.name, part.formats)(file, keys) if part.formats else None
+        if answer is not None:
+            return answer
     return None
 
 

@@ -174,22 +174,22 @@ def _live(state: State, given: str, live: str, *, anyway: bool, yes: bool) -> in
         return report, await (sessions.asked_again(job) if live == "models" else sessions.again(job))
 
     with reserved_stdout():
-        report, made = state.ask(look, servers=live == "L0", writes=True)
+        report, live_report = state.ask(look, servers=live == "L0", writes=True)
     if state.as_json:
-        state.output.json({"replay": report, "live": made})
+        state.output.json({"replay": report, "live": live_report})
     else:
         _print(state, report)
         out = state.output.out
-        for call in made.calls:
+        for call in live_report.calls:
             style = {"same": "ok", "skipped": "dim"}.get(call.verdict, "fail")
             what = f" ({_DRIFTED[call.drift]})" if call.drift else ""
             out.line(f"  {out.style(call.verdict, style)}  step {call.step} {one_line(call.tool)}{what}")
             for side, text in (("recorded", call.recorded), ("now", call.now)):
                 if call.verdict != "same" and text:
                     out.line(f"    {side}  {clean(text)}")
-        looked = counted(len(made.calls), "question" if live == "models" else "call")
-        state.note(f"{looked} looked at" + (f"; recorded in {made.session}" if made.session else ""))
-    return exit_codes.DIVERGED if made.differs or _differs(report) else exit_codes.OK
+        looked = counted(len(live_report.calls), "question" if live == "models" else "call")
+        state.note(f"{looked} looked at" + (f"; recorded in {live_report.session}" if live_report.session else ""))
+    return exit_codes.DIVERGED if live_report.differs or _differs(report) else exit_codes.OK
 
 
 def _is_session(identifier: str) -> bool:

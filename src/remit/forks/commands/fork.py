@@ -78,9 +78,9 @@ def command(
         forked = await remit.service.jobs.find(job)
         if inputs:
             changed["input"] = _inputs((await remit.service.jobs.view(forked)).input, inputs)
-        made = await remit.service.forks.make(forked, at, **changed, repeat=repeat, reason=reason)
-        state.note(f"forked {forked}: shares what {made.of} recorded up to event {made.shared}")
-        return [made.job]
+        child = await remit.service.forks.make(forked, at, **changed, repeat=repeat, reason=reason)
+        state.note(f"forked {forked}: shares what {child.of} recorded up to event {child.shared}")
+        return [child.job]
 
     count_in_files_of(state, (job,))
     return work_on(state, choose, patient=patient)

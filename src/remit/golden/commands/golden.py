@@ -61,9 +61,9 @@ def add(
         names = [await jobs.find(job)] if job else [row.job for row in await jobs.rows(labels=wanted, limit=_MOST)]
         return [await remit.service.golden.export(one, name, secrets=secrets) for one in names]
 
-    made = state.ask(export, code="unused")
+    goldens = state.ask(export, code="unused")
     rows = []
-    for golden in made:
+    for golden in goldens:
         path = write(folder, golden)
         rows.append({"file": str(path), "name": golden.name, "events": len(golden.events), "secrets": golden.secrets})
         replaced = f", {golden.secrets} secrets replaced" if golden.secrets else ""
@@ -71,7 +71,7 @@ def add(
             state.output.out.line(f"{path}  {len(golden.events)} events{replaced}")
     if state.as_json:
         state.output.json(rows)
-    if not made:
+    if not goldens:
         state.note("no such jobs")
     return exit_codes.OK
 

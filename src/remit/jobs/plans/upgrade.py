@@ -67,8 +67,8 @@ def _format_of(graph: object, recorded: str) -> str:
 
 def _changed(graph: dict[str, Any], written: str, step: Upgrade) -> dict[str, Any]:
     try:
-        made = {**step.change(graph), "version": step.to}
+        newer = {**step.change(graph), "version": step.to}
     except Exception as error:
         why = f"the upgrade from {written} to {step.to} failed: {type(error).__name__}: {error}"
         raise VersionError(why, remedy=_OTHER) from error
-    return made
+    return newer

@@ -92,8 +92,8 @@ async def check_a_cut_is_refused_whole(storage: Storage) -> None:
 async def check_values_go_with_their_stream_unless_something_new_names_them(storage: Storage) -> None:
     """An event that came after the look is seen, and nothing is written then; bytes that went can be kept again."""
     async with opened(storage) as journal:
-        gone, kept = Blob(sha256(b"gone"), b"gone"), Blob(sha256(b"kept"), b"kept")
-        await _ended(journal, "job/a", gone, kept)
+        gone, stays = Blob(sha256(b"gone"), b"gone"), Blob(sha256(b"kept"), b"kept")
+        await _ended(journal, "job/a", gone, stays)
         seen = await _newest(journal)
         writer = await _ended(journal, "job/b")
         await journal.append(writer, replace(note(9), value=gone.digest), synced=False)
@@ -101,7 +101,7 @@ async def check_values_go_with_their_stream_unless_something_new_names_them(stor
         assert not await journal.cut(cut)
         assert await numbers(journal) == [1, 2, 3]
         assert await journal.cut(replace(cut, appends=(await _stub(journal),), seen=await _newest(journal)))
-        assert [await journal.blob(one.digest) for one in (gone, kept)] == [None, b"kept"]
+        assert [await journal.blob(one.digest) for one in (gone, stays)] == [None, b"kept"]
         await journal.append(writer, note(10), synced=True, blobs=(gone,))
         assert await journal.blob(gone.digest) == b"gone"
         assert await journal.compact() >= 0
