@@ -84,7 +84,7 @@ def verifiers_of(parts: Parts, elsewhere: Elsewhere) -> list[Verifier]:
     verifiers: list[Verifier] = []
     for part in parts.parts:
         if part.verifies and part.missing and elsewhere == Elsewhere():
-            found.append(_Absent(part))
+            verifiers.append(_Absent(part))
         elif part.verifies:
             own: Any = settings_of(parts.settings, part.name, resolve(part.settings)) if part.settings else None
             verifiers.append(resolve(part.verifies)(parts.journal, own, elsewhere))
