@@ -101,6 +101,9 @@ class Capability(NamedTuple):
     reads: str = ""
     """The reference of a function from the `Parts` of a process to a remit.http.reading.Reader, which is told of every
     answer to a GET request before it leaves; None: it wants to be told of none."""
+    engine: str = ""
+    """The reference of a function from a remit.engines.port.Work, settings and the part's own to the Engine that places
+    jobs where `jobs.engine` names the part. Raises SettingsError."""
     verifies: str = ""
     """The reference of a function from a journal, the part's settings and a remit.service.verification.Elsewhere to a
     `Verifier` there, to which `remit verify` shows every stream."""
@@ -125,7 +128,7 @@ class Capability(NamedTuple):
     def references(self) -> tuple[str, ...]:
         """Every reference of the part."""
         opened = (self.settings, self.providers, self.skills, self.encloses)
-        seen = (self.reads, self.verifies, self.checks, self.formats)
+        seen = (self.reads, self.engine, self.verifies, self.checks, self.formats)
         single = (*opened, self.routes, self.works, self.pages, *seen)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))
         commands = (command.command for command in self.commands)

@@ -177,6 +177,10 @@ class Shelf:
     def claim(self, claim: Claim) -> list[Lease]:
         """Lease due streams nobody holds."""
         self._refuse_retired()
+        return [self._lease(head, claim) for head in self.due(claim)]
+
+    def due(self, claim: Claim) -> list[Head]:
+        """What a claim would get."""
         order = {stream: place for place, stream in enumerate(self.heads)}
         due = [
             head
@@ -190,7 +194,7 @@ class Shelf:
             and _served(head, claim.routes)
         ]
         due.sort(key=lambda head: (-head.priority, head.due_at, order[head.stream]))
-        return [self._lease(head, claim) for head in due[: claim.limit]]
+        return due[: claim.limit]
 
     def acquire(self, stream: str, claim: Claim, over: str | None) -> list[Lease]:
         """Lease one stream unless somebody else's lease runs."""

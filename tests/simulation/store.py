@@ -249,6 +249,10 @@ class ShelfStore:
         """Every route on which streams of a kind are due some time."""
         return await self._done("routes", lambda: self.shelf.routes(kind))
 
+    async def due(self, claim: Claim) -> list[Head]:
+        """What a claim would get now."""
+        return await self._done("due", lambda: self.shelf.due(claim))
+
     async def leases(self, kind: str) -> list[Head]:
         """Every stream of a kind that somebody holds."""
         return await self._done("leases", lambda: self.shelf.held(kind))

@@ -58,15 +58,32 @@ class Claiming:
             self.look_for_late = len(found) == limit
         return found
 
+    async def waiting(self, limit: int, now: int) -> list[Head]:
+        """Return what `due` would lease at `now`; nothing is leased."""
+        terms = self._holding.terms(limit, now)
+        dead, others = self._of_others()
+        heads = await self._journal.due(replace(terms, routes=(*self._routes, *self.late, *dead)))
+        overdue = await self._journal.due(self._overdue(terms, others)) if others else []
+        return heads + [head for head in overdue if head.route in others]
+
     async def _left(self, terms: Claim) -> list[Lease]:
         """Lease what others kept for themselves: the dead, and those that did not take it for the time of a lease."""
-        dead = tuple(route for route, owner in self.left.items() if (found := Owner.parse(owner)) and found.dead())
+        dead, others = self._of_others()
         leases = await self._journal.claim(replace(terms, routes=dead)) if dead and terms.limit else []
-        others, patience = tuple(set(self.left) - set(dead)), terms.lease_until - terms.now
         if not others or len(leases) == terms.limit:
             return leases
-        overdue = replace(terms, routes=others, now=terms.now - patience, limit=terms.limit - len(leases))
-        return leases + await self._journal.claim(overdue)
+        return leases + await self._journal.claim(
+            replace(self._overdue(terms, others), limit=terms.limit - len(leases))
+        )
+
+    def _of_others(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Routes that others keep for themselves: the dead, and the rest."""
+        dead = tuple(route for route, owner in self.left.items() if (found := Owner.parse(owner)) and found.dead())
+        return dead, tuple(set(self.left) - set(dead))
+
+    @staticmethod
+    def _overdue(terms: Claim, routes: tuple[str, ...]) -> Claim:
+        return replace(terms, routes=routes, now=terms.now - (terms.lease_until - terms.now))
 
     @property
     def _routes(self) -> tuple[str, ...]:

@@ -161,6 +161,11 @@ class Holding:
 
     # --- those who wait for a pass
 
+    async def finished(self, stream: str) -> None:
+        """Wait until the pass over a stream has ended, however it did; at once if there is none."""
+        if stream in self._passes:
+            await asyncio.wait([self._passes[stream][1]])
+
     def ended(self, stream: str) -> asyncio.Future[Ended]:
         """A future for the next time a pass over a stream ends; it raises `failure` if the engine fails first."""
         future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()

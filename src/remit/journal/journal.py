@@ -371,12 +371,14 @@ class Journal:
     async def claim(self, claim: Claim) -> list[Lease]:
         return await self._store.claim(claim)
 
+    async def due(self, claim: Claim) -> list[Head]:
+        return await self._store.due(claim)
+
     async def acquire(self, stream: str, claim: Claim, over: str | None = None) -> Lease | None:
         """Lease one stream, due or not; None if it is closed or someone else's lease runs, unless `over` held it."""
         return await self._store.acquire(stream, claim, over)
 
     async def renew(self, leases: Iterable[tuple[str, int]], lease_until: int) -> list[str]:
-        """Prolong leases, given as (stream, epoch); the streams still held."""
         return await self._store.renew(tuple(leases), lease_until)
 
     async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
@@ -392,7 +394,6 @@ class Journal:
         return await self._store.leases(kind)
 
     async def integrity(self) -> list[str]:
-        """Return what the storage itself finds wrong; empty: nothing."""
         return await self._store.integrity()
 
     async def close(self) -> None:

@@ -142,6 +142,10 @@ class Leasing(Protocol):
         """Lease due streams without a holder, or whose lease lapsed; a caller cancelled meanwhile gives them back."""
         ...
 
+    async def due(self, claim: Claim) -> list[Head]:
+        """Return what a claim would get now, in the same order; nothing is leased."""
+        ...
+
     async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
         """Lease one stream, due or not, on the claim's terms; None if it is closed or someone else's lease runs.
 

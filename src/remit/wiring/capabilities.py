@@ -361,14 +361,20 @@ FIRST_PARTY: Final = (
         checks="remit.retention.checks:check_retention",
     ),
     Capability(
+        name="dbos",
+        about="Place jobs on machines with DBOS: its queues, priorities and limits.",
+        settings="remit.engines.settings:DbosSettings",
+        engine="remit.engines.dbos:DbosEngine",
+        modules=("dbos",),
+        extra="dbos",
+    ),
+    Capability(
         name="notify",
         about="Tell people what waits or failed, by mail, a webhook or a program.",
         settings="remit.notify.settings:NotifySettings",
         nouns=(
             Noun(
-                name="notifications",
-                kind="remit.notify.notifications:Notifications",
-                open="remit.notify.opening:open_notifications",
+                "notifications", "remit.notify.notifications:Notifications", "remit.notify.opening:open_notifications"
             ),
         ),
         kinds={

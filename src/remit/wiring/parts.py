@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from remit.capability import GROUP, Capability, resolve
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.engines.local import LocalEngine
+from remit.errors import SettingsError, UsageError
 from remit.jobs.skills import NO_SKILLS
 from remit.journal.kinds import declare
 from remit.process.enclosure import NoEnclosures
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import click
 
     from remit.capability import Check, Look, Noun, Opening
+    from remit.engines.port import Work
     from remit.evidence.answer import Answer
     from remit.http.reading import Reader
     from remit.jobs.recipe import Recipe
@@ -117,6 +119,22 @@ def skills_of(parts: Iterable[Capability], opened: Parts) -> Skills:
             skills: Skills = _resolved(part.name, part.skills)(opened, part_settings(part, opened.settings))
             return skills
     return NO_SKILLS
+
+
+def engine_of(parts: Iterable[Capability], settings: Settings, work: Work) -> LocalEngine:
+    """Open what places jobs: the local engine, or the part's that `jobs.engine` names. Raises SettingsError."""
+    jobs = settings.jobs
+    if jobs.engine == "local":
+        return LocalEngine(work, concurrency=jobs.concurrency, lease_s=jobs.lease_seconds, settings=settings.written)
+    part = next((part for part in parts if part.engine and part.name == jobs.engine), None)
+    if part is None:
+        known = ", ".join(["local", *(part.name for part in parts if part.engine)])
+        raise SettingsError(f"jobs.engine: no engine is named {jobs.engine!r}", remedy=f"Engines: {known}.")
+    if part.missing:
+        why = f"jobs.engine is {part.name}, and {', '.join(part.missing)} is not installed"
+        raise SettingsError(why, remedy=f"Install it: pip install 'remit[{part.extra or part.name}]'.")
+    engine: LocalEngine = _resolved(part.name, part.engine)(work, settings, part_settings(part, settings))
+    return engine
 
 
 def recipes_of(parts: Iterable[Capability]) -> tuple[Recipe[..., Any], ...]:

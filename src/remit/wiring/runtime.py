@@ -220,11 +220,11 @@ class Runtime:
     @cached_property
     def engine(self) -> LocalEngine:
         """Return what works on jobs here, once it is started."""
-        from remit.engines.local import LocalEngine
         from remit.engines.presence import with_code
         from remit.jobs.runner import Runner
         from remit.jobs.versions import Versions
         from remit.journal.owner import Owner, alive
+        from remit.wiring.parts import engine_of
 
         jobs, migrations = self.settings.jobs, self.services.migrations
         runner = Runner(
@@ -241,9 +241,7 @@ class Runtime:
             skills=self.skills,
             step_by_step=self._additions.step_by_step,
         )
-        return LocalEngine(
-            runner, concurrency=jobs.concurrency, lease_s=jobs.lease_seconds, settings=self.settings.written
-        )
+        return engine_of(self.parts, self.settings, runner)
 
     def engine_for(self, work: Work, *, concurrency: int) -> Engine:
         """Make what works on another kind of stream than jobs."""

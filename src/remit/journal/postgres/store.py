@@ -182,6 +182,9 @@ class PostgresStore:
     async def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
         return await self._reading(lambda db: queries.next_due(db, kind, routes))
 
+    async def due(self, claim: Claim) -> list[Head]:
+        return await self._reading(lambda db: queries.due(db, claim))
+
     async def routes(self, kind: str) -> list[str]:
         return await self._reading(lambda db: queries.routes(db, kind))
 

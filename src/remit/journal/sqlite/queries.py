@@ -251,7 +251,12 @@ def prune(db: apsw.Connection, now: int, limit: int) -> int:
 
 
 def claim(db: apsw.Connection, request: Claim) -> list[Lease]:
-    """Lease due streams: one index search per route and priority in use, however many streams wait."""
+    """Lease due streams."""
+    return [_lease(db, head, request) for head in due(db, request)]
+
+
+def due(db: apsw.Connection, request: Claim) -> list[Head]:
+    """Heads of due streams: one index search per route and priority in use, however many streams wait."""
     sql = _due_sql(len(request.states))
     found: list[Head] = []
     for priority, routes in _queues(db, request.kind, request.routes):
@@ -263,7 +268,7 @@ def claim(db: apsw.Connection, request: Claim) -> list[Lease]:
         found += [to_head(row) for row in rows[:limit]]
         if len(found) == request.limit:
             break
-    return [_lease(db, head, request) for head in found]
+    return found
 
 
 @lru_cache(maxsize=16)

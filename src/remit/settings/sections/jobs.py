@@ -15,6 +15,13 @@ class JobSettings(Section, frozen=True):
         Seconds,
         About("Seconds until other workers can take over the job of a worker that disappeared."),
     ] = 30
+    engine: Annotated[
+        str,
+        About(
+            "The engine that places jobs on workers: `local`, which needs the journal alone, or `dbos` "
+            "([production.md](production.md))."
+        ),
+    ] = "local"
     mismatch: Annotated[
         Literal["warn", "fail", "migrate"],
         About(

@@ -10,7 +10,11 @@ from remit.testing.journal.storage import LEASE, Storage, due, head_of, holder, 
 
 
 async def _claimed(journal: Journal, claim: Claim) -> list[str]:
-    return [lease.head.stream for lease in await journal.claim(claim)]
+    """Return the streams that a claim gets; a look a moment before says the same, and takes nothing."""
+    due = await journal.due(claim)
+    leases = await journal.claim(claim)
+    assert [(head.stream, head.epoch) for head in due] == [(each.head.stream, each.head.epoch - 1) for each in leases]
+    return [lease.head.stream for lease in leases]
 
 
 async def check_higher_priority_comes_first(storage: Storage) -> None:
