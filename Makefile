@@ -22,7 +22,7 @@ FRAMEWORKS_READY := $(patsubst %,build/frameworks/%/.ready,adk claude crewai)
 SEARXNG_READY := build/frameworks/searxng/.ready
 AGENTS_READY := build/agents/.ready
 MCP_PEERS_READY := $(patsubst %,build/peers-mcp/%/.ready,npm git sqlite time)
-PACKAGES_READY := build/peers-packages/.ready
+PACKAGES_READY := $(patsubst %,build/peers-%/.ready,packages schemas)
 CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
@@ -115,7 +115,7 @@ build/adapters/.ready: requirements/adapters.txt
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
 	@touch $@
 
-build/peers-packages/.ready: tests/peers/python/packages.txt
+build/peers-%/.ready: tests/peers/python/%.txt
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --upgrade --target $(@D) -r $<
 	@touch $@
 
@@ -177,6 +177,6 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in
 	$(COMPILE) --output-file requirements/gateway.txt requirements/gateway.in
 	$(COMPILE) --output-file requirements/docs.txt requirements/docs.in
-	for name in adk claude crewai git searxng sqlite time packages; do \
+	for name in adk claude crewai git searxng sqlite time packages schemas; do \
 		$(COMPILE) --output-file tests/peers/python/$$name.txt tests/peers/python/$$name.in || exit 1; \
 	done

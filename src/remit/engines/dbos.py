@@ -45,8 +45,7 @@ _MIDDLE: Final = 2**30
 """The priority in DBOS of a job with none; there a lower number comes first."""
 _BATCH: Final = 64
 """Passes that a process hands over at a time: others hand over the rest."""
-_SHOWN_S: Final = 3_600
-"""Seconds for which DBOS shows a pass that is over."""
+_SHOWN_S: Final = 3_600  # of a pass that is over
 T = TypeVar("T")
 _engines: dict[str, tuple[DbosEngine, asyncio.AbstractEventLoop]] = {}
 """The one that works in this process, and its loop: DBOS is one to a process, and has a loop of its own."""
@@ -156,7 +155,7 @@ class DbosEngine(LocalEngine):
             why = "DBOS already places the jobs of this process"
             raise JournalError(why, code=Code.JOURNAL_LOCKED, remedy="Open one Remit in each process.")
         _engines[self.owner] = self, loop
-        own: dict[str, Any] = {"name": "remit", "executor_id": self.owner, "application_version": _VERSION}
+        own: Any = {"name": "remit", "executor_id": self.owner, "application_version": _VERSION, "sys_db_pool_size": 4}
         shared: Any = {**self._where, "serializer": DBOSPortableJSONSerializer()}
         self._executor = DBOS(config=shared | own | {"log_level": "ERROR"})
         self._executor.listen_queues([self._queue])
@@ -170,7 +169,8 @@ class DbosEngine(LocalEngine):
             polling_interval_sec=self._pause_s,
             on_conflict="always_update",
         )
-        return DBOSClient(**shared, application_name="remit", retry_connection_errors=False)
+        shared |= {"application_name": "remit", "system_database_pool_size": 2}
+        return DBOSClient(**shared, retry_connection_errors=False)
 
     def _enqueue(self, client: DBOSClient, heads: list[Head]) -> None:
         """Hand over what does not wait in DBOS yet: a part of it, for others hand over the same streams."""
