@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CodeClass = Literal["gone", "changed", "migrates", "same"]
 CLASSES: Final[tuple[CodeClass, ...]] = ("gone", "changed", "migrates", "same")
-"""From the worst to the best. `migrates`: today's code says that it continues jobs of that version."""
+"""Order from the worst to the best. `migrates`: today's code says that it continues jobs of that version."""
 _EXAMPLES: Final = 5
 _CODE: Final = frozenset({"execution", "planner"})
 
@@ -110,7 +110,7 @@ class CodeCollector:
             self._children.setdefault(child, {}).setdefault(origin.root, origin)
 
     def drifts(self, recipes: Recipes) -> list[CodeDrift]:
-        """Every version, the worst first."""
+        """Return every version, the worst first."""
         groups: dict[tuple[Kind, str, str], list[Origin]] = {}
         for origin, version in self._jobs.values():
             kind: Kind = "plan" if origin.kind == "plan" else "recipe"

@@ -40,11 +40,11 @@ class ModelDrift(msgspec.Struct, frozen=True, kw_only=True):
 
     asked: ModelInfo
     name: str
-    """As it was asked, `provider:model`."""
+    """Name as it was asked, `provider:model`."""
     moved: bool
     """Whether other versions answered one after the other, or another model did."""
     answered: tuple[AnsweredBy, ...]
-    """In the order of their first answers."""
+    """Models that answered, in the order of their first answers."""
     open: int
     """Jobs that asked it and have not ended."""
     ended: int
@@ -109,7 +109,7 @@ class ModelCollector:
         self._job = job
         self._names: dict[Asked, _Name] = {}
         self._asked: dict[str, tuple[Asked, _Name | None]] = {}
-        """By invocation, the name that was asked; no answers are counted of what another job asked."""
+        """Name that was asked, by invocation; no answers are counted of what another job asked."""
         self._shares: Shares[tuple[Asked, tuple[str, str] | None]] = Shares()
         """Questions, and answers with the model that gave them."""
         self._first: dict[str, _Kept] = {}
@@ -166,7 +166,7 @@ class ModelCollector:
             self._prompts.setdefault(payload.prompt_hash, [first]).append(answer)
 
     def models(self) -> list[ModelDrift]:
-        """Every name that was asked, those that moved first."""
+        """Return every name that was asked, those that moved first."""
         models = [_told(name) for name in self._names.values() if self._is_wanted(name)]
         return sorted(models, key=lambda one: (not one.moved, one.name))
 

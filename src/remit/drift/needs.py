@@ -61,7 +61,7 @@ class VersionsReport(msgspec.Struct, frozen=True, kw_only=True):
     open: int
     """Open jobs."""
     needs: tuple[Need, ...]
-    """Those that no process has first."""
+    """Needs, those that no process has first."""
     retirable: tuple[Retirable, ...]
     workers: tuple[str, ...]
     """The processes that work now, for people."""
@@ -87,7 +87,7 @@ class NeedCollector(UseCollector):
         }
 
     def uses(self) -> Iterable[Use]:
-        """Every use, with those that questions wait to make."""
+        """Return every use, with those that questions wait to make."""
         for origin, event, question in self._asked.values():
             key = question.tool_name, question.provider_id, question.tool_version, question.request_schema_hash
             self._share(origin, event, key, 0)

@@ -55,7 +55,7 @@ class SkillCollector:
                 self._found.setdefault((pin.name, pin.digest), []).append(origin)
 
     async def drifts(self, skills: Skills) -> list[SkillDrift]:
-        """Every version that differs, those of open jobs first."""
+        """Return every version that differs, those of open jobs first."""
         names = sorted({name for name, _ in self._found})
         today = await skills.digests(names) if names else {}
         drifts = [

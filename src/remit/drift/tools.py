@@ -30,7 +30,7 @@ Changed = Literal["refused", "asks", "runs"]
 CLASSES: Final[tuple[Class, ...]] = (
     "gone", "breaking", "unknown", "compatible", "version", "annotation_only", "identical"
 )  # fmt: skip
-"""From the worst to the best. `unknown`: an older Remit did not keep the schema; `version`: only the version or the
+"""Order from the worst. `unknown`: an older Remit did not keep the schema; `version`: only the version or the
 provider is another one.
 """
 EXAMPLES: Final = 5
@@ -83,9 +83,9 @@ class ToolDrift(msgspec.Struct, frozen=True, kw_only=True):
     refused: int
     """Recorded calls, under whatever version, that would be refused today."""
     asks: int
-    """Those that would need an approval, and needed none."""
+    """Number of calls that would need an approval, and needed none."""
     runs: int
-    """Those that were refused or asked about, and would run."""
+    """Number of calls that were refused or asked about, and would run."""
     examples: tuple[ChangedCall, ...]
     """The first few of these calls, refused ones first."""
     open: int
@@ -108,7 +108,7 @@ class ToolCollector(UseCollector):
         self._catalog = catalog
         self._job = job
         self.given: dict[str, dict[str, Given]] = {}
-        """By tool and digest, arguments under another input schema than today's."""
+        """Arguments under another input schema than today's, by tool and digest."""
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
@@ -116,7 +116,7 @@ class ToolCollector(UseCollector):
         return {**super().takers, k.ToolInvocationStarted: self._announce}
 
     def other_arguments(self) -> Iterator[tuple[Tool, Iterable[Given]]]:
-        """Every tool with the arguments that were recorded under another input schema than today's."""
+        """Yield every tool with the arguments that were recorded under another input schema than today's."""
         for name, calls in self.given.items():
             tool = self._catalog.known(name)
             if tool is not None:
@@ -213,7 +213,7 @@ class ToolComparison:
         self._schemas: dict[str, Any] = {}
 
     async def drifts(self, uses: Mapping[Any, Use], calls: CallChanges) -> list[ToolDrift]:
-        """Every tool that differs, or some of whose calls would end otherwise, the worst first. Raises JournalError."""
+        """Return the tools that differ, or whose calls would end otherwise, the worst first. Raises JournalError."""
         by_tool: dict[str, list[Use]] = {}
         for use in uses.values():
             by_tool.setdefault(use.key[0], []).append(use)

@@ -20,13 +20,13 @@ class Mark(NamedTuple):
 
     step: str
     what: str
-    """Its tool, or its kind of effect."""
+    """Tool of it, or its kind of effect."""
     given: str
     """Digest of what it was given; empty: not known, or nothing."""
 
 
 class _Item(NamedTuple):
-    """One item of a branch: a step with what lies below it, or the steps of a gather or of one of its branches."""
+    """Item of a branch: a step with what lies below it, or the steps of a gather or of one of its branches."""
 
     key: tuple[str, int]
     place: str
@@ -34,7 +34,7 @@ class _Item(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name within its branch."""
+        """Return its name within its branch."""
         return self.place.rpartition(".")[2]
 
     @property

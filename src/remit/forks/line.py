@@ -25,7 +25,7 @@ class Segment(NamedTuple):
 
     job: str
     forked: k.JobForked | None
-    """Where it begins, if it is a fork."""
+    """Record of where it begins, if it is a fork."""
     places: Places
     changes: tuple[k.Payload, ...]
     """The results and arguments that it gives in place of those that it shares."""
@@ -35,9 +35,9 @@ class Cut(NamedTuple):
     """The place at which a fork of the line begins."""
 
     line: tuple[Segment, ...]
-    """From the job that recorded the last shared event on."""
+    """Segments from the job that recorded the last shared event on."""
     seq: int
-    """That event."""
+    """Number of that event."""
     changes: tuple[k.Payload, ...]
     """Changes of forks of it that are in between, and hold on."""
     repeated: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Where steps stand in a job's own events, found without reading all of them.
+"""Places of steps in a job's own events, found without reading all of them.
 
 The root branch of a run does one effect after the other, and stands still while a gather runs (jobs/branch.py). So the
 first numbers of places grow with the events, and a search by halves finds one. Anything else is looked for in order.

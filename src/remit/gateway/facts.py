@@ -36,7 +36,7 @@ class _Results:
         self.open: dict[str, str] = {}
         """Tools of calls that were announced, by invocation."""
         self.last: dict[str, tuple[int, ToolInvocationFinished]] = {}
-        """By tool, its event's number (0: it is shared with another job) and what it says."""
+        """Last result by tool, with its event's number (0: it is shared with another job)."""
 
 
 class FactFinder:

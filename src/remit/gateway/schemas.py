@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class KeptTexts:
-    """Which texts this process has recorded already, and with whose events."""
+    """Texts that this process has recorded already, and with whose events."""
 
     def __init__(self) -> None:
         self._with: dict[str, StreamWriter] = {}

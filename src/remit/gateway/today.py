@@ -50,7 +50,7 @@ class CallJudge:
         self._policy = services.policy.under(overlays)
         self._remembered: dict[str, list[Remembered]] = {}
         self._open: dict[str, Tool] = {}
-        """By name, tools that are ready, and whose calls run if their arguments fit."""
+        """Tools by name that are ready, and whose calls run if their arguments fit."""
 
     async def judge(self, tool: str, args: dict[str, Any]) -> Judged:
         """Return what would become of a call; it is judged in the order of the stages."""

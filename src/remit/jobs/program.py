@@ -35,7 +35,7 @@ class Program(msgspec.Struct, frozen=True):
     recipes: Recipes
     """The recipes that it may run as a part of itself, as far as this process knows."""
     admitted: frozenset[str]
-    """Those whose run types were looked at when the job was created."""
+    """Recipes whose run types were looked at when the job was created."""
     runs: Callable[[str], bool]
     """Whether it is the code of a recorded execution version."""
     migrates: Callable[[str], bool]

@@ -106,7 +106,7 @@ class Admission(NamedTuple):
 
     pins: tuple[SkillPin, ...] = ()
     blobs: tuple[Blob, ...] = ()
-    """Their texts."""
+    """Texts of the skills."""
 
 
 class Skills(Protocol):

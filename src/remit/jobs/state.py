@@ -98,7 +98,7 @@ class History:
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.created: k.JobCreated | None = None
         self.forked: k.JobForked | None = None
-        """Which job this one retries, or is a fork of."""
+        """Job that this one retries, or is a fork of."""
         self.given: dict[str, k.StepArgsGiven] = {}
         """The arguments that a person gave a step in place of the recipe's."""
         self.plan: k.PlanGenerated | None = None

@@ -102,7 +102,7 @@ def _said(recorded: str | None) -> str:
 
 
 def _running(frame: FrameType | None) -> Iterator[FrameType]:
-    """This frame of the running task and those that wait for it, the innermost first."""
+    """Yield this frame of the running task and those that wait for it, the innermost first."""
     while frame is not None and frame.f_code.co_flags & _SUSPENDS:
         yield frame
         frame = frame.f_back
@@ -121,7 +121,7 @@ def _suspended(task: asyncio.Task[Any] | None) -> Iterator[FrameType]:
 
 
 def _recipes(frames: Iterator[FrameType]) -> Iterator[FrameType]:
-    """Those of them that are not the run's own."""
+    """Yield those of them that are not the run's own."""
     return (frame for frame in frames if not _of_run(frame))
 
 

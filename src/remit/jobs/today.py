@@ -58,7 +58,7 @@ async def calls_today(
 async def calls_of(
     services: Services, history: History, caller: Caller, overlays: Sequence[Overlay] = ()
 ) -> tuple[CallToday, ...]:
-    """Those of one caller's recorded calls that would not end as recorded."""
+    """Return those of one caller's recorded calls that would not end as recorded."""
     changes, judge = [], CallJudge(services, caller, overlays)
     for step, record in history.calls.items():
         recorded = record.started or record.refused

@@ -66,7 +66,7 @@ class Ends(msgspec.Struct, frozen=True, gc=False):
 
     ends: tuple[End, ...]
     position: int
-    """Where the next stretch begins: everything up to here was looked at."""
+    """Position at which the next stretch begins: everything up to here was looked at."""
     more: bool
     """Whether there are events after it, or some may still appear before the newest one."""
 
@@ -219,7 +219,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
     """Stubs for streams, each in the place of every event before it, and the values that go with those."""
 
     appends: tuple[Append, ...]
-    """One event each: the stub."""
+    """Appends of one event each: the stub."""
     blobs: tuple[str, ...] = ()
     """Digests of the bytes that go."""
     names: frozenset[str] = frozenset()

@@ -240,7 +240,7 @@ class Journal:
         return await self._store.tallies(kind, since, width, bounds)
 
     async def read(self, stream: str, after: int = 0) -> list[Event]:
-        """Every event with seq > `after`. Raises RecordPrunedError if some of them were removed."""
+        """Return every event with seq > `after`. Raises RecordPrunedError if some of them were removed."""
         return whole(stream, after, await self.left(stream, after))
 
     async def page(self, stream: str, after: int = 0, limit: int = PAGE) -> list[Event]:
@@ -248,7 +248,7 @@ class Journal:
         return whole(stream, after, await self._store.read(stream, after, limit))
 
     async def left(self, stream: str, after: int = 0) -> list[Event]:
-        """Every event with seq > `after` that is there: of a pruned stream those from its stub on."""
+        """Return every event with seq > `after` that is there: of a pruned stream those from its stub on."""
         events = page = await self._store.read(stream, after, PAGE)
         while len(page) == PAGE:
             page = await self._store.read(stream, page[-1].seq, PAGE)

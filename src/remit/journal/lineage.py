@@ -43,7 +43,7 @@ class Pages(Protocol):
 
 
 class Origin(NamedTuple):
-    """Where an event was recorded first."""
+    """Place at which an event was recorded first."""
 
     at: int
     """Microseconds since the Unix epoch."""
@@ -76,7 +76,7 @@ class Origins:
 
 
 def recorded_times(events: Iterable[Event]) -> list[int]:
-    """When each event of a job was recorded first, wherever that was."""
+    """Return when each event of a job was recorded first, wherever that was."""
     origins = Origins()
     return [origins.of(k.decode(event.kind, event.data), event).at for event in events]
 

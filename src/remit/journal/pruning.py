@@ -108,7 +108,7 @@ class Uses:
         self._journal = journal
         self._streams: dict[str, set[str]] = {digest: set() for digest in blobs}
         self._needs: dict[str, dict[str, str]] = {}
-        """By job, the streams that need its events, each with the reason."""
+        """Streams that need a job's events, by job, each with the reason."""
         self.seen = 0
         """The position up to which events were read."""
 

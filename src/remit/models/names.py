@@ -53,7 +53,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What a model is, told apart (contract: versioning, "Registry")."""
 
     name: str
-    """Without a version, such as `gpt-4o`."""
+    """Name without a version, such as `gpt-4o`."""
     provider: str
     version: str = ""
     """The date, number or tag that the name ends with; empty: it names none, or `latest`."""

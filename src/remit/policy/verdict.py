@@ -1,4 +1,4 @@
-"""From the facts of a call, as they were recorded, to the verdict on it: one pure function.
+"""Verdict on a call from its facts, as they were recorded: one pure function.
 
 It decides as the gate does: rules first, then a remembered approval in the place of a question, then what untrusted
 arguments change. Today's rules, those of the time, and rules that are only tried are all asked in this way.

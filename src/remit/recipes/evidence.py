@@ -53,7 +53,7 @@ class Piece(NamedTuple):
     """Where `text` begins in the source's text."""
     text: str
     sha256: str
-    """Of the file's bytes, or of the whole text of a page of the web."""
+    """Digest of the file's bytes, or of the whole text of a page of the web."""
     rank: int = 0
     """Its place in the order of the search, from 0 on: of a file's passage its own, of a page that of the page."""
     kind: Kind = "file"
@@ -62,11 +62,11 @@ class Piece(NamedTuple):
     stored: str = ""
     """SHA-256 of the text that the record keeps: of a page all of it, of a file or document this passage."""
     stored_at: int = 0
-    """Where `text` begins in that text."""
+    """Position at which `text` begins in that text."""
 
     @property
     def source(self) -> tuple[Kind, str]:
-        """Its source: one path may name a file, a page and a document."""
+        """Return its source: one path may name a file, a page and a document."""
         return self.kind, self.path
 
     @property

@@ -1,4 +1,4 @@
-"""Where a report finds its passages: files, documents and pages of the web. What fails is left out, and named."""
+"""Passages for a report, from files, documents and pages of the web. What fails is left out, and named."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     """A place in a text that the record keeps."""
 
     sha256: str
-    """Of that text in UTF-8."""
+    """Digest of that text in UTF-8."""
     start: int
     end: int
 
@@ -94,7 +94,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """The file below its folder, the page's URL, or the document's path."""
     sha256: str
-    """Of the bytes of a file or document; of the text of a page, which its positions count in."""
+    """Digest of the bytes of a file or document; of the text of a page, which its positions count in."""
     title: str
     truncated: bool = False
     """Whether its end was too far away to be read."""

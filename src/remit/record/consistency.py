@@ -69,9 +69,9 @@ class Consistency:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._calls: dict[str, _Call] = {}
-        """By invocation."""
+        """Calls by invocation."""
         self._streams: set[str] = set()
-        """Those that were looked at and whose calls are known."""
+        """Streams that were looked at and whose calls are known."""
         self._asked: dict[str, tuple[str, str]] = {}
         """The tool and the digest of the arguments of each question, by its stream."""
         self._forks: list[tuple[str, JobForked]] = []
@@ -133,14 +133,14 @@ class Consistency:
 
 
 class StreamReading:
-    """One stream, page by page: where it contradicts itself, and what other streams have to agree with."""
+    """Reading of one stream, page by page: where it contradicts itself, and what other streams have to agree with."""
 
     def __init__(self, journal: Journal, stream: str) -> None:
         self.stream = stream
         self.contradictions: list[str] = []
-        """Where it contradicts itself, each time in a sentence."""
+        """Contradictions within it, each in a sentence."""
         self.calls: dict[str, _Call] = {}
-        """Those that were announced under a confirmation, by invocation."""
+        """Calls that were announced under a confirmation, by invocation."""
         self.forks: list[JobForked] = []
         self.used = ""
         """The invocation that spent the approval, in the stream of a question."""
@@ -152,7 +152,7 @@ class StreamReading:
         self._keys: dict[str, str] = {}
         """The idempotency key of the last attempt at each step."""
         self._earlier: dict[str, set[str]] = {}
-        """Those of the attempts before it, where there were several."""
+        """Invocations of the attempts before it, where there were several."""
         self._taken_until: float = 0
         """The last event that was recorded by the job that it was taken over from."""
         self._shares = False

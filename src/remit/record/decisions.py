@@ -1,4 +1,4 @@
-"""Every decision of the gate that is recorded, with the facts that it was made from (rule 18).
+"""Decisions of the gate as they are recorded, each with the facts that it was made from (rule 18).
 
 A call that ran was allowed, or asked about and approved; a question was asked; a refusal by policy was denied. What an
 event of the call holds is taken as it is. What an older Remit did not record is taken from elsewhere in the record, and
@@ -65,12 +65,12 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def at(self) -> int:
-        """When it was decided, in microseconds since the Unix epoch."""
+        """Return when it was decided, in microseconds since the Unix epoch."""
         return self.payload.decided_at or self.event.at
 
 
 class Missing(NamedTuple):
-    """Why a decision cannot be taken again."""
+    """Reason why a decision cannot be taken again."""
 
     why: str
 

@@ -282,7 +282,7 @@ class Seen:
         self.asked: dict[str, QuestionRecord] = {}
         self.relayed: k.RequestRelayed | None = None
         self.continued: dict[str, Continued] = {}
-        """By the session that made the call again."""
+        """Calls by the session that made them again."""
 
     @property
     def waiting(self) -> bool:

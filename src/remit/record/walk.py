@@ -1,4 +1,4 @@
-"""One walk over the whole journal, in the order of its commits, for reports on all of it.
+"""Walk over the whole journal, in the order of its commits, for reports on all of it.
 
 A collector says which payloads it wants, and is given each with what is known of its stream by then. The walk reads
 each event once, however many collectors there are, and keeps nothing of a stream but what the first events say of it.
@@ -46,7 +46,7 @@ class Origin:
         self.root = root
         """The stream, such as `job/J`."""
         self.created: k.JobCreated | None = None
-        """None: it is no job."""
+        """Creation of the job; None: it is no job."""
         self.kind: CallerKind = "session"
         self.name = ""
         """The recipe or plan of a job; empty: it is none."""
@@ -82,7 +82,7 @@ class Shares(Generic[Thing]):
 
     def __init__(self) -> None:
         self._places: dict[str, dict[Thing, tuple[list[int], list[int]]]] = {}
-        """By root and thing, the positions at which it stands, and the moments."""
+        """Positions and moments of each thing, by root and thing."""
 
     def note(self, origin: Origin, event: Event, thing: Thing) -> None:
         """Remember that a thing stands at an event."""
@@ -129,7 +129,7 @@ async def walk(journal: Journal, collectors: Sequence[Collector], job: str = "")
 
 
 async def _pages(journal: Journal, kinds: Collection[str]) -> AsyncIterator[list[Event]]:
-    """Every event of these kinds, in the order of the commits."""
+    """Yield every event of these kinds, in the order of the commits."""
     position, more = 0, True
     while more:
         page = await journal.scan(position, kinds, _PAGE)
@@ -170,7 +170,7 @@ async def _heads(journal: Journal, query: HeadQuery) -> list[Head]:
 
 
 class _Origins:
-    """Every root, as far as it is known."""
+    """Roots, as far as they are known."""
 
     def __init__(self) -> None:
         self._known: dict[str, Origin] = {}

@@ -68,7 +68,7 @@ class Unloaded(msgspec.Struct, frozen=True, kw_only=True):
     """Something in a folder of skills that is not loaded, or of which the settings speak and that is not there."""
 
     name: str
-    """Its name, or that of the entry."""
+    """Name of the skill, or that of the entry."""
     path: str = ""
     source: str = "settings"
     findings: tuple[Finding, ...]

@@ -40,7 +40,7 @@ class Contents(NamedTuple):
 
     digest: str
     files: tuple[tuple[str, int], ...]
-    """Each file's path and size."""
+    """Path and size of each file."""
     texts: dict[str, str]
     """The texts that agents may read, by path; `SKILL.md` is the instructions."""
 
@@ -52,7 +52,7 @@ class Contents(NamedTuple):
 
 
 class SkillPlace(NamedTuple):
-    """Where a skill lies: a folder, or a manifest alone."""
+    """Place of a skill: a folder, or a manifest alone."""
 
     root: Path
     """The folder of skills."""

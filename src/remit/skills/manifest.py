@@ -61,7 +61,7 @@ FINDINGS: Final[dict[str, str]] = {
     "unknown_skill": "The settings have a table for a skill that does not exist.",
     "untrusted_folder": "The folder belongs to a project whose settings say nothing of skills, or are not trusted.",
 }
-"""Each code of a finding, with its meaning."""
+"""Codes of findings, each with its meaning."""
 
 RISKS: Final = ("ask", "read-only")
 _FIELDS: Final = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
@@ -80,7 +80,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is wrong with a skill."""
 
     code: str
-    """One of `FINDINGS`."""
+    """Code of `FINDINGS`."""
     message: str
     fatal: bool = False
     """Whether the skill is not loaded."""

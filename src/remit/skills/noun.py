@@ -27,7 +27,7 @@ class SkillRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     state: Literal["enabled", "disabled", "unavailable", "not loaded"]
     why: str
-    """Why it is not enabled."""
+    """Reason why it is not enabled."""
     description: str
     source: str
     """`remit` (it ships), `project`, `user`, `folder` (any other place), or `settings` (a table without a skill)."""

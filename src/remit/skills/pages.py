@@ -11,7 +11,7 @@ from remit.skills.noun import SkillRow
 
 
 class Skills(View, frozen=True, kw_only=True):
-    """Every skill."""
+    """Page of all skills."""
 
     template: ClassVar[str] = "skills.html"
     rows: tuple[SkillRow, ...]
@@ -20,7 +20,7 @@ class Skills(View, frozen=True, kw_only=True):
 
 
 class Switch(msgspec.Struct, frozen=True, kw_only=True):
-    """Which way a skill is switched."""
+    """Form that switches a skill."""
 
     on: bool
     skill: str

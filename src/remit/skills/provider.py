@@ -103,7 +103,7 @@ class SkillProvider:
         self._skills().watch(changed)
 
     async def list_tools(self) -> Sequence[ToolMeta]:
-        """Both tools, where anything speaks of skills."""
+        """Return both tools, where anything speaks of skills."""
         self._require_open()
         return TOOLS if self._skills().is_wanted else ()
 

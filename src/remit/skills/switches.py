@@ -1,4 +1,4 @@
-"""Which skills are switched off: folded from the stream `skills`, so that it holds for every process at once.
+"""Switches of skills: which are off, folded from the stream `skills`, so that it holds for every process at once.
 
 A skill is on if neither its table in remit.toml nor this says otherwise.
 """

@@ -115,7 +115,7 @@ class Migrations:
                 raise NameInvalidError(msg, remedy="Keep one of them.")
 
     def all(self) -> list[Migration]:
-        """Every migration, in the order in which they were registered."""
+        """Return every migration, in the order in which they were registered."""
         return list(self._found.values())
 
     def find(self, tool: str, version: str, schema: str) -> Migration | None:

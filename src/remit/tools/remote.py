@@ -39,7 +39,7 @@ class RemoteStatus(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: dict[str, Any]
     """The capabilities that it offers beside tools, as it declared it."""
     introduction: dict[str, Any] = {}
-    """Its answer to the handshake, as it came: `serverInfo`, `capabilities`, `instructions`."""
+    """Answer of it to the handshake, as it came: `serverInfo`, `capabilities`, `instructions`."""
 
 
 class Outage(NamedTuple):

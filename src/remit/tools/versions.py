@@ -37,7 +37,7 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
     open_jobs: tuple[str, ...] = ()
     """Jobs with such a call that have not ended."""
     users: tuple[str, ...] = ()
-    """Every job, session and call from outside with such a call, in the order of their first one."""
+    """Jobs, sessions and calls from outside with such a call, in the order of their first one."""
 
 
 class ToolVersionRegistry(Protocol):
@@ -48,7 +48,7 @@ class ToolVersionRegistry(Protocol):
         ...
 
     async def uses(self, tool: str) -> Sequence[ToolUse]:
-        """Every version of a tool that calls were made under, the newest first. Raises JournalError."""
+        """Return every version of a tool that calls were made under, the newest first. Raises JournalError."""
         ...
 
     async def schema(self, digest: str) -> Any:

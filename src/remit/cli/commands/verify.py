@@ -31,7 +31,7 @@ _DAMAGE: Final = frozenset(
     }
 )
 _ENDINGS: Final = (".zip", ".json", ".jsonl", ".ndjson")
-"""Of files; a job's id has none."""
+"""Endings of files; a job's id has none."""
 
 
 @click.command("verify")

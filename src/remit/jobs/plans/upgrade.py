@@ -29,7 +29,7 @@ class Upgrade(NamedTuple):
 
 
 UPGRADES: Final[Mapping[str, Upgrade]] = {}
-"""By the format that each takes. `taskgraph-v1` is the first format and today's, so there is none yet."""
+"""Upgrades by the format that each takes. `taskgraph-v1` is the first format and today's, so there is none yet."""
 
 
 def upgraded(

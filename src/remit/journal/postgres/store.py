@@ -170,10 +170,10 @@ class PostgresStore:
         return done
 
     async def snapshot(self, path: str) -> None:
-        """None: the server has its own tools."""
+        """Do nothing: the server has its own tools."""
 
     async def compact(self) -> int:
-        """Nothing: the server gives space back by itself."""
+        """Do nothing: the server gives space back by itself."""
         return 0
 
     async def wakes(self, streams: Sequence[str]) -> dict[str, int]:

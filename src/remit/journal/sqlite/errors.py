@@ -47,7 +47,7 @@ class Translation:
         self._path = path
 
     def __enter__(self) -> None:
-        """Nothing: errors are what it is for."""
+        """Do nothing: errors are what it is for."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, apsw.Error | OSError):
