@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,18 @@ async def test_browsers_are_capped_told_apart_and_closed_when_idle(opened: Open,
     assert browsers._playwright is None
     with pytest.raises(ProviderError, match=r"Call browser\.navigate"):
         await other("snapshot")
+    await made.close()
+
+
+@pytest.mark.slow
+async def test_playwright_makes_no_folder_that_nobody_would_delete_for_it(
+    opened: Open, site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tempfile.gettempdir()  # ours stay where they are: they go with a runtime that is killed
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    made = opened(private=(site.host,))
+    await Driver(made, site, "job/one").open("/form")
+    assert list(tmp_path.iterdir()) == []
     await made.close()
 
 

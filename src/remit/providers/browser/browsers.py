@@ -139,17 +139,10 @@ class Browsers:
             browser = SandboxedBrowser(self._sandbox, self._settings)
             await browser.start(self._driver)
             conversation = self._conversations[name] = Conversation(browser, self._settings)
-            conversation.used = self._clock.monotonic()
-            await conversation.open()
-        except BaseException as error:
-            if name in self._conversations:
-                await self._drop(name)
-            if isinstance(error, Error):
-                raise browser_error("The browser did not start", error) from error
-            raise
         finally:
             self._starting -= 1
             await self._rest()
+        conversation.used = self._clock.monotonic()
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch(), name="remit:browser-idle")
         return conversation

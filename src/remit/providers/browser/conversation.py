@@ -16,7 +16,7 @@ from remit.sandbox.watching import size_of
 from remit.tasks import Tasks
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Dialog, Download, Locator, Page, Request
+    from playwright.async_api import Dialog, Download, Locator, Page, Request
 
     from remit.providers.browser.launch import SandboxedBrowser
     from remit.providers.browser.settings import BrowserSettings
@@ -81,21 +81,14 @@ class Conversation:
         """Whether dialogs are accepted."""
         self._settings = settings
         self._tabs: dict[str, Tab] = {}
-        self._current = ""
         self._count = self._shots = 0
         self._notes: list[str] = []
         self._files: list[File] = []
         self._downloads = Tasks()
         self._closing = Tasks()
-        self._context: BrowserContext | None = None
-
-    async def open(self) -> None:
-        """Make the context of its pages. Raises Error."""
-        self._context = await self.browser.browser.new_context(
-            accept_downloads=True, viewport={"width": 1280, "height": 800}
-        )
-        self._context.set_default_timeout(ACT_S * 1_000)
-        self._context.on("page", self._opened)
+        browser.context.set_default_timeout(ACT_S * 1_000)
+        browser.context.on("page", self._opened)
+        self._current = self._add(browser.context.pages[0]).name
 
     @property
     def pages(self) -> list[str]:
@@ -104,13 +97,11 @@ class Conversation:
 
     async def new_tab(self) -> Tab:
         """Open a page, which is then the current one. Raises BrowserError or Error."""
-        if self._context is None:
-            raise AssertionError("it was not opened")
         if len(self._tabs) >= self._settings.pages:
             raise BrowserError(
                 f"{len(self._tabs)} pages are open, which is the most (browser.pages); go on in one of them"
             )
-        page = await self._context.new_page()
+        page = await self.browser.context.new_page()
         tab = next(tab for tab in self._tabs.values() if tab.page == page)
         self._notes[:] = [note for note in self._notes if not note.startswith(f"{tab.name} was opened")]
         self._current = tab.name
@@ -192,14 +183,17 @@ class Conversation:
         if len(self._tabs) >= self._settings.pages:
             self.note(f"a page was closed that a page opened: {self._settings.pages} are the most (browser.pages)")
             self._close(page)
-            return
+        else:
+            self.note(f"{self._add(page).name} was opened: {page.url}")
+
+    def _add(self, page: Page) -> Tab:
         self._count += 1
         tab = self._tabs[f"p{self._count}"] = Tab(f"p{self._count}", page)
-        self.note(f"{tab.name} was opened: {page.url}")
         page.on("dialog", self._answer)
         page.on("download", self._begin)
         page.on("crash", lambda _: self._crashed(tab))
         page.on("close", lambda _: self._forget(tab))
+        return tab
 
     def _forget(self, tab: Tab) -> None:
         if self._tabs.get(tab.name) is not tab:  # a new page has its name

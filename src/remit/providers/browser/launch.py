@@ -36,7 +36,7 @@ from remit.sandbox.spec import Mount, Spec
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from playwright.async_api import Browser, Playwright
+    from playwright.async_api import BrowserContext, Playwright
 
     from remit.providers.browser.settings import BrowserSettings
     from remit.sandbox.execution import Connection, Execution
@@ -72,7 +72,7 @@ class SandboxedBrowser:
         self._scratch = Scratch()
         self._run: asyncio.Task[Execution] | None = None
         self._said = Tail(64 * 1024)
-        self._browser: Browser | None = None
+        self._context: BrowserContext | None = None
 
     @property
     def folder(self) -> Path:
@@ -80,16 +80,16 @@ class SandboxedBrowser:
         return self._scratch.work
 
     @property
-    def browser(self) -> Browser:
-        """The browser as Playwright knows it."""
-        if self._browser is None:
+    def context(self) -> BrowserContext:
+        """Its pages, as Playwright knows them."""
+        if self._context is None:
             raise AssertionError("the browser was not started")
-        return self._browser
+        return self._context
 
     @property
     def lives(self) -> bool:
         """Whether it runs."""
-        return self._run is not None and not self._run.done() and self.browser.is_connected()
+        return self._run is not None and not self._run.done() and self._is_connected()
 
     async def start(self, playwright: Callable[[], Awaitable[Playwright]]) -> None:
         """Start it; Playwright is only started where there is a browser and a sandbox. Raises ProviderError."""
@@ -112,18 +112,22 @@ class SandboxedBrowser:
 
     async def close(self) -> Execution | None:
         """End it, and return how it ran; None if it never did."""
-        if self._browser is not None:
+        if self._context is not None:
             with suppress(Error, TimeoutError):
                 async with asyncio.timeout(_SECONDS):
-                    await self._browser.close()
+                    await self._context.close()
         execution = None
         if self._run is not None:
-            if self._browser is None or self._browser.is_connected():
+            if self._context is None or self._is_connected():
                 self._run.cancel()
             with suppress(asyncio.CancelledError, SandboxUnavailableError):
                 execution = await asyncio.shield(self._run)
         self._scratch.close()
         return execution
+
+    def _is_connected(self) -> bool:
+        browser = self.context.browser
+        return browser is not None and browser.is_connected()
 
     # --- starting
 
@@ -139,12 +143,15 @@ class SandboxedBrowser:
             listening.listen(1)
             handing = asyncio.create_task(self._hand_over(listening, program), name="remit:browser-start")
             try:
-                self._browser = await playwright.chromium.launch(
+                self._context = await playwright.chromium.launch_persistent_context(
+                    program.parent,  # is there, and not used: what Playwright makes of its own stays if we are killed
+                    artifacts_dir=self.folder,
+                    downloads_path=self.folder,
                     executable_path=started,
                     args=FLAGS,
                     chromium_sandbox=self._settings.inner_sandbox,
                     proxy={"server": f"http://127.0.0.1:{PORT}"},
-                    downloads_path=self.folder,
+                    viewport={"width": 1280, "height": 800},
                     env={
                         "REMIT_BROWSER": str(place),
                         "REMIT_PYTHON": sys.executable,
