@@ -38,7 +38,7 @@ class Source(NamedTuple):
     step: str
     tool: str
     given: str = ""
-    """The arguments that the model itself gave to the call; what only repeats them adds no trust."""
+    """The arguments that the model itself gave to the call, in JSON; what only repeats them adds no trust."""
     family: str = ""
     """The tools whose listing it may be, see remit.gateway.conversation.family_of; empty: it is none."""
 
@@ -123,10 +123,22 @@ class Ledger:
             seen="untrusted",
             step=source.step,
             tool=source.tool,
+            place=_place(source.given),
             before=line(hit.text[max(0, hit.start - _AROUND) : hit.start], _AROUND),
             span=line(hit.text[hit.start : hit.end], _AROUND * 2),
             after=line(hit.text[hit.end : hit.end + _AROUND], _AROUND),
         )
+
+
+def _place(given: str) -> str:
+    """The page or file that a call with these arguments read; empty: none is named."""
+    try:
+        args = msgspec.json.decode(given)
+    except msgspec.DecodeError:
+        return ""
+    table = args if isinstance(args, dict) else {}
+    named = (value for name, value in table.items() if role_of_name(name) in {"url", "path"})
+    return next((line(value, _AROUND * 2) for value in named if isinstance(value, str)), "")
 
 
 _LONGEST: Final = 128

@@ -170,6 +170,8 @@ class UntrustedArgument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """The step whose output holds it."""
     tool: str = ""
     """The tool that gave that output, or what else the text is."""
+    place: str = ""
+    """The page or file that it read; empty: its arguments name none."""
     before: str = ""
     """The text before it there."""
     span: str = ""
@@ -182,7 +184,8 @@ class UntrustedArgument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
         """The finding in one line, without the text around it."""
         if self.seen == "nowhere":
             return f"{self.path} ({self.role}) appears in nothing that the model was given"
-        where = f"{self.tool}, step {self.step}" if self.step else self.tool
+        where = f"{self.tool} of {self.place}" if self.place else self.tool
+        where = f"{where}, step {self.step}" if self.step else where
         return f"{self.path} ({self.role}) comes from {where}, which is not trusted"
 
     @property
