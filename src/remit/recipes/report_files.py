@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from remit.canonical import sha256
-from remit.codes import Code
-from remit.errors import ProviderError
 from remit.recipes.report import Report
 from remit.recipes.report_page import page
-from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, ToolResult
-from remit.tools.shapes import arguments, struct_schema
+from remit.tools.shapes import arguments
+from remit.tools.toolset import Toolset, declare
 
 if TYPE_CHECKING:
     from remit.capability import Opening
@@ -43,43 +40,25 @@ class WriteResult(msgspec.Struct, frozen=True, kw_only=True):
     artifacts: list[Written]
 
 
-WRITE: Final = ToolMeta(
-    name="report.write",
-    provider_id=_PROVIDER,
-    description="Keep a report as report.md, report.json and report.html, which `remit artifacts` lists.",
-    input_schema=struct_schema(WriteArgs),
-    output_schema=struct_schema(WriteResult),
-    capability_level=Level.L0,
-    risk_level=Risk.READ_ONLY,
-    side_effects=False,
-    idempotent=True,
-    requires_confirm=False,
+WRITE: Final = declare(
+    "report.write",
+    "Keep a report as report.md, report.json and report.html, which `remit artifacts` lists.",
+    WriteArgs,
+    WriteResult,
+    provider=_PROVIDER,
     timeout_ms=30_000,
-    version="1",
 )
 
 
-class ReportProvider:
+class ReportProvider(Toolset):
     """Lays out reports, and keeps them in the record alone."""
 
     def __init__(self) -> None:
-        self._closed = False
-
-    @property
-    def provider_id(self) -> str:
-        """`report`."""
-        return _PROVIDER
-
-    async def list_tools(self) -> Sequence[ToolMeta]:
-        """report.write."""
-        self._require_open()
-        return (WRITE,)
+        super().__init__(_PROVIDER, (WRITE,))
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Keep the files. Raises ProviderError."""
-        self._require_open()
-        if name != WRITE.name:
-            raise ProviderError(f"The report provider has no tool {name!r}.", cause=Code.ToolNotFound)
+        self._require(name)
         report = arguments(WriteArgs, args).report
         files = (
             ("report.md", report.report.encode(), "text/markdown"),
@@ -91,14 +70,6 @@ class ReportProvider:
                 await ctx.keeper.put(data)
         kept = [Written(path=path, bytes=len(data), sha256=sha256(data), media_type=kind) for path, data, kind in files]
         return ToolResult(msgspec.to_builtins(WriteResult(artifacts=kept)))
-
-    async def close(self) -> None:
-        """Refuse later calls."""
-        self._closed = True
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ProviderError("The report provider has been closed.", cause=Code.ProviderClosed)
 
 
 def open_report(_opening: Opening) -> tuple[ReportProvider]:

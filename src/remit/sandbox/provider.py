@@ -8,6 +8,7 @@ import hashlib
 import mimetypes
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -34,9 +35,10 @@ from remit.sandbox.shapes import (
 )
 from remit.sandbox.snapshots import SnapshotLostError
 from remit.sandbox.walking import TooManyError
-from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.meta import Level, ToolMeta
 from remit.tools.provider import CallContext, EvidenceCandidate, Preview, ToolResult
-from remit.tools.shapes import arguments, struct_schema
+from remit.tools.shapes import arguments
+from remit.tools.toolset import Toolset, declare
 
 _PROVIDER: Final = "sandbox"
 _SETUP_MS: Final = 30_000
@@ -44,48 +46,49 @@ _SETUP_MS: Final = 30_000
 _EXTENSIONS: Final = mimetypes.MimeTypes()
 
 
-class SandboxProvider:
+def _tools(policy: SandboxPolicy) -> tuple[ToolMeta, ...]:
+    """The three tools; they are listed also if nothing here can isolate, and then refuse in words."""
+    tool = partial(
+        declare,
+        provider=_PROVIDER,
+        writes=True,
+        capability_level=Level.L2,
+        timeout_ms=_SETUP_MS,
+        isolation="sandbox",
+    )
+    return (
+        tool("sandbox.write_files", "Write files into the sandbox's workspace.", WriteArgs, WriteResult),
+        tool(
+            "sandbox.exec",
+            "Run a command in the sandbox, with no access to this machine and its network.",
+            ExecArgs,
+            ExecResult,
+            timeout_ms=policy.limits.wall_ms + _SETUP_MS,
+            # Without a network nothing leaves the workspace, and that is restored before it runs again.
+            idempotent=not policy.network,
+        ),
+        tool("sandbox.collect", "Take files out of the sandbox's workspace.", CollectArgs, CollectResult),
+    )
+
+
+class SandboxProvider(Toolset):
     """sandbox.write_files, sandbox.exec and sandbox.collect."""
 
     def __init__(self, sandbox: Sandbox) -> None:
+        super().__init__(_PROVIDER, _tools(sandbox.policy))
         self._sandbox = sandbox
-        self._closed = False
-
-    @property
-    def provider_id(self) -> str:
-        return _PROVIDER
-
-    async def list_tools(self) -> Sequence[ToolMeta]:
-        """The three tools; they are listed also if nothing here can isolate, and then refuse in words."""
-        self._require_open()
-        limits, network = self._sandbox.policy.limits, self._sandbox.policy.network
-        return [
-            _meta("write_files", "Write files into the sandbox's workspace.", WriteArgs, WriteResult),
-            _meta(
-                "exec",
-                "Run a command in the sandbox, with no access to this machine and its network.",
-                ExecArgs,
-                ExecResult,
-                timeout_ms=limits.wall_ms + _SETUP_MS,
-                # Without a network nothing leaves the workspace, and that is restored before it runs again.
-                idempotent=not network,
-            ),
-            _meta("collect", "Take files out of the sandbox's workspace.", CollectArgs, CollectResult),
-        ]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Call a tool. Raises ProviderError: POLICY_DENIED and SANDBOX_UNAVAILABLE as codes of their own."""
-        self._require_open()
+        self._require(name)
         try:
             match name:
                 case "sandbox.write_files":
                     return await self._write(arguments(WriteArgs, args), ctx)
                 case "sandbox.exec":
                     return await self._exec(arguments(ExecArgs, args), ctx)
-                case "sandbox.collect":
+                case _:  # sandbox.collect
                     return await self._collect(arguments(CollectArgs, args), ctx)
-                case _:
-                    raise ProviderError(f"The sandbox has no tool {name!r}.", cause=Code.ToolNotFound)
         except LooserError as error:
             raise ProviderError(str(error), cause=Code.InvalidInput, code=Code.POLICY_DENIED) from error
         except (SandboxUnavailableError, CommandMissingError) as error:
@@ -128,12 +131,8 @@ class SandboxProvider:
         return None
 
     async def close(self) -> None:
-        self._closed = True
+        await super().close()
         await self._sandbox.close()
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ProviderError("The sandbox has been closed.", cause=Code.ProviderClosed)
 
     # --- the tools
 
@@ -190,32 +189,6 @@ class SandboxProvider:
         ]
         result = CollectResult(artifacts=taken, left_out=list(harvest.left_out), more_left_out=harvest.more_left_out)
         return ToolResult(msgspec.to_builtins(result), tuple(evidence))
-
-
-def _meta(
-    name: str,
-    description: str,
-    takes: type[msgspec.Struct],
-    gives: type[msgspec.Struct],
-    *,
-    timeout_ms: int = _SETUP_MS,
-    idempotent: bool = True,
-) -> ToolMeta:
-    return ToolMeta(
-        name=f"sandbox.{name}",
-        provider_id=_PROVIDER,
-        description=description,
-        input_schema=struct_schema(takes),
-        output_schema=struct_schema(gives),
-        capability_level=Level.L2,
-        risk_level=Risk.WRITE,
-        side_effects=True,
-        idempotent=idempotent,
-        requires_confirm=True,
-        timeout_ms=timeout_ms,
-        version="1",
-        isolation="sandbox",
-    )
 
 
 def _result(ran: Ran, streams: dict[str, Stream]) -> ExecResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -10,9 +10,10 @@ import msgspec
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.browser.shapes import TAKES
-from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.meta import Level, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
-from remit.tools.shapes import arguments, struct_schema
+from remit.tools.shapes import arguments
+from remit.tools.toolset import Toolset, declare
 
 if TYPE_CHECKING:
     from remit.capability import Opening
@@ -35,60 +36,44 @@ _SAID: Final = {
 """By tool, what a call would do (`secret`: of one that types a secret); of the others their description says it."""
 
 
-def _meta(name: str) -> ToolMeta:
+def _tool(name: str) -> ToolMeta:
     takes, gives, description = TAKES[name]
     reads = name in _READS
-    return ToolMeta(
-        name=f"{_PREFIX}{name}",
-        provider_id=_PROVIDER,
-        description=description,
-        input_schema=struct_schema(takes),
-        output_schema=struct_schema(gives),
+    return declare(
+        f"{_PREFIX}{name}",
+        description,
+        takes,
+        gives,
+        provider=_PROVIDER,
+        writes=not reads,
         capability_level=Level.L2,
-        risk_level=Risk.READ_ONLY if reads else Risk.WRITE,
-        side_effects=not reads,
         idempotent=reads or name in _REPEATABLE,
-        requires_confirm=not reads,
         timeout_ms=_TIMEOUT_MS,
-        version="1",
         isolation="sandbox",
         output_trusted=False,
     )
 
 
-class BrowserProvider:
+class BrowserProvider(Toolset):
     """Lists the browser tools, and has them done by browsers that are started for the first call."""
 
     def __init__(self, make: Callable[[], Browsers]) -> None:
+        super().__init__(_PROVIDER, tuple(map(_tool, TAKES)))
         self._make = make
         self._browsers: Browsers | None = None
-        self._closed = False
-
-    @property
-    def provider_id(self) -> str:
-        """`browser`."""
-        return _PROVIDER
-
-    async def list_tools(self) -> Sequence[ToolMeta]:
-        """All of them; without a browser or a sandbox they refuse in words."""
-        self._require_open()
-        return tuple(map(_meta, TAKES))
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Act on a page of this job or session. Raises ProviderError."""
-        self._require_open()
+        self._require(name)
         word = name.removeprefix(_PREFIX)
-        if word not in TAKES or not name.startswith(_PREFIX):
-            raise ProviderError(f"The browser has no tool {name!r}.", cause=Code.ToolNotFound)
         asked = arguments(TAKES[word][0], args)
         browsers = self._browsers = self._browsers or self._make()
         return await browsers.act(word, asked, ctx)
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """Say what would be done; the page is not looked at."""
+        self._require(name)
         word = name.removeprefix(_PREFIX)
-        if word not in TAKES or not name.startswith(_PREFIX):
-            return None
         asked = msgspec.to_builtins(arguments(TAKES[word][0], args))
         said = _SAID.get("secret" if asked.get("secret") else word)
         what = TAKES[word][2] if said is None else said.format(**asked)
@@ -96,13 +81,9 @@ class BrowserProvider:
 
     async def close(self) -> None:
         """End every browser."""
-        self._closed = True
+        await super().close()
         if self._browsers is not None:
             await self._browsers.end()
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ProviderError("The browser provider is closed.", cause=Code.ProviderClosed)
 
 
 def open_browser(opening: Opening) -> tuple[BrowserProvider]:

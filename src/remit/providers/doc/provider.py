@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -31,63 +32,48 @@ from remit.providers.doc.shapes import (
     SearchResult,
     UndoArgs,
 )
-from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, EvidenceCandidate, Preview, ToolResult
-from remit.tools.shapes import arguments, struct_schema
+from remit.tools.shapes import arguments
+from remit.tools.toolset import Toolset, declare
 
 _PROVIDER: Final = "doc"
 
 
-def _meta(
-    name: str, description: str, takes: type[msgspec.Struct], gives: type[msgspec.Struct], seconds: int = 60
-) -> ToolMeta:
-    writes = gives is ApplyResult
-    return ToolMeta(
-        name=name,
-        provider_id=_PROVIDER,
-        description=description,
-        input_schema=struct_schema(takes),
-        output_schema=struct_schema(gives),
-        capability_level=Level.L1 if writes else Level.L0,
-        risk_level=Risk.WRITE if writes else Risk.READ_ONLY,
-        side_effects=writes,
-        idempotent=True,  # a change is made to one content only
-        requires_confirm=writes,
-        timeout_ms=seconds * 1_000,
-        version="1",
-        output_trusted=writes,  # it says nothing of what a file held; anyone may have written a document
-    )
+_reader: Final = partial(declare, provider=_PROVIDER, timeout_ms=60_000, output_trusted=False)
+"""Anyone may have written a document."""
+_writer: Final = partial(declare, provider=_PROVIDER, timeout_ms=60_000, writes=True, output_trusted=True)
+"""A change is made to one content only; what it returns says nothing of what a file held."""
 
 
 TOOLS: Final = (
-    _meta(
+    _reader(
         "doc.read",
         "Read a document: PDF, Word (DOCX), HTML, Markdown, text, CSV or a Jupyter notebook, or some pages of it.",
         ReadArgs,
         ReadResult,
     ),
-    _meta(
+    _reader(
         "doc.search",
         "Find the passages in a folder's documents that answer a question best. Ranked by words, not by meaning: name"
         " the things you look for. Read a result with doc.read.",
         SearchArgs,
         SearchResult,
-        300,  # the first search of a large folder reads all of it
+        timeout_ms=300_000,  # the first search of a large folder reads all of it
     ),
-    _meta(
+    _reader(
         "doc.propose_edit",
         "Show what a change to a text file would do, and change nothing. Each edit replaces text that occurs exactly"
         " once; or give the whole new content.",
         ProposeArgs,
         Proposal,
     ),
-    _meta(
+    _writer(
         "doc.apply_edit",
         "Make a change that doc.propose_edit showed, if the file is still the same. The earlier content is kept.",
         ApplyArgs,
         ApplyResult,
     ),
-    _meta(
+    _writer(
         "doc.undo_edit",
         "Bring back the content that a file had before doc.apply_edit, if the file is still as that left it.",
         UndoArgs,
@@ -96,7 +82,7 @@ TOOLS: Final = (
 )
 
 
-class DocProvider:
+class DocProvider(Toolset):
     """Reads, searches and edits documents below its roots."""
 
     def __init__(
@@ -109,25 +95,15 @@ class DocProvider:
         threads: Threads | None = None,
     ) -> None:
         """Keep indexes in `index_dir`, and what edits replaced in `undo_dir`: no root may lead there."""
+        super().__init__(_PROVIDER, TOOLS)
         self._threads = threads or Threads()
         self._documents = Documents(settings)
         self._reading = Reading(roots, self._documents, lambda folder: Index(index_dir, folder, self._documents.kind))
         self._editing = Editing(roots, settings.max_bytes, Kept(undo_dir, settings.undo))
-        self._closed = False
-
-    @property
-    def provider_id(self) -> str:
-        """`doc`."""
-        return _PROVIDER
-
-    async def list_tools(self) -> Sequence[ToolMeta]:
-        """doc.read, doc.search, doc.propose_edit, doc.apply_edit and doc.undo_edit."""
-        self._require_open()
-        return TOOLS
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Call a tool. Raises ProviderError."""
-        self._require_open()
+        self._require(name)
         work = self._work(name, args, ctx)
         value = await self._threads.stoppable(work)
         return ToolResult(msgspec.to_builtins(value), _evidence(value, ctx))
@@ -168,12 +144,8 @@ class DocProvider:
 
     async def close(self) -> None:
         """Refuse later calls, and end the processes that parse."""
-        self._closed = True
+        await super().close()
         await self._documents.close()
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ProviderError("The document provider has been closed.", cause=Code.ProviderClosed)
 
     def _work(self, name: str, args: dict[str, Any], ctx: CallContext) -> Callable[[Stop], msgspec.Struct]:
         reading, editing, key = self._reading, self._editing, ctx.idempotency_key
@@ -200,11 +172,9 @@ class DocProvider:
             case "doc.apply_edit":
                 apply = arguments(ApplyArgs, args)
                 return lambda stop: editing.apply(apply, key, stop)
-            case "doc.undo_edit":
+            case _:  # doc.undo_edit
                 undo = arguments(UndoArgs, args)
                 return lambda stop: editing.undo(undo, key, stop)
-            case _:
-                raise ProviderError(f"The document provider has no tool {name!r}.", cause=Code.ToolNotFound)
 
 
 def _evidence(value: msgspec.Struct, ctx: CallContext) -> tuple[EvidenceCandidate, ...]:

@@ -26,9 +26,9 @@ from remit.files.index.refresh import LARGEST, Progress, is_left_out
 from remit.files.index.search import FolderIndex, Match, shown
 from remit.files.index.store import Index
 from remit.files.text import Readable, readable
-from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
-from remit.tools.shapes import arguments, struct_schema
+from remit.tools.shapes import arguments
+from remit.tools.toolset import Toolset, declare
 
 Text = Annotated[str, Meta(min_length=1, max_length=4_096)]
 Position = Annotated[int, Meta(ge=0)]
@@ -104,40 +104,23 @@ Hidden = Callable[[str, dict[str, Any]], bool]
 _PROVIDER: Final = "folder"
 
 
-def _meta(
-    name: str, description: str, takes: type[msgspec.Struct], gives: type[msgspec.Struct], seconds: int
-) -> ToolMeta:
-    return ToolMeta(
-        name=name,
-        provider_id=_PROVIDER,
-        description=description,
-        input_schema=struct_schema(takes),
-        output_schema=struct_schema(gives),
-        capability_level=Level.L0,
-        risk_level=Risk.READ_ONLY,
-        side_effects=False,
-        idempotent=True,
-        requires_confirm=False,
-        timeout_ms=seconds * 1_000,
-        version="1",
-    )
-
-
 TOOLS: Final = (
-    _meta(
+    declare(
         "folder.search",
         "Find the passages in a folder's text files that answer a question best. Ranked by words, not by meaning: name"
         " the things you look for. Read a result with folder.read.",
         SearchArgs,
         SearchResult,
-        300,  # the first search of a large folder reads all of it
+        provider=_PROVIDER,
+        timeout_ms=300_000,  # the first search of a large folder reads all of it
     ),
-    _meta(
+    declare(
         "folder.read",
         "Read a span of characters of a text file, as folder.search counts them (an HTML page as its text).",
         ReadArgs,
         ReadResult,
-        30,
+        provider=_PROVIDER,
+        timeout_ms=30_000,
     ),
 )
 
@@ -145,7 +128,7 @@ _SYSTEM: Final = frozenset((name,) for name in ("boot", "dev", "etc", "proc", "r
 """Folders at the top of the disk that hold no notes: keys, devices, other programs' state."""
 
 
-class FolderSearchProvider:
+class FolderSearchProvider(Toolset):
     """Ranks passages of files in a folder, and reads them."""
 
     def __init__(
@@ -163,40 +146,22 @@ class FolderSearchProvider:
         With `anywhere` other folders are allowed too, except for hidden ones and those of the system. What is in
         `private` is neither found nor read.
         """
+        super().__init__(_PROVIDER, TOOLS)
         self._private = Closed(private)
         self._anywhere = anywhere
         self._index_dir = index_dir
         self._threads = threads or Threads()
         self._roots = None if roots is None else [root.resolve() for root in roots]
         self._base = base
-        self._closed = False
-
-    @property
-    def provider_id(self) -> str:
-        return _PROVIDER
-
-    async def list_tools(self) -> Sequence[ToolMeta]:
-        self._require_open()
-        return TOOLS
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
-        self._require_open()
+        self._require(name)
         if name == "folder.search":
             return await self._search(arguments(SearchArgs, args), ctx)
-        if name == "folder.read":
-            return await self._read(arguments(ReadArgs, args), ctx)
-        raise ProviderError(f"The folder provider has no tool {name!r}.", cause=Code.ToolNotFound)
+        return await self._read(arguments(ReadArgs, args), ctx)
 
     def slots(self, name: str) -> asyncio.Semaphore:  # noqa: ARG002 - both read
         return self._threads.slots
-
-    async def close(self) -> None:
-        """Refuse later calls; nothing is held open between calls."""
-        self._closed = True
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ProviderError("The folder provider has been closed.", cause=Code.ProviderClosed)
 
     async def _search(self, asked: SearchArgs, ctx: CallContext) -> ToolResult:
         loop = asyncio.get_running_loop()

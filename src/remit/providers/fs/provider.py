@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -28,63 +29,42 @@ from remit.providers.fs.shapes import (
     WriteResult,
 )
 from remit.providers.fs.writing import Writing
-from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
-from remit.tools.shapes import arguments, struct_schema
+from remit.tools.shapes import arguments
+from remit.tools.toolset import Toolset, declare
 
 A = TypeVar("A", bound=msgspec.Struct)
 
 _PROVIDER: Final = "builtin"
 
 
-def _meta(
-    name: str,
-    description: str,
-    takes: type[msgspec.Struct],
-    gives: type[msgspec.Struct],
-    *,
-    writes: bool = False,
-    again: bool = True,
-) -> ToolMeta:
-    return ToolMeta(
-        name=name,
-        provider_id=_PROVIDER,
-        description=description,
-        input_schema=struct_schema(takes),
-        output_schema=struct_schema(gives),
-        capability_level=Level.L1 if writes else Level.L0,
-        risk_level=Risk.WRITE if writes else Risk.READ_ONLY,
-        side_effects=writes,
-        idempotent=again,
-        requires_confirm=writes,
-        version="1",
-        output_trusted=gives is WriteResult,  # which says nothing of what a file held
-    )
+_tool: Final = partial(declare, provider=_PROVIDER)
 
 
 TOOLS: Final = (
-    _meta("fs.list", "List what a folder holds.", ListArgs, ListResult),
-    _meta("fs.read", "Read a text file.", ReadArgs, ReadResult),
-    _meta("fs.search", "Find lines in the text files of a folder.", SearchArgs, SearchResult),
-    _meta(
+    _tool("fs.list", "List what a folder holds.", ListArgs, ListResult),
+    _tool("fs.read", "Read a text file.", ReadArgs, ReadResult),
+    _tool("fs.search", "Find lines in the text files of a folder.", SearchArgs, SearchResult),
+    _tool(
         "fs.write",
         "Write a text file, in place of the one that is there, if any. To change part of a file use fs.edit.",
         WriteArgs,
         WriteResult,
         writes=True,
+        output_trusted=True,  # it says nothing of what a file held
     ),
-    _meta(
+    _tool(
         "fs.edit",
         "Change parts of a text file: each edit replaces text that occurs exactly once. All edits are made, or none.",
         EditArgs,
         EditResult,
         writes=True,
-        again=False,  # what an edit leaves may well match it again
+        idempotent=False,  # what an edit leaves may well match it again
     ),
 )
 
 
-class FsProvider:
+class FsProvider(Toolset):
     """Reads and writes files below its roots; no path leads out of them, whatever is put on the disk meanwhile."""
 
     def __init__(
@@ -101,21 +81,14 @@ class FsProvider:
         Files and folders in `decisive` decide what agents may do, or are run by Remit: no tool changes them. What
         is in `private` no tool reads either.
         """
+        super().__init__(_PROVIDER, TOOLS)
         found = Roots(roots, decisive, private)
         self._threads = threads or Threads()
         self._reading = Reading(found, max_read_bytes)
         self._writing = Writing(found, max_read_bytes)
-        self._closed = False
-
-    @property
-    def provider_id(self) -> str:
-        return _PROVIDER
-
-    async def list_tools(self) -> Sequence[ToolMeta]:
-        self._require_open()
-        return TOOLS
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        self._require(name)
         work = self._work(name, args, ctx)
         return ToolResult(msgspec.to_builtins(await self._threads.stoppable(work)))
 
@@ -152,16 +125,7 @@ class FsProvider:
     def slots(self, name: str) -> asyncio.Semaphore:  # noqa: ARG002 - all of them read or write
         return self._threads.slots
 
-    async def close(self) -> None:
-        """Refuse later calls; nothing is held open between calls."""
-        self._closed = True
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ProviderError("The file provider has been closed.", cause=Code.ProviderClosed)
-
     def _work(self, name: str, args: dict[str, Any], ctx: CallContext) -> Callable[[Stop], msgspec.Struct]:
-        self._require_open()
         reading, writing, key = self._reading, self._writing, ctx.idempotency_key
         match name:
             case "fs.list":
@@ -172,10 +136,8 @@ class FsProvider:
                 return _looker(reading.search, arguments(SearchArgs, args), ctx.hidden)
             case "fs.write":
                 return _writer(writing.write, arguments(WriteArgs, args), key)
-            case "fs.edit":
+            case _:  # fs.edit
                 return _writer(writing.edit, arguments(EditArgs, args), key)
-            case _:
-                raise ProviderError(f"The file provider has no tool {name!r}.", cause=Code.ToolNotFound)
 
 
 def _reader(tool: Callable[[A, Stop], msgspec.Struct], asked: A) -> Callable[[Stop], msgspec.Struct]:
