@@ -9,13 +9,13 @@ WebError (a ProviderError)
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import urlsplit
 
 import aiohttp
 
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.http.addresses import BlockedAddressError
+from remit.http.urls import place_of
 
 
 class WebError(ProviderError):
@@ -44,12 +44,6 @@ _TABLE: Final[tuple[tuple[type[BaseException], Code, str], ...]] = (
     (aiohttp.ClientError, Code.NetworkError, "the answer could not be read"),
     (OSError, Code.connect_failed, "it cannot be reached"),
 )
-
-
-def place_of(url: str) -> str:
-    """Return host and port of a URL as the setting `web.private` names them."""
-    parts = urlsplit(url)
-    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
 
 def web_error(url: str, error: BaseException) -> WebError:

@@ -22,7 +22,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from remit.codes import Code
 from remit.http.addresses import BlockedAddressError, Resolver, reachable, resolved, why_blocked
-from remit.providers.web.faults import BlockedSocketError, WebError, place_of, web_error
+from remit.http.urls import place_of
+from remit.providers.web.faults import BlockedSocketError, WebError, web_error
 from remit.providers.web.urls import checked, joined
 from remit.version import __version__
 
@@ -147,7 +148,10 @@ class _JudgingResolver(AbstractResolver):
         family: socket.AddressFamily = socket.AF_INET,  # noqa: ARG002 - both are judged
     ) -> list[ResolveResult]:
         try:
-            places = await (self._unjudged(host, port) if _private.get() else self._judged(host, port))
+            if _private.get():
+                addresses = await self._resolve(host, port)
+            else:
+                addresses = [place.address for place in await reachable(host, port, self._resolve)]
         except BlockedAddressError as error:
             raise BlockedSocketError(str(error)) from error
         return [
@@ -159,17 +163,11 @@ class _JudgingResolver(AbstractResolver):
                 proto=0,
                 flags=socket.AI_NUMERICHOST,
             )
-            for address in places
+            for address in addresses
         ]
 
     async def close(self) -> None:
         pass
-
-    async def _judged(self, host: str, port: int) -> list[str]:
-        return [place.address for place in await reachable(host, port, self._resolve)]
-
-    async def _unjudged(self, host: str, port: int) -> list[str]:
-        return await self._resolve(host, port)
 
 
 def _socket(address: tuple[Any, Any, int, str, tuple[Any, ...]]) -> socket.socket:

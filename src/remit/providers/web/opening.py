@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.closed import Closed
+from remit.http.urls import place_of
 from remit.providers.web.provider import SEARCH, WebProvider
 from remit.providers.web.settings import WebSettings
 from remit.providers.web.shapes import Item
@@ -125,9 +125,8 @@ def _engine(opening: Opening, names: Sequence[str]) -> WebEngine:
 
 def _own(settings: WebSettings) -> tuple[str, ...]:
     """Return the operator's own instance, as it may stand in a private network."""
-    parts = urlsplit(settings.searxng_url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    return (f"{parts.hostname}:{port}",) if parts.hostname else ()
+    place = place_of(settings.searxng_url)
+    return (place,) if place else ()
 
 
 def _stub() -> StubProvider:
