@@ -18,7 +18,7 @@ import pytest
 from remit import Remit
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationStarted, decode
-from remit.jsonrpc.protocol import MCPError
+from remit.jsonrpc.protocol import TASKS, MCPError
 from remit.mcp_server.names import OwnNames
 from remit.mcp_server.relay import Relay
 from remit.mcp_server.server import ToolServer
@@ -193,5 +193,7 @@ async def test_a_wrapped_server_introduces_itself(remit_in: OpenRemit, link: Lin
             told = await raw(client, "initialize", asked)
             info = told["serverInfo"]
     assert info == introduction["serverInfo"]
-    assert told["capabilities"] == introduction["capabilities"]
+    ours = {TASKS: {}} if link.modern else {}
+    extensions = {**introduction["capabilities"]["extensions"], **ours}
+    assert told["capabilities"] == {**introduction["capabilities"], "extensions": extensions}
     assert told["instructions"].startswith(introduction["instructions"] + "\n\nEvery call is checked")

@@ -94,6 +94,7 @@ async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tu
             relay=relay,
             confirm=confirm,
             terms=Terms.read(remit.settings),
+            clock=remit.clock,
         )
         if relay is not None:
             relay.subscribe(face.changes.heard)

@@ -17,14 +17,22 @@ INTERNAL_ERROR: Final = -32603
 CONNECTION_CLOSED: Final = -32000
 REQUEST_TIMEOUT: Final = -32001
 HEADER_MISMATCH: Final = -32020
+MISSING_CLIENT_CAPABILITY: Final = -32021
 UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 URL_ELICITATION_REQUIRED: Final = -32042
 
 MCP_PROTOCOL_VERSION_HEADER: Final = "mcp-protocol-version"
+MCP_NAME_HEADER: Final = "mcp-name"
 PROTOCOL_VERSION_META_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES_META_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 LOG_LEVEL_META_KEY: Final = "io.modelcontextprotocol/logLevel"
 SERVER_INFO_META_KEY: Final = "io.modelcontextprotocol/serverInfo"
+
+RELATED_TASK_META_KEY: Final = "io.modelcontextprotocol/related-task"
+TASKS: Final = "io.modelcontextprotocol/tasks"
+"""The extension by which calls are answered with tasks (2026-07-28)."""
+TASKS_VERSION: Final = "2025-11-25"
+"""The only version whose own calls can be."""
 
 MODERN_VERSIONS: Final = MODERN_PROTOCOL_VERSIONS
 """Versions whose requests stand for themselves, without a session."""

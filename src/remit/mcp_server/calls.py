@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from remit.clock import isoformat
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.http.trace_context import TraceContext
 from remit.journal.kinds import ConfirmationPutOff
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from remit.mcp_server.peers import ClientPeer, Parked
     from remit.mcp_server.question import Said
     from remit.record.outcome import OutcomeView
+    from remit.record.step import QuestionRecord
     from remit.record.views import ConfirmationView
     from remit.service.service import Service
 
@@ -40,6 +42,7 @@ _PARENT: Final = "traceparent"
 _OWN: Final = frozenset({_PARENT, "tracestate", "baggage", "claudecode/toolUseId", "threadId", "sessionId"})
 """Names under which clients tell of their own trace and conversation: of W3C, of Claude Code, of Codex."""
 _TOLD: Final = 500
+_PAST: Final[Mapping[str, str]] = {"approve": "approved", "deny": "denied", "expire": "expired", "revoke": "revoked"}
 _log: Final = logging.getLogger("remit.mcp")
 
 
@@ -66,8 +69,20 @@ class Calls:
     async def make(self, asker: Asker, tool: str, args: dict[str, Any], *, progress: Progress) -> OutcomeView:
         """Make a call. One that waits for a person is put to the person at the client, if `asker` says there is one.
 
-        If not, it stays pending; the same call made again continues with what was decided meanwhile, and runs once.
+        If not, or if they did not decide, it goes on once someone has, if its client takes a task for an answer. If
+        not, it stays pending; the same call made again continues with what was decided meanwhile, and runs once.
         """
+        waited = ""
+        while True:
+            outcome = await self._make(asker, tool, args, progress)
+            question, confirmations = outcome.confirmation or "", self._service.confirmations
+            if outcome.status != "pending" or question in {"", waited} or not asker.peer.defer(_waits(asker, question)):
+                return outcome
+            await confirmations.decided(question)
+            asker.peer.decide(_words(await confirmations.answers(question)))
+            waited, asker = question, asker._replace(terms=asker.terms._replace(ask="terminal"))
+
+    async def _make(self, asker: Asker, tool: str, args: dict[str, Any], progress: Progress) -> OutcomeView:
 
         async def ask(confirmation: str) -> bool:
             return await self._decided(confirmation, asker)
@@ -111,7 +126,7 @@ class Calls:
                     return False
                 await asyncio.wait({dialog}, timeout=left)
                 if not dialog.done():
-                    asker.waits(f"waits for {asker.client.principal}, {confirmation}")
+                    asker.waits(_waits(asker, confirmation))
         except asyncio.CancelledError:  # the client may have closed the dialog as well: another is opened next time
             self._forget(key, dialog)
             if not late:
@@ -194,6 +209,19 @@ class Calls:
             proof=proof,
         )
         return await self._service.confirmations.view(confirmation)
+
+
+def _waits(asker: Asker, confirmation: str) -> str:
+    return f"waits for {asker.client.principal}, {confirmation}"
+
+
+def _words(record: QuestionRecord) -> str:
+    """Say how and when a question ended."""
+    if not record.decisions:
+        return "it goes on"
+    last = record.decisions[-1]
+    by = f" by {last.by}" if last.by else ""
+    return f"{_PAST.get(last.decision, last.decision)}{by} at {isoformat(last.at)}"
 
 
 async def _why(asker: Asker) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from remit.ids import new_id
 from remit.jsonrpc.protocol import INTERNAL_ERROR, INVALID_PARAMS, MCPError
 from remit.mcp_server.peers import ClientPeer, Parked
+from remit.mcp_server.task_handles import TaskHandles, created
 
 if TYPE_CHECKING:
     from remit.mcp_server.request import ClientRequest
@@ -27,16 +28,18 @@ Work = Callable[[ClientPeer | Parked], Coroutine[Any, Any, dict[str, Any]]]
 class Parking:
     """Work for clients that can be asked back, and what of it waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, tasks: TaskHandles) -> None:
+        """Work that takes long goes on among `tasks`, where its client takes one."""
+        self._tasks = tasks
         self._parked: dict[str, tuple[Parked, asyncio.TimerHandle]] = {}
 
-    async def talk(self, request: ClientRequest, work: Work) -> dict[str, Any]:
-        """Do the work for a client that can be asked back meanwhile, each era in its way."""
+    async def talk(self, request: ClientRequest, work: Work, owner: str) -> dict[str, Any]:
+        """Do the work for a client that can be asked back meanwhile, each era in its way; `owner` is its principal."""
         peer = ClientPeer(request)
         try:
             if not request.modern or request.method not in _RESUMABLE:
                 return await work(peer)
-            return await self._step(self._resumed(request.params, peer) or _begun(peer, work))
+            return await self._step(self._resumed(request.params, peer) or _begun(peer, work), owner)
         finally:
             await peer.told()
 
@@ -66,11 +69,13 @@ class Parking:
         parked.take(responses if isinstance(responses, Mapping) else {}, peer)
         return parked
 
-    async def _step(self, parked: Parked) -> dict[str, Any]:
-        """The result, or what the client has to find out before it comes again."""
+    async def _step(self, parked: Parked, owner: str) -> dict[str, Any]:
+        """The result, or what the client has to find out before it comes again, or a task to ask about."""
         result = await parked.step()
         if result is not None:
             return result
+        if parked.deferred:
+            return created(self._tasks.take(parked, owner), self._tasks, modern=True)
         who = parked.peer.request.caller.access.principal
         own = sum(other.peer.request.caller.access.principal == who for other, _ in self._parked.values())
         if own >= _MAX_OF_ONE or len(self._parked) >= _MAX_PARKED:
@@ -88,6 +93,6 @@ class Parking:
 
 
 def _begun(peer: ClientPeer, work: Work) -> Parked:
-    parked = Parked(peer)
+    parked = Parked(peer, takes_tasks=peer.request.method == "tools/call" and peer.request.takes_tasks)
     parked.begin(work(parked))
     return parked

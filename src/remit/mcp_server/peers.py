@@ -85,6 +85,20 @@ class ClientPeer:
         """Whether an answer to a question of ours may come when the request itself has been answered."""
         return not self.request.modern
 
+    @property
+    def deferred(self) -> bool:
+        return False
+
+    def defer(self, message: str) -> bool:  # noqa: ARG002 - of the port
+        return False
+
+    def decide(self, words: str) -> None:
+        """Take how a question about the call ended; of no use to who waits for its result."""
+
+    async def report(self, done: float, total: float | None, message: str) -> None:
+        """Tell how far a call is."""
+        await self.request.channel.progress(done, total, message or None)
+
     async def told(self) -> None:
         """Wait until all is passed on: nothing may come after the answer."""
         await self._telling.ended()
@@ -93,10 +107,17 @@ class ClientPeer:
 class Parked:
     """A call that waits for its client to come again with answers."""
 
-    def __init__(self, peer: ClientPeer) -> None:
+    def __init__(self, peer: ClientPeer, *, takes_tasks: bool = False) -> None:
+        """`takes_tasks`: whether its client can be answered with a task, about which it asks later."""
         self.peer = peer
         self.work: asyncio.Task[dict[str, Any]] | None = None
         self.questions: dict[str, dict[str, Any]] = {}
+        self.deferred = False
+        """Whether its request is answered with a task: what belongs to the request reaches its client no more."""
+        self._decision = ""
+        self._said = ""
+        self._takes_tasks = takes_tasks
+        self._times = 0
         self._answers: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._turn = asyncio.Event()
         """Set while the client is to be answered: something is asked, or the work is done."""
@@ -128,6 +149,7 @@ class Parked:
     async def ask(self, requests: Requests) -> dict[str, dict[str, Any]]:
         loop = asyncio.get_running_loop()
         futures: dict[str, asyncio.Future[dict[str, Any]]] = {key: loop.create_future() for key in requests}
+        self._times += 1
         names = {self._free(key): key for key in requests}
         self._answers.update({name: futures[key] for name, key in names.items()})
         self.questions.update({name: dict(requests[key]) for name, key in names.items()})
@@ -141,7 +163,25 @@ class Parked:
             self._settle()
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
-        self.peer.tell(method, params)
+        if not self.deferred:
+            self.peer.tell(method, params)
+
+    def defer(self, message: str) -> bool:
+        if self._takes_tasks:
+            self.deferred, self._said = True, message or self._said
+            self._turn.set()
+        return self._takes_tasks
+
+    def decide(self, words: str) -> None:
+        """Tell from now on how a question about the call ended, and no more that it waits for that."""
+        self._decision, self._said = words, ""
+
+    async def report(self, done: float, total: float | None, message: str) -> None:
+        """Tell how far the call is."""
+        if not self.deferred:
+            await self.peer.report(done, total, message)
+        elif message:
+            self._said = message
 
     @property
     def hears_late(self) -> bool:
@@ -149,8 +189,19 @@ class Parked:
         return False
 
     def take(self, responses: Mapping[str, Any], peer: ClientPeer) -> None:
-        """Take the answers that the client brought; what it did not answer stays asked."""
+        """Take the answers that the client brought with a request; what it did not answer stays asked."""
         self.peer = peer
+        self.answered(responses)
+
+    def refuse(self, why: PeerError) -> None:
+        """The client answers none of what it is asked."""
+        for key in [key for key in self.questions if not self._answers[key].done()]:
+            del self.questions[key]
+            self._answers[key].set_exception(why)
+        self._settle()
+
+    def answered(self, responses: Mapping[str, Any]) -> None:
+        """Take answers of the client."""
         for key, answer in responses.items():
             if key in self.questions and isinstance(answer, dict):
                 del self.questions[key]
@@ -158,7 +209,9 @@ class Parked:
         self._settle()
 
     def _free(self, key: str) -> str:
-        """The key, or one like it that no other question under way has."""
+        """The key, or one like it that no other question has; of a task, none has ever had it."""
+        if self.deferred:
+            return f"{key}.{self._times}"
         return key if key not in self._answers else self._free(f"{key}+")
 
     def _settle(self) -> None:
@@ -176,13 +229,24 @@ class Parked:
         if self.work is not None:
             self.work.cancel()
 
+    @property
+    def status(self) -> str:
+        """Return what it waits for, or how far it is, in words."""
+        return "; ".join(filter(None, (self._decision, self._said)))
+
+    async def turn(self) -> None:
+        """Wait until there is something to ask, or the work is done."""
+        while self.work is not None and not self.work.done() and not self.questions:
+            self._turn.clear()
+            await self._turn.wait()
+
     async def step(self) -> dict[str, Any] | None:
-        """The call's result, or None once there is something to ask."""
+        """The call's result, or None once there is something to ask, or a task is the answer."""
         if self.work is None:
             msg = "a parked call has work"
             raise AssertionError(msg)
         try:
-            if not self.work.done():
+            if not self.work.done() and not self.deferred:
                 await self._turn.wait()
         except asyncio.CancelledError:
             self.work.cancel()

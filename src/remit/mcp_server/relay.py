@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import ProviderError
-from remit.jsonrpc.protocol import INTERNAL_ERROR, SERVER_INFO_META_KEY, MCPError
+from remit.jsonrpc.protocol import INTERNAL_ERROR, SERVER_INFO_META_KEY, TASKS, MCPError
 from remit.tools.remote import MCP_ERROR
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ _BY_CAPABILITY: Final = {
     "completions": ("completion/complete",),
     "logging": ("logging/setLevel",),
 }
-_OFFERED: Final = frozenset({"tools", "prompts", "resources", "completions", "logging", "extensions", "experimental"})
+_OFFERED: Final = frozenset(
+    {"tools", "prompts", "resources", "completions", "logging", "tasks", "extensions", "experimental"}
+)
 """The capabilities of a server that are passed on."""
-_TASKS: Final = "io.modelcontextprotocol/tasks"
-"""An extension that is not."""
 _CACHEABLE: Final = frozenset({"prompts/list", "resources/list", "resources/templates/list", "resources/read"})
 _OURS: Final = ("_meta", "requestState", "inputResponses")
 _NEWER: Final = ("resultType", "ttlMs", "cacheScope")
@@ -70,8 +70,8 @@ class Relay:
         offered = capabilities if isinstance(capabilities, dict) else {}
         said = {"capabilities": {name: value for name, value in offered.items() if name in _OFFERED}}
         extensions = said["capabilities"].get("extensions")
-        if isinstance(extensions, dict) and _TASKS in extensions:
-            said["capabilities"]["extensions"] = {name: extensions[name] for name in extensions if name != _TASKS}
+        if isinstance(extensions, dict) and TASKS in extensions:  # tasks are ours, whether the server makes them or not
+            said["capabilities"]["extensions"] = {name: extensions[name] for name in extensions if name != TASKS}
         words = [
             text for text in (theirs.get("instructions"), ours.get("instructions")) if isinstance(text, str) and text
         ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import msgspec
 
 from remit.http.access import OPERATOR
-from remit.jsonrpc.protocol import is_modern
+from remit.jsonrpc.protocol import TASKS, TASKS_VERSION, is_modern
 from remit.mcp_server.client import Caller
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class ClientRequest(NamedTuple):
     """None before the handshake."""
     capabilities: frozenset[str]
     """The capabilities that the client declared that it can be asked, such as `sampling`."""
+    takes_tasks: bool
+    """Whether it can be answered with a task at any time (2026-07-28)."""
     channel: DispatchContext[Any]
     """Takes what belongs to this request: raw messages, which the SDK's models would change."""
     connection: Connection
@@ -60,6 +62,7 @@ class ClientRequest(NamedTuple):
             caller=ctx.request if isinstance(ctx.request, Caller) else Caller(OPERATOR, None),
             program=Program(info.name, info.version) if info else None,
             capabilities=frozenset(each for each in _ASKED if getattr(declared, each, None) is not None),
+            takes_tasks=is_modern(ctx.protocol_version) and TASKS in (getattr(declared, "extensions", None) or {}),
             channel=session._request_outbound,  # noqa: SLF001 - the SDK has no other way from a handler to its request
             connection=session._connection,  # noqa: SLF001 - and none to its connection
         )
@@ -75,6 +78,11 @@ class ClientRequest(NamedTuple):
             except msgspec.DecodeError:
                 return False
         return isinstance(turn, Mapping) and turn.get("turn_trigger") == "exec"
+
+    @property
+    def wants_task(self) -> bool:
+        """Whether its client asks to be answered with a task (2025-11-25)."""
+        return self.version == TASKS_VERSION and isinstance(self.params.get("task"), Mapping)
 
     @property
     def modern(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +20,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
+from remit.clock import Clock, SystemClock
 from remit.codes import Code
 from remit.http.access import Access
 from remit.jsonrpc.protocol import INVALID_PARAMS, SERVER_INFO_META_KEY, MCPError
@@ -30,11 +31,13 @@ from remit.mcp_server.client import Client, Terms
 from remit.mcp_server.conversation import Answering, answering
 from remit.mcp_server.definition import for_older
 from remit.mcp_server.parking import Parking
+from remit.mcp_server.peers import ClientPeer, Parked
 from remit.mcp_server.reply import reply_of
 from remit.mcp_server.request import ClientRequest, Program
 from remit.mcp_server.search import CALL, SEARCH, Named, Search, refusal, reply_with
+from remit.mcp_server.task_handles import METHODS, TaskHandles, announced, begun, created, ttl_of
 from remit.mcp_server.views import Viewer, Views
-from remit.tools.remote import MCP_ERROR
+from remit.tools.remote import MCP_ERROR, task_support
 from remit.version import __version__
 
 if TYPE_CHECKING:
@@ -42,7 +45,6 @@ if TYPE_CHECKING:
     from mcp.server.models import InitializationOptions
 
     from remit.mcp_server.names import Names
-    from remit.mcp_server.peers import ClientPeer, Parked
     from remit.mcp_server.relay import Relay
     from remit.service.service import Service
 
@@ -92,6 +94,7 @@ class ToolServer:
         relay: Relay | None = None,
         confirm: str = "remit confirm",
         terms: Terms = Terms(),  # noqa: B008 - a value
+        clock: Clock = SystemClock(),  # noqa: B008 - without a state
     ) -> None:
         """Offer what `names` shows; `principal` is the caller if the transport does not know better.
 
@@ -106,7 +109,8 @@ class ToolServer:
         self._terms = terms
         self._calls = Calls(service)
         self._clients: dict[tuple[str, ...], Client] = {}
-        self._parking = Parking()
+        self._tasks = TaskHandles(clock)
+        self._parking = Parking(self._tasks)
         self._views = Views(service.tools, names)
         self.changes = Changes(self._views)
         self.server: Server[Any] = _Server(
@@ -138,6 +142,7 @@ class ToolServer:
         self._unwatch()
         await self.changes.close()
         await self._parking.close()
+        await self._tasks.close()
         await self._calls.close()
 
     def close_streams(self) -> None:
@@ -156,9 +161,10 @@ class ToolServer:
                 return await self._answered(ctx, self._called)
             case "tools/list":
                 return await self._answered(ctx, self._listed)
-            case "initialize" | "server/discover" if self._relay is not None:
-                said = await call_next(ctx)
-                return self._relay.introduce(said) if isinstance(said, dict) else said
+            case "initialize" | "server/discover":
+                return self._introduced(await call_next(ctx), ctx.method)
+            case method if method in METHODS:
+                return await self._answered(ctx, self._asked_about)
             case "notifications/initialized":
                 self.changes.join(ClientRequest.of(ctx).connection)
             case method if self._relay is not None and method in self._relay.methods:
@@ -166,6 +172,13 @@ class ToolServer:
             case _:
                 pass
         return await call_next(ctx)
+
+    def _introduced(self, said: HandlerResult, method: str) -> HandlerResult:
+        """The answer to a handshake; where a server is wrapped, it is the one that introduces itself."""
+        if not isinstance(said, dict):
+            return said
+        introduced = said if self._relay is None else self._relay.introduce(said)
+        return announced(introduced, method, wrapped=self._relay is not None)
 
     async def _answered(self, ctx: ServerRequestContext[Any, Any], answer: _Answer) -> dict[str, Any]:
         """The result with what every result of its era says. Raises MCPError while the handshake is still due."""
@@ -201,8 +214,16 @@ class ToolServer:
                 name, args = named.name, named.arguments
         except msgspec.ValidationError as error:
             return refusal(Code.INVALID_TOOL_ARGS, f"{name}: {error}", "Correct them by the tool's input schema.")
+
+        def work(peer: ClientPeer | Parked) -> Coroutine[Any, Any, dict[str, Any]]:
+            return self._call(client, viewer, name, args, peer, access)
+
         try:
-            return await self._parking.talk(request, lambda peer: self._call(client, viewer, name, args, peer, access))
+            if request.wants_task and await self._allows_task(viewer, name):
+                parked = Parked(ClientPeer(request), takes_tasks=True)
+                handle = self._tasks.take(begun(work(parked), parked), self._who(request), ttl_of(request.params))
+                return created(handle, self._tasks, modern=False)
+            return await self._parking.talk(request, work, self._who(request))
         except UnknownToolError:
             if not found:
                 raise
@@ -213,7 +234,19 @@ class ToolServer:
         if relay is None:
             msg = "nothing is relayed"
             raise AssertionError(msg)
-        return await self._parking.talk(request, lambda peer: relay.answer(client, request, peer))
+        return await self._parking.talk(request, lambda peer: relay.answer(client, request, peer), self._who(request))
+
+    async def _asked_about(self, request: ClientRequest) -> dict[str, Any]:
+        peer = ClientPeer(request)
+        try:
+            return await self._tasks.answer(request, self._who(request), peer)
+        finally:
+            await peer.told()
+
+    async def _allows_task(self, viewer: Viewer, name: str) -> bool:
+        """Whether a tool's definition lets clients of 2025-11-25 ask for a task."""
+        tool = await self._service.tools.known(await self._views.full(viewer, name))
+        return tool is not None and task_support(tool.definition) != "forbidden"
 
     async def _call(
         self,
@@ -329,6 +362,6 @@ class Progress:
         while self._reports:
             done, total, message = self._reports.pop(0)
             try:
-                await self._peer.request.channel.progress(done, total, message or None)
+                await self._peer.report(done, total, message)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
                 _log.debug("progress was not passed on: %r", error)

@@ -33,6 +33,15 @@ class Peer(Protocol):
         """Whether it answers requests of this method."""
         ...
 
+    @property
+    def deferred(self) -> bool:
+        """Whether its request is answered before the call is made, with a task that it asks about later."""
+        ...
+
+    def defer(self, message: str) -> bool:
+        """Have its request answered so from now on, as the call takes long; `message` says why. False: it waits."""
+        ...
+
     async def ask(self, requests: Requests) -> dict[str, dict[str, Any]]:
         """Its answers to requests such as `elicitation/create`, by their keys. Raises PeerError where it gives none."""
         ...

@@ -55,6 +55,13 @@ MCP_ERROR: Final = "mcp_error"
 """Key of a failure's detail under which an MCP server's own error stands: code, message, data."""
 
 
+def task_support(definition: Mapping[str, Any] | None) -> str:
+    """Whether a tool is called as a task of 2025-11-25, as its definition says: `forbidden`, `optional`, `required`."""
+    execution = definition.get("execution") if definition is not None else None
+    said = execution.get("taskSupport") if isinstance(execution, Mapping) else None
+    return said if said in {"optional", "required"} else "forbidden"
+
+
 class Authorized(NamedTuple):
     """The answer that a browser brings from an authorization server (RFC 6749, RFC 9207)."""
 

@@ -17,6 +17,7 @@ from remit.providers.mcp.schemas import readable
 from remit.redact import line
 from remit.tools.meta import DEFAULT_TIMEOUT_MS, Level, Retry, Risk, ToolMeta
 from remit.tools.naming import MAX_WIRE
+from remit.tools.remote import task_support
 
 if TYPE_CHECKING:
     from remit.settings.mcp import LevelName, McpServer
@@ -26,6 +27,8 @@ _HASH: Final = 6
 _DESCRIPTION: Final = 100_000
 _PIN: Final = 12
 """Hexadecimal digits of a pin."""
+TASK_MS: Final = 3_600_000
+"""Milliseconds that a call of a tool that demands a task may take."""
 _SAID: Final = 60
 """Characters of a server's name and of its version."""
 
@@ -87,7 +90,7 @@ def meta_of(
         side_effects=not reads,
         idempotent=idempotent,
         requires_confirm=not reads,
-        timeout_ms=server.timeout_ms or timeout_ms,
+        timeout_ms=server.timeout_ms or max(timeout_ms, TASK_MS if task_support(raw) == "required" else 0),
         retry=Retry() if reads or idempotent else None,
         requires=(f"mcp.{server.name}",),
         definition=raw,

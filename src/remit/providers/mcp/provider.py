@@ -16,9 +16,10 @@ from remit.providers.mcp.offers import full_names, meta_of, version_of
 from remit.providers.mcp.results import passed_on, result_of
 from remit.providers.mcp.session import TOOLS_CHANGED
 from remit.providers.mcp.supervisor import ConnectionSupervisor
+from remit.providers.mcp.tool_call import ToolCall
 from remit.redact import line
 from remit.tools.provider import CallContext, ToolResult
-from remit.tools.remote import Outage, RemoteStatus
+from remit.tools.remote import Outage, RemoteStatus, task_support
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -139,10 +140,9 @@ class McpProvider:
         meta = {**attached, "traceparent": f"00-{ctx.trace_id}-{ctx.span_id}-01"}
         params = {"name": own, "arguments": args, "_meta": meta}
         headers = connection.listing.headers(own, args)
-        asking = connection.session.settle(
-            "tools/call", params, self._answers, ctx.peer, headers=headers, progress=ctx.progress
-        )
-        raw = await self._asked(connection, asking)
+        call = ToolCall(connection.session, self._answers, ctx, self._clock)
+        support = task_support(connection.listing.tools[own])
+        raw = await self._asked(connection, call.result(params, support, headers))
         if ctx.peer is not None:
             ctx.peer.given(ctx.invocation_id, passed_on(raw))
         return result_of(raw, source=name, now=self._clock.now())

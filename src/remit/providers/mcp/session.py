@@ -21,8 +21,10 @@ from mcp.client.subscriptions import (
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 
 from remit.jsonrpc.protocol import (
+    CLIENT_CAPABILITIES_META_KEY,
     INTERNAL_ERROR,
     SERVER_INFO_META_KEY,
+    TASKS,
     MCPError,
     is_modern,
 )
@@ -41,6 +43,8 @@ Heard = Callable[[str, Mapping[str, Any]], None]
 """Is told method and params of what a server tells everyone."""
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 
+TASKED: Final = frozenset({"tools/call", "tasks/get", "tasks/update", "tasks/cancel"})
+"""Requests that a server answers with a task, or about one."""
 _log: Final = logging.getLogger("remit.mcp")
 _MAX_ROUNDS: Final = 10
 """Times a server may ask something back before it answers a request."""
@@ -136,6 +140,8 @@ class Session(ClientSession):
         self._stamp({"method": method, "params": body}, opts)  # the SDK offers no other way to the era's envelope
         if peer is not None and is_modern(self.protocol_version):
             body["_meta"] = {**body.get("_meta", {}), **peer.meta}
+        if method in TASKED and is_modern(self.protocol_version):
+            body["_meta"] = _with_tasks(body["_meta"])
         return await self._dispatcher.send_raw_request(method, body, opts)
 
     async def settle(
@@ -184,6 +190,13 @@ def _reporting(progress: Callable[[float, float | None, str], None]) -> Any:
         progress(done, total, message or "")
 
     return reported
+
+
+def _with_tasks(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """The envelope of a request whose answer may be a task: we follow it to its end, for any caller."""
+    declared = meta.get(CLIENT_CAPABILITIES_META_KEY) or {}
+    extensions = {**(declared.get("extensions") or {}), TASKS: {}}
+    return {**meta, CLIENT_CAPABILITIES_META_KEY: {**declared, "extensions": extensions}}
 
 
 def _plain(model: Any) -> dict[str, Any]:
