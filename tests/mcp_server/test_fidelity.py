@@ -193,7 +193,7 @@ async def test_a_wrapped_server_introduces_itself(remit_in: OpenRemit, link: Lin
             told = await raw(client, "initialize", asked)
             info = told["serverInfo"]
     assert info == introduction["serverInfo"]
-    ours = {TASKS: {}} if link.modern else {}
+    ours: dict[str, Any] = {TASKS: {}} if link.modern else {}
     extensions = {**introduction["capabilities"]["extensions"], **ours}
     assert told["capabilities"] == {**introduction["capabilities"], "extensions": extensions}
     assert told["instructions"].startswith(introduction["instructions"] + "\n\nEvery call is checked")

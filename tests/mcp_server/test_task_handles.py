@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import mcp_types as types
 import pytest
@@ -22,6 +22,7 @@ from remit.jsonrpc.protocol import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLI
 from remit.mcp_server import task_handles
 from remit.mcp_server.client import Terms
 from remit.mcp_server.names import Names, OwnNames, WireNames
+from remit.mcp_server.peers import Parked
 from remit.mcp_server.relay import Relay
 from tests.mcp_server.links import MODERN, Link, at, facing, person, raw, serving, sessions, text_of
 from tests.mcp_server.test_confirmation import Notes, Person, said
@@ -183,6 +184,21 @@ async def test_one_principal_has_so_many_tasks_and_the_ended_ones_make_room(
         assert (await raw(client, "tools/call", other))["status"] == "working"
         with pytest.raises(MCPError, match="no such task"):
             await raw(client, "tasks/get", {"taskId": first})
+
+
+async def test_no_two_questions_of_a_task_have_the_same_key() -> None:
+    parked = Parked(cast("Any", SimpleNamespace()), takes_tasks=True)
+    assert parked.defer("it takes long")
+    keys = []
+    for _ in range(2):
+        asking = asyncio.create_task(parked.ask({"q": {"method": "roots/list", "params": {}}}))
+        while not parked.questions:
+            await asyncio.wait({asking}, timeout=0)
+        (key,) = parked.questions
+        parked.answered({key: {"roots": []}})
+        await asking
+        keys.append(key)
+    assert len(set(keys)) == 2
 
 
 async def test_a_task_is_known_for_its_time_alone() -> None:

@@ -197,9 +197,12 @@ def _parsed(text: str, twice: list[str]) -> Any:
         return json.loads(text, object_pairs_hook=members)
     except json.JSONDecodeError:
         twice.clear()
-        # Blanks in the place of what strict JSON does not know keep every line and column.
-        plain = _COMMA.sub(_blank, _COMMENT.sub(_blank, text))
-        return json.loads(plain, object_pairs_hook=members)
+        return json.loads(plain(text), object_pairs_hook=members)
+
+
+def plain(text: str) -> str:
+    """Strict JSON: blanks in the place of comments and commas too many, so that every line and column stays."""
+    return _COMMA.sub(_blank, _COMMENT.sub(_blank, text))
 
 
 def _blank(found: re.Match[str]) -> str:

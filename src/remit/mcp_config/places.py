@@ -27,18 +27,36 @@ def usual_places(project: Path, env: Mapping[str, str], *, mac: bool) -> list[Pl
     ]
     if not env.get("HOME"):
         return found
-    home = Path(env["HOME"])
-    support = home / "Library/Application Support" if mac else Path(env.get("XDG_CONFIG_HOME") or home / ".config")
-    found += [
-        Place("claude-code", Path(env.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json"),
-        Place("claude-desktop", support / "Claude/claude_desktop_config.json"),
-        Place("cursor", home / ".cursor/mcp.json"),
-        Place("codex", Path(env.get("CODEX_HOME") or home / ".codex") / "config.toml"),
-    ]
+    own: tuple[Client, ...] = ("claude-code", "claude-desktop", "cursor", "codex")
+    found += [Place(client, file) for client in own if (file := file_of(client, env, None, mac=mac)) is not None]
+    support = _support(env, mac=mac)
     for edition in _EDITIONS:
         user = support / edition / "User"
         found += [Place("vscode", file) for file in (user / "mcp.json", *sorted(user.glob("profiles/*/mcp.json")))]
     return list(dict.fromkeys(found))  # the home folder may be the project
+
+
+def file_of(client: Client, env: Mapping[str, str], project: Path | None, *, mac: bool) -> Path | None:
+    """The file in which a client looks for its user's servers, or for those of a project; None: it has none."""
+    if project is not None:
+        names = {"claude-code": ".mcp.json", "cursor": ".cursor/mcp.json", "vscode": ".vscode/mcp.json"}
+        return project / names[client] if client in names else None
+    if not env.get("HOME"):
+        return None
+    home, support = Path(env["HOME"]), _support(env, mac=mac)
+    return {
+        "claude-code": Path(env.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json",
+        "claude-desktop": support / "Claude/claude_desktop_config.json",
+        "cursor": home / ".cursor/mcp.json",
+        "codex": Path(env.get("CODEX_HOME") or home / ".codex") / "config.toml",
+        "vscode": support / _EDITIONS[0] / "User/mcp.json",
+    }[client]
+
+
+def _support(env: Mapping[str, str], *, mac: bool) -> Path:
+    """The folder in which desktop programs keep their own."""
+    home = Path(env["HOME"])
+    return home / "Library/Application Support" if mac else Path(env.get("XDG_CONFIG_HOME") or home / ".config")
 
 
 def client_of(file: Path) -> Client | None:

@@ -83,6 +83,8 @@ def polled(task: dict[str, Any], modern: bool) -> dict[str, Any]:
     shown = seen(task, modern)
     if not modern:
         return shown
+    if task.get("stale"):  # what was answered shows only once it was asked about again
+        task.update(stale=False, status="working")
     if task["status"] == "input_required":
         return {**shown, "inputRequests": {"q": {"method": "elicitation/create", "params": QUESTION}}}
     if task["status"] == "completed":
@@ -98,7 +100,9 @@ def about(method: str, params: dict[str, Any], modern: bool, request: Any) -> di
     if method == "tasks/get":
         return polled(task, modern)
     if method == "tasks/update":
-        task.update(answer=json.dumps(params["inputResponses"]["q"]), status="working")
+        if "answer" in task:
+            raise RpcError({"code": -32602, "message": "answered twice"})
+        task.update(answer=json.dumps(params["inputResponses"]["q"]), stale=True)
         return {}
     if method == "tasks/cancel":
         cancelled.append(task["taskId"])

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 COMMANDS: Final[dict[str, Entry]] = {
     "serve": Entry("Clients", "Serve the tools of this project to MCP clients."),
     "wrap": Entry("Clients", "Start an MCP server, and govern the calls to it."),
+    "connect": Entry("Clients", "Put Remit into another MCP client's configuration."),
+    "disconnect": Entry("Clients", "Take Remit out of another MCP client's configuration."),
     "add": Entry("Servers", "Add a server to remit.toml."),
     "test": Entry("Servers", "Connect to servers and show what they answer."),
     "show": Entry("Servers", "Show a server, its tools and what is pinned."),

@@ -1,0 +1,145 @@
+"""`remit mcp connect`: Remit in the configuration of another MCP client."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.connecting import agreed, place, report, shown_difference
+from remit.cli.context import State
+from remit.cli.options import LEVELS, json_option, pass_state
+from remit.errors import SettingsError, UsageError
+from remit.mcp_config.places import CLIENTS
+
+if TYPE_CHECKING:
+    from remit.mcp_config.connections import Change, ClientFile
+    from remit.mcp_config.places import Client
+
+
+@click.command("connect")
+@click.argument("client", type=click.Choice(CLIENTS))
+@click.option(
+    "--wrap", "wrap", metavar="SERVER", multiple=True, help="Put Remit before this server of its; repeatable."
+)
+@click.option("--all", "everything", is_flag=True, help="Put Remit before all servers that it starts.")
+@click.option(
+    "--level", "levels", metavar="TOOL=L0", multiple=True, help="With --wrap: the level of a tool; repeatable."
+)
+@click.option("--name", default="remit", metavar="NAME", show_default=True, help="Without --wrap: the server's name.")
+@click.option("--project", is_flag=True, help="The servers of this project in place of its user's.")
+@click.option("--file", "other", type=click.Path(path_type=Path), help="Another file of the client's.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@json_option("what is changed")
+@pass_state
+def command(
+    state: State,
+    client: Client,
+    wrap: tuple[str, ...],
+    everything: bool,
+    levels: tuple[str, ...],
+    name: str,
+    project: bool,
+    other: Path | None,
+    yes: bool,
+) -> int:
+    """Put Remit into another MCP client's configuration.
+
+    Adds `remit mcp serve` as one more server of the client. With --wrap or --all, puts `remit mcp wrap` before the
+    servers that the client starts. Shows the difference and asks; writes nothing if no one can answer, or with --json,
+    unless you say --yes. `remit mcp disconnect` takes it back. Restart the client afterwards.
+    """
+    from remit.mcp_config.config_file import read_text, replace_text
+    from remit.mcp_config.connection_record import put_together
+    from remit.mcp_config.connections import ClientFile
+
+    file, record = place(state, client, project=project, other=other)
+    text = read_text(file) if file.exists() else None
+    before = ClientFile(text or "", client, str(file))
+    notes: list[str] = []
+    if wrap or everything:
+        after, changes = _wrapped(state, before, wrap, levels, notes, everything=everything)
+    else:
+        after, change = before.served(name, _program(state, "serve"))
+        changes = (change,)
+    difference = shown_difference(file, text or "", after.text)
+    written = bool(changes) and agreed(state, difference, f"Change {file}?", yes=yes)
+    if written:
+        record.keep(put_together(record.read(), file, client, text, after.text, changes))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(file, after.text)
+    names = [change.name for change in changes]
+    if state.as_json:
+        found = {"file": str(file), "client": client, "servers": names, "notes": notes, "diff": difference}
+        state.output.json({**found, "written": written})
+    else:
+        report(state, notes, f"connected {client}: {', '.join(names)}" if written else "")
+    return exit_codes.OK
+
+
+def _wrapped(
+    state: State,
+    file: ClientFile,
+    wanted: tuple[str, ...],
+    levels: tuple[str, ...],
+    notes: list[str],
+    *,
+    everything: bool,
+) -> tuple[ClientFile, tuple[Change, ...]]:
+    """The file with Remit before these servers, or before all that can have it; why others cannot goes to `notes`."""
+    from remit.mcp_config.plan import server_name
+
+    missing = [name for name in wanted if name not in file.servers]
+    if missing:
+        remedy = f"It has: {', '.join(file.servers) or 'none'}."
+        raise UsageError(f"the client has no server {', '.join(missing)}", remedy=remedy)
+    changes = []
+    given = [word for level in levels for word in ("--level", _checked(level))]
+    for name in file.servers if everything else dict.fromkeys(wanted):
+        if _is_ours(file.servers[name]):
+            notes.append(f"{name}: Remit is there already")
+            continue
+        prefix = [*_program(state, "wrap"), "--name", server_name(name), *given, "--"]
+        try:
+            file, change = file.wrapped(name, prefix)
+        except SettingsError as error:
+            if not everything:
+                raise
+            notes.append(error.message)
+        else:
+            changes.append(change)
+    return file, tuple(changes)
+
+
+def _checked(level: str) -> str:
+    tool, _, said = level.rpartition("=")
+    if not tool or said not in LEVELS:
+        raise click.BadParameter(f"{level!r} does not look like get_*=L0", param_hint="--level")
+    return level
+
+
+def _is_ours(entry: dict[str, Any]) -> bool:
+    """Whether it starts Remit."""
+    args = entry.get("args")
+    pairs = pairwise(args) if isinstance(args, list) else ()
+    return any(pair in {("mcp", "wrap"), ("mcp", "serve")} for pair in pairs)
+
+
+def _program(state: State, word: str) -> list[str]:
+    """The command with its whole path, as a desktop program rarely has our PATH, and the file that it is to read."""
+    settings = state.settings()
+    beside = Path(sys.executable).with_name("remit")
+    program = str(beside) if beside.is_file() else shutil.which("remit")
+    start = [program] if program else [sys.executable, "-m", "remit"]
+    if settings.file is not None:
+        start += ["--config", str(settings.file.absolute())]
+    elif word == "serve":
+        raise UsageError(
+            "there is no remit.toml to serve", remedy="Make one: remit init. Or wrap servers: --wrap NAME."
+        )
+    return [*start, "mcp", word]

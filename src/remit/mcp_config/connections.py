@@ -1,0 +1,208 @@
+"""Remit in the configuration of MCP clients: put in, and taken back byte for byte.
+
+`serve` is one more server of the client's; `wrap` puts Remit before the command of one that it has. What a file said
+before is kept with what was changed, so that it can be had again: all of it while the file is as we left it, else each
+change by itself, if it still stands as it was made.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from remit.errors import SettingsError
+from remit.mcp_config.json_members import JsonText
+
+CODEX_KEYS: Final[Mapping[str, Any]] = {"required": True, "default_tools_approval_mode": "approve"}
+"""Has Codex wait for the server, and leave the question to Remit."""
+_HEADER: Final = re.compile(r"^[ \t]*\[[ \t]*[\"']?mcp_servers[\"']?[ \t]*[].]", re.MULTILINE)
+"""The beginning of a table of servers, as against one that is written inline."""
+_NOT_EDITABLE: Final = "is written in a way that Remit cannot edit"
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A change to one server of a client."""
+
+    name: str
+    entry: dict[str, Any]
+    """It as it was written."""
+    before: dict[str, str | None] | None = None
+    """Text that it replaced, by the entry's key, null for a key that was not there; null: the server was not."""
+
+
+class Connection(msgspec.Struct, frozen=True):
+    """The changes that were made to one file."""
+
+    file: str
+    client: str
+    digest: str
+    """Of the file as we left it."""
+    changes: tuple[Change, ...]
+    original: str | None
+    """The file before; null: there was none."""
+    whole: bool = True
+    """Whether the original is what the changes alone lead to: no one else changed the file between two of ours."""
+
+
+class ClientFile:
+    """The text of a client's file."""
+
+    def __init__(self, text: str, client: str, where: str) -> None:
+        """Raises SettingsError for a file of another shape."""
+        self.text = text
+        self._client = client
+        self._where = where
+        self._key = {"codex": "mcp_servers", "vscode": "servers"}.get(client, "mcpServers")
+        self.servers = self._read()
+
+    def served(self, name: str, command: Sequence[str]) -> tuple[ClientFile, Change]:
+        """The same with one more server. Raises SettingsError."""
+        if name in self.servers:
+            raise SettingsError(
+                f"{self._where}: has a server {name} already", remedy="Choose another name (--name), or disconnect it."
+            )
+        entry = self._entry(command)
+        return self._with(name, entry), Change(name, entry)
+
+    def wrapped(self, name: str, prefix: Sequence[str]) -> tuple[ClientFile, Change]:
+        """The same with a command before that of a server. Raises SettingsError."""
+        entry = self.servers[name]
+        program, args = entry.get("command"), entry.get("args", [])
+        if not isinstance(program, str) or not isinstance(args, list) or not all(isinstance(one, str) for one in args):
+            raise SettingsError(
+                f"{self._where}: {name} has no command that can be wrapped",
+                remedy="Add it to remit.toml: remit mcp import.",
+            )
+        made: dict[str, Any] = {"command": prefix[0], "args": [*prefix[1:], program, *args]}
+        if self._client == "codex":
+            made |= {key: value for key, value in CODEX_KEYS.items() if key not in entry}
+        before = {key: self._source(name, key) if key in entry else None for key in made}
+        changed = self
+        for key, value in made.items():
+            changed = changed._put((self._key, name, key), value)
+        return changed, Change(name, {**entry, **made}, before)
+
+    def undone(self, change: Change) -> ClientFile:
+        """The same without a change that still stands. Raises SettingsError if it is not as it was made."""
+        entry = self.servers.get(change.name)
+        if entry != change.entry:
+            why = "was changed since it was connected" if entry is not None else "is not there any more"
+            raise SettingsError(f"{self._where}: {change.name} {why}", remedy="Take it out there yourself.")
+        if change.before is None:
+            return self._without((self._key, change.name))
+        changed = self
+        for key, source in change.before.items():
+            path = (self._key, change.name, key)
+            changed = changed._without(path) if source is None else changed._put(path, self._meant(source), source)
+        return changed
+
+    # --- one format or the other
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        data = self._toml() if self._client == "codex" else self._json().value
+        servers = data.get(self._key, {})
+        if not isinstance(servers, dict) or not all(isinstance(each, dict) for each in servers.values()):
+            raise SettingsError(f"{self._where}: {self._key} does not hold servers", remedy="Correct it there.")
+        return servers
+
+    def _entry(self, command: Sequence[str]) -> dict[str, Any]:
+        entry: dict[str, Any] = {"command": command[0], "args": list(command[1:])}
+        if self._client == "codex":
+            return {**entry, **CODEX_KEYS}
+        return {"type": "stdio", **entry} if self._client in {"vscode", "claude-code"} else entry
+
+    def _toml(self) -> dict[str, Any]:
+        try:
+            return tomllib.loads(self.text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise SettingsError(f"{self._where}: is not TOML", remedy="Correct the TOML there.") from error
+
+    def _json(self) -> JsonText:
+        return JsonText(self.text, self._where)
+
+    def _with(self, name: str, entry: dict[str, Any]) -> ClientFile:
+        if self._client != "codex":
+            return self._put((self._key, name), entry)
+        wanted = self._toml()
+        inline = self._key in wanted and not _HEADER.search(self.text)
+        if inline:
+            return self._put((self._key, name), entry)
+        wanted.setdefault(self._key, {})[name] = entry
+        end = "\r\n" if "\r\n" in self.text else "\n"
+        table = tomlkit.table()
+        table.update(entry)
+        header = ".".join(tomlkit.key(part).as_string() for part in (self._key, name))
+        lines = [f"[{header}]", *table.as_string().strip("\n").split("\n"), ""]
+        gap = "" if not self.text else end if self.text.endswith("\n") else end * 2
+        return self._checked(self.text + gap + end.join(lines), wanted)
+
+    def _put(self, path: Sequence[str], value: Any, source: str | None = None) -> ClientFile:
+        if self._client != "codex":
+            return self._same(self._json().with_value(path, value, source).text)
+        wanted, document = self._toml(), self._document()
+        _within(wanted, path[:-1])[path[-1]] = value
+        item = tomlkit.value(source) if source is not None else value
+        _within(document, path[:-1])[path[-1]] = item
+        return self._checked(tomlkit.dumps(document), wanted)
+
+    def _without(self, path: Sequence[str]) -> ClientFile:
+        if self._client != "codex":
+            return self._same(self._json().without(path).text)
+        wanted, document = self._toml(), self._document()
+        for data in (wanted, document):
+            del _within(data, path[:-1])[path[-1]]
+        return self._checked(tomlkit.dumps(document), wanted)
+
+    def _source(self, name: str, key: str) -> str:
+        path = (self._key, name, key)
+        if self._client != "codex":
+            return self._json().source(path)
+        source: str = _within(self._document(), path).as_string()
+        return source
+
+    def _meant(self, source: str) -> Any:
+        if self._client == "codex":
+            return tomllib.loads(f"it = {source}")["it"]
+        return JsonText(f'{{"it": {source}}}', self._where).at(("it",))
+
+    def _document(self) -> Any:
+        try:
+            document = tomlkit.parse(self.text)
+            if tomlkit.dumps(document) == self.text:
+                return document
+        except (TOMLKitError, LookupError, TypeError) as error:
+            raise SettingsError(f"{self._where}: {_NOT_EDITABLE}", remedy="Make the change there yourself.") from error
+        raise SettingsError(f"{self._where}: {_NOT_EDITABLE}", remedy="Make the change there yourself.")
+
+    def _checked(self, text: str, wanted: Mapping[str, Any]) -> ClientFile:
+        try:
+            right = tomllib.loads(text) == _without_empty(wanted, self._key)
+        except tomllib.TOMLDecodeError:
+            right = False
+        if not right:
+            raise SettingsError(f"{self._where}: {_NOT_EDITABLE}", remedy="Make the change there yourself.")
+        return self._same(text)
+
+    def _same(self, text: str) -> ClientFile:
+        return ClientFile(text, self._client, self._where)
+
+
+def _within(data: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        data = data[name]
+    return data
+
+
+def _without_empty(wanted: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Tables that were written only by what they held are not there once it is gone."""
+    data = copy.deepcopy(dict(wanted))
+    if data.get(key) == {}:
+        del data[key]
+    return data
