@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from mcp.client import Client
 
 from tests.cli.conftest import Project
+from tests.cli.test_mcp_clients import CLIENT, TOKEN
 from tests.cli.test_mcp_pins import far
 from tests.cli.test_remote import serving
+from tests.mcp_server.links import at, text_of
 from tests.patience import PATIENCE_S
 
 __all__ = ["far"]
@@ -65,3 +70,35 @@ def test_without_work_a_server_still_runs_the_steps_that_a_request_waits_for(pro
     with serving(project, "--no-work") as url:
         status, report = answer(f"{url}/v1/tools/execute", {"ticket_id": "tkt_a", "tool_steps": [step]})
         assert (status, report["status"]) == (200, "ok")
+
+
+@asynccontextmanager
+async def client_of(project: Project, settings: str, **given: Any) -> AsyncIterator[Client]:
+    """An MCP client of `remit serve` under these settings."""
+    project.configure(CLIENT + settings)
+    with serving(project, "--no-work") as url:
+        async with at(f"{url}/mcp", token=TOKEN, mode="legacy", cache=None, **given) as client:
+            yield client
+
+
+async def test_mcp_clients_of_a_server_find_tools_by_a_search(project: Project) -> None:
+    settings = '[mcp]\nexpose_tools = "search"\nalways = ["fs.read"]\n'
+    async with client_of(project, settings) as client:
+        listed = [tool.name for tool in (await client.list_tools()).tools]
+        assert listed == ["tools__search", "tools__call", "fs__read"]
+        found = await client.call_tool("tools__search", {"query": "list the files of a folder", "limit": 3})
+        assert "fs__list" in text_of(found)
+        outcome = await client.call_tool("tools__call", {"name": "fs__list", "arguments": {}})
+        assert not outcome.is_error
+
+
+async def test_mcp_clients_of_a_server_are_asked_and_answered_as_its_settings_say(project: Project) -> None:
+    async def never(context: Any, params: Any) -> Any:
+        raise AssertionError(params)
+
+    settings = '[mcp]\nask = "terminal"\nwaiting = "result"\n'
+    async with client_of(project, settings, elicitation_callback=never) as client:
+        waits = await client.call_tool("note__write", {"path": "a.txt", "text": "x"})
+    assert not waits.is_error
+    assert waits.meta is not None
+    assert waits.meta["dev.remit/outcome"]["status"] == "pending"

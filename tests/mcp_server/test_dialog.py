@@ -297,3 +297,54 @@ def test_the_terms_of_a_client_are_those_of_its_table_then_ours() -> None:
     told = ours.of(own, "codex-mcp-client")
     assert (told.ask, told.patience_s, told.waiting) == ("terminal", 7, "result")
     assert ours.of(Access("ci", SCOPES, patience=0), "x").patience_s is None
+
+
+# --- the console
+
+
+async def test_a_dialog_links_to_the_question_in_the_console_where_the_client_opens_pages(
+    remit_in: OpenRemit, link: Link, notes: Notes
+) -> None:
+    person = Person(said("approve"))
+    async with (
+        remit_in(tools=[notes.tool]) as remit,
+        facing(remit, terms=Terms(console="https://remit.example")) as face,
+        link.connect(face, elicitation_callback=person) as client,
+    ):
+        await client.call_tool("note__write", {"text": "x"})
+    assert "The question in the console: https://remit.example/inbox/c_" in person.asked[0]
+
+
+async def test_a_call_that_cannot_be_approved_in_the_dialog_leads_to_the_console(
+    remit_in: OpenRemit, link: Link, notes: Notes
+) -> None:
+    opened: list[str] = []
+    async with remit_in(tools=[notes.tool]) as remit, facing(remit, terms=Terms(console="https://r.example")) as face:
+
+        async def open_page(context: Any, params: Any) -> types.ElicitResult:
+            assert isinstance(params, types.ElicitRequestURLParams)
+            opened.append(params.url)
+            (question,) = await remit.service.confirmations.pending()
+            assert params.url.endswith(question.confirmation)
+            await remit.service.confirmations.decide(question.confirmation, "approve", by="ann")
+            return types.ElicitResult(action="accept")
+
+        async with link.connect(face, elicitation_callback=open_page) as client:
+            result = await client.call_tool("note__write", {"text": "ghp_" + "a1B2c3D4" * 5})
+    assert not result.is_error
+    assert (len(opened), len(notes.written)) == (1, 1)
+
+
+async def test_a_page_that_the_person_does_not_open_leaves_the_question_open(remit_in: OpenRemit, notes: Notes) -> None:
+    async def closed(context: Any, params: Any) -> types.ElicitResult:
+        return DECLINED
+
+    async with (
+        remit_in(tools=[notes.tool]) as remit,
+        facing(remit, terms=Terms(console="https://r.example", person_s=0)) as face,
+        LEGACY.connect(face, elicitation_callback=closed) as client,
+    ):
+        waits = await client.call_tool("note__write", {"text": "ghp_" + "a1B2c3D4" * 5})
+        assert code_of(waits) == "CONFIRMATION_REQUIRED"
+        assert len(await remit.service.confirmations.pending()) == 1
+    assert notes.written == []

@@ -15,7 +15,7 @@ from remit.clock import isoformat
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.http.trace_context import TraceContext
 from remit.journal.kinds import ConfirmationPutOff
-from remit.mcp_server.question import Form, reason_form, reason_in
+from remit.mcp_server.question import Form, approvable, link_to, page_of, reason_form, reason_in
 from remit.redact import line
 from remit.service.approvals import REMEMBERED_S
 from remit.service.calls import Live
@@ -145,37 +145,60 @@ class Calls:
             question = await confirmations.view(confirmation)
             if question.state != "pending":
                 return True
-            asked_in = await self._service.sessions.asked_in(question.caller)
-            form = Form.of(question, session=asked_in == await asker.client.session())
-            begun = asyncio.get_running_loop().time()
-            answer = await self._answered(confirmation, {"method": ELICIT, "params": form.params}, asker)
-            if answer is None:
-                return True
-            took_s = asyncio.get_running_loop().time() - begun
-            said = form.said(answer)
-            action = answer.get("action")
-            alone = action in {"decline", "cancel"} and (took_s < asker.terms.person_s or asker.peer.request.unattended)
-            if action == "cancel" or (action == "decline" and alone):
-                put_off = ConfirmationPutOff(
-                    confirmation=confirmation,
-                    client=asker.client.name,
-                    answer=action,
-                    after_ms=round(took_s * 1_000),
-                    by_program=alone,
-                )
-                await confirmations.put_off(confirmation, put_off)
-                return False
-            if said is None:
-                return False
-            if said.decision == "deny" and not said.reason:
-                said = said._replace(reason=await _why(asker))
-            decided = await self._take(question, said, asker)
+            dialogs = asker.peer.request.dialogs
+            page = page_of(question, asker.terms.console) if "url" in dialogs else ""
+            if page and ("form" not in dialogs or not approvable(question)):
+                return await self._led_to(page, question, asker)
+            return "form" in dialogs and await self._filled_in(page, question, asker)
         except (PeerError, NotFoundError):
             return False  # the client is gone, or the question
         except (StateError, UsageError) as error:
             _log.info("the answer of %s to %s does not count: %s", asker.client.principal, confirmation, error.message)
-            decided = await confirmations.view(confirmation)
-        return decided.state != "pending"
+            return (await confirmations.view(confirmation)).state != "pending"
+
+    async def _filled_in(self, page: str, question: ConfirmationView, asker: Asker) -> bool:
+        """Have the person fill a form in. Raises PeerError, and what the answer raises where it does not count."""
+        confirmation = question.confirmation
+        asked_in = await self._service.sessions.asked_in(question.caller)
+        form = Form.of(question, session=asked_in == await asker.client.session(), page=page)
+        begun = asyncio.get_running_loop().time()
+        answer = await self._answered(confirmation, {"method": ELICIT, "params": form.params}, asker)
+        if answer is None:
+            return True
+        took_s = asyncio.get_running_loop().time() - begun
+        said = form.said(answer)
+        action = answer.get("action")
+        alone = action in {"decline", "cancel"} and (took_s < asker.terms.person_s or asker.peer.request.unattended)
+        if action == "cancel" or (action == "decline" and alone):
+            put_off = ConfirmationPutOff(
+                confirmation=confirmation,
+                client=asker.client.name,
+                answer=action,
+                after_ms=round(took_s * 1_000),
+                by_program=alone,
+            )
+            await self._service.confirmations.put_off(confirmation, put_off)
+            return False
+        if said is None:
+            return False
+        if said.decision == "deny" and not said.reason:
+            said = said._replace(reason=await _why(asker))
+        return (await self._take(question, said, asker)).state != "pending"
+
+    async def _led_to(self, page: str, question: ConfirmationView, asker: Asker) -> bool:
+        """Lead the person to a question's page; whether it is decided, there or elsewhere. Raises PeerError."""
+        confirmation = question.confirmation
+        answer = await self._answered(confirmation, {"method": ELICIT, "params": link_to(question, page)}, asker)
+        if answer is None:
+            return True
+        if answer.get("action") != "accept" or asker.peer.request.takes_tasks:
+            return False  # they did not open it, or the client asks about its task
+        try:
+            async with asyncio.timeout(None if asker.peer.hears_late else asker.terms.patience_s):
+                await self._service.confirmations.decided(confirmation)
+        except TimeoutError:
+            return False
+        return True
 
     async def _answered(self, confirmation: str, request: Mapping[str, Any], asker: Asker) -> dict[str, Any] | None:
         """The client's answer; None if it is decided elsewhere first, which closes the dialog. Raises PeerError."""

@@ -44,14 +44,24 @@ class Terms(NamedTuple):
     """As `mcp.expose_tools`."""
     always: tuple[str, ...] = ()
     """As `mcp.always`."""
+    console: str = ""
+    """The base URL at which people reach the console, where there is one."""
 
     @classmethod
     def read(cls, settings: Settings) -> Terms:
         """The terms that the settings name."""
         mcp = settings.mcp
         ours = settings.sources["mcp.patience"] == "default"
+        url = settings.serve.public_url.rstrip("/")
         return cls(
-            mcp.ask, mcp.patience or None, mcp.waiting, mcp.person_ms / 1_000, ours, mcp.expose_tools, mcp.always
+            ask=mcp.ask,
+            patience_s=mcp.patience or None,
+            waiting=mcp.waiting,
+            person_s=mcp.person_ms / 1_000,
+            patience_is_ours=ours,
+            expose_tools=mcp.expose_tools,
+            always=mcp.always,
+            console=url if url.startswith(("https://", "http://")) else "",
         )
 
     def of(self, access: Access, program: str) -> Terms:

@@ -53,8 +53,10 @@ class Form(NamedTuple):
     """The meaning of each choice that it offers."""
 
     @classmethod
-    def of(cls, question: ConfirmationView, *, session: bool = False) -> Form:
+    def of(cls, question: ConfirmationView, *, session: bool = False, page: str = "") -> Form:
         """Put a question into words; `session`: whether the session that it is put in is the one that asked.
+
+        `page` is the console's page about it, if its client opens pages.
 
         Secrets are masked, and what is too long is cut, as everywhere that something is shown; such a call can be
         denied there but not approved (rule 15).
@@ -70,6 +72,8 @@ class Form(NamedTuple):
         if not approvable(question):
             number = question.confirmation
             end += f" Part of the call is not shown here, so it is approved elsewhere: remit confirm {number}"
+        if page:
+            end += f"\n\nThe question in the console: {page}"
         message = f"May {visible(question.tool)} run with these arguments?\n\n{shown}{why}{end}"
         return cls({"mode": "form", "message": message, "requestedSchema": _schema(choices)}, choices)
 
@@ -85,6 +89,17 @@ class Form(NamedTuple):
         decision, reason = content.get("decision"), content.get("reason")
         said = self.choices.get(decision) if isinstance(decision, str) else None
         return said._replace(reason=reason) if said is not None and isinstance(reason, str) else said
+
+
+def page_of(question: ConfirmationView, console: str) -> str:
+    """The console's page about a question; empty without a console."""
+    return f"{console}/inbox/{question.confirmation}" if console else ""
+
+
+def link_to(question: ConfirmationView, page: str) -> dict[str, Any]:
+    """The parameters of a question that leads to its page, where it is shown whole and answered."""
+    message = f"May {visible(question.tool)} run? The console shows the call, and takes the answer."
+    return {"mode": "url", "message": message, "url": page, "elicitationId": question.confirmation}
 
 
 def reason_form() -> dict[str, Any]:

@@ -42,6 +42,8 @@ class ClientRequest(NamedTuple):
     """None before the handshake."""
     capabilities: frozenset[str]
     """The capabilities that the client declared that it can be asked, such as `sampling`."""
+    dialogs: frozenset[str]
+    """The kinds of questions to its person that it shows: `form`, and `url` for a page that it opens."""
     takes_tasks: bool
     """Whether it can be answered with a task at any time (2026-07-28)."""
     channel: DispatchContext[Any]
@@ -62,6 +64,7 @@ class ClientRequest(NamedTuple):
             caller=ctx.request if isinstance(ctx.request, Caller) else Caller(OPERATOR, None),
             program=Program(info.name, info.version) if info else None,
             capabilities=frozenset(each for each in _ASKED if getattr(declared, each, None) is not None),
+            dialogs=_dialogs_of(getattr(declared, "elicitation", None)),
             takes_tasks=is_modern(ctx.protocol_version) and TASKS in (getattr(declared, "extensions", None) or {}),
             channel=session._request_outbound,  # noqa: SLF001 - the SDK has no other way from a handler to its request
             connection=session._connection,  # noqa: SLF001 - and none to its connection
@@ -88,3 +91,9 @@ class ClientRequest(NamedTuple):
     def modern(self) -> bool:
         """Whether it stands for itself, without a session (2026-07-28)."""
         return is_modern(self.version)
+
+
+def _dialogs_of(elicitation: Any) -> frozenset[str]:
+    """The modes of a declared capability; one that names none shows forms."""
+    named = frozenset(mode for mode in ("form", "url") if getattr(elicitation, mode, None) is not None)
+    return named or frozenset({"form"} if elicitation is not None else ())

@@ -34,7 +34,7 @@ class ServeSettings(Section, frozen=True):
     public_url: Annotated[
         str,
         About(
-            "The base URL at which people reach the console, such as `https://remit.example.com`; notifications link "
-            "to it. Empty: they contain no link."
+            "The base URL at which people reach the console, such as `https://remit.example.com`; notifications and "
+            "dialogs of MCP clients link to it. Empty: they contain no link."
         ),
     ] = ""
