@@ -58,11 +58,13 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
     async with _faced(state, served, "http") as (remit, face):
         from remit.cli.door import Door
         from remit.http.router import Mount
+        from remit.mcp_server.card import card_mounts
         from remit.mcp_server.endpoint import Endpoint
         from remit.mcp_server.place import PATH
 
         door = Door(state, listening, remit.settings, remit.clock)
-        await door.serve([Mount(PATH, Endpoint(face), "call")], PATH, stop.requested)
+        card = card_mounts(remit.settings.serve.public_url, tokens=not door.guard.open)
+        await door.serve([Mount(PATH, Endpoint(face), "call"), *card], PATH, stop.requested)
     return exit_codes.OK
 
 

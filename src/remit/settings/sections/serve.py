@@ -35,6 +35,6 @@ class ServeSettings(Section, frozen=True):
         str,
         About(
             "The base URL at which people reach the console, such as `https://remit.example.com`; notifications and "
-            "dialogs of MCP clients link to it. Empty: they contain no link."
+            "dialogs of MCP clients link to it, and the server card names it. Empty: no links, and no card."
         ),
     ] = ""

@@ -34,6 +34,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "add": Entry("Servers", "Add a server to remit.toml."),
     "test": Entry("Servers", "Connect to servers and show what they answer."),
     "show": Entry("Servers", "Show a server, its tools and what is pinned."),
+    "call": Entry("Servers", "Call a tool of a server."),
     "login": Entry("Servers", "Log in to a server that uses OAuth."),
     "list": Entry("Servers", "List the servers and where each is defined."),
     "remove": Entry("Servers", "Remove a server from remit.toml."),

@@ -1,0 +1,83 @@
+"""`remit mcp call`: one call of a server's tool, through the same gate as any other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.cli.values import json_object
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.record.outcome import OutcomeView
+
+_PREFIX = "mcp."
+
+
+@click.command("call")
+@click.argument("tool", metavar="SERVER.TOOL")
+@click.argument("args", default="{}", metavar="[JSON|@FILE]")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="The seconds that it may take."
+)
+@json_option("the outcome")
+@pass_state
+def command(state: State, tool: str, args: str, timeout: float | None) -> int:
+    """Call a tool of an MCP server.
+
+    The call passes the same policy, approvals and record as any other. At a terminal you are asked what a person has to
+    approve; otherwise the call waits for `remit confirm`, and the same command again makes it.
+    """
+    from remit.cli.running import run_to_end
+
+    given = json_object(args, "the arguments")
+    name = tool if tool.startswith(_PREFIX) else _PREFIX + tool
+    outcome = run_to_end(_call(state, name, given, timeout))
+    if state.as_json:
+        state.output.json(outcome)
+    else:
+        _print(state, outcome)
+    if outcome.status == "pending":
+        return exit_codes.WAITING
+    return exit_codes.OK if outcome.ok else exit_codes.FAILED
+
+
+async def _call(state: State, tool: str, args: dict[str, Any], seconds: float | None) -> OutcomeView:
+    async with state.remit(servers=True, creates=True) as remit:
+        session = await remit.service.sessions.open("cli")
+        while True:
+            outcome = await remit.service.sessions.call(session, tool, args, timeout_s=seconds)
+            if outcome.status != "pending" or not await _is_answered(state, remit, outcome.confirmation):
+                return outcome
+
+
+async def _is_answered(state: State, remit: Remit, confirmation: str) -> bool:
+    """Whether a person here has answered the question about the call."""
+    if not confirmation or state.as_json or not state.output.interactive:
+        return False
+    from remit.cli.prompt import Prompt
+
+    return await Prompt(remit, state.output).ask(await remit.service.confirmations.view(confirmation))
+
+
+def _print(state: State, outcome: OutcomeView) -> None:
+    from remit.cli.exact import value_rows
+    from remit.cli.text import one_line
+
+    out = state.output.out
+    if outcome.ok:
+        if isinstance(outcome.value, str):
+            out.line(outcome.value)
+        else:
+            for row in value_rows(outcome.value, None):
+                out.line(row.text)
+        return
+    waits = outcome.status == "pending"
+    remedy = state.command("confirm", outcome.confirmation) if waits and outcome.confirmation else outcome.remedy
+    state.output.err.line(f"{outcome.status}: {outcome.named}: {one_line(outcome.reason)}")
+    if remedy:
+        state.output.err.line(f"-> {one_line(remedy)}")

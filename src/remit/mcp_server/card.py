@@ -1,0 +1,90 @@
+"""The server card: what a client may know of the server before it connects (SEP-2127).
+
+There is one where the operator has said at which URL people reach the server, and it tells that alone: who may connect
+and what is offered, a client learns once it has connected. It needs no token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from remit.codes import Code
+from remit.http.access import Access
+from remit.http.problem import Problem
+from remit.http.router import Mount
+from remit.mcp_server.place import PATH
+from remit.version import __version__
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Send
+
+PATHS: Final = ("/.well-known/mcp", f"{PATH}/server-card")
+"""Where it is: at the place that clients look at first, also as `server-card.json` there, and beside the endpoint."""
+_FILE: Final = "/server-card.json"
+_SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
+_NOBODY: Final = Access(None, frozenset())
+
+
+def card_of(public_url: str, *, tokens: bool) -> dict[str, Any]:
+    """The card of a server that is reached at this URL; `tokens`: whether clients need one."""
+    remote: dict[str, Any] = {"type": "streamable-http", "url": f"{public_url.rstrip('/')}{PATH}"}
+    if tokens:
+        token = {"name": "Authorization", "description": "Bearer TOKEN", "isRequired": True, "isSecret": True}
+        remote["headers"] = [token]
+    return {
+        "$schema": _SCHEMA,
+        "name": f"{_reversed(urlsplit(public_url).hostname or 'localhost')}/remit",
+        "title": "Remit",
+        "description": "Tools that are checked against the operator's policy, and recorded.",
+        "version": __version__,
+        "remotes": [remote],
+    }
+
+
+def card_mounts(public_url: str, *, tokens: bool) -> list[Mount]:
+    """Its places; none without a URL."""
+    if not public_url.startswith(("https://", "http://")):
+        return []
+    card = Card(card_of(public_url, tokens=tokens))
+    return [Mount(path, card, None, lambda _: _NOBODY) for path in PATHS]
+
+
+class Card:
+    """Answers with a card."""
+
+    def __init__(self, card: dict[str, Any]) -> None:
+        self._body = msgspec.json.encode(card)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        yield
+
+    def close_streams(self) -> None:
+        """Nothing is streamed."""
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:  # noqa: ARG002 - of ASGI
+        if scope["path"].removesuffix("/").removesuffix(_FILE) not in PATHS:
+            raise Problem(Code.PATH_UNKNOWN)
+        if scope["method"] not in {"GET", "HEAD"}:
+            raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": "GET, HEAD"})
+        headers = [
+            (b"content-type", b"application/mcp-server-card+json"),
+            (b"content-length", str(len(self._body)).encode()),
+            (b"cache-control", b"max-age=3600"),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else self._body})
+
+
+def _reversed(host: str) -> str:
+    """A host's name from its end, as names of servers begin; an address stays as it is."""
+    try:
+        return str(ip_address(host)).replace(":", "-")
+    except ValueError:
+        return ".".join(reversed(host.split(".")))
