@@ -19,6 +19,7 @@ from remit.gateway.sums import NAME, ModelSums
 from remit.journal.event import Fold
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked
+from remit.journal.pruning import Terms, Uses, look_at, prune_unit
 from remit.journal.sqlite.store import SqliteStore
 from remit.journal.values import Folds
 from remit.testing.clock import ManualClock
@@ -235,6 +236,7 @@ from remit.clock import SystemClock
 from remit.gateway import sums
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandCommitted, CommandStarted
+from remit.journal.pruning import Terms, Uses, look_at, prune_unit
 from remit.journal.sqlite.store import SqliteStore
 
 sums._NEW_EVENTS = 1
@@ -272,3 +274,26 @@ async def test_processes_that_are_killed_anywhere_leave_sums_that_are_those_of_t
         found = (await _of(journal)).values()
     assert sum(spent.calls for spent in found) == sum(event.kind == CommandStarted.KIND for event in events) >= 16
     assert sum(spent.tokens for spent in found) == 7 * sum(event.kind == CommandCommitted.KIND for event in events)
+
+
+async def test_what_a_pruned_stream_took_stays_in_the_sums(world: World) -> None:
+    async with world.open() as journal:
+        for stream in ("job/1", "job/2"):
+            await world.ask(journal, stream, tokens=7)
+        day = world.clock.now() // DAY
+        await ModelSums(journal).keep()
+        head = await journal.head("job/2")
+        assert head is not None
+        await prune_unit(journal, [await look_at(journal, head)], Uses(journal, ()), Terms())
+    async with world.open() as journal:
+        sums = ModelSums(journal)
+        await sums.refresh([day])
+        assert {one.stream: one.spent.tokens for one in sums.of(day)} == {"job/1": 7, "job/2": 7}
+        assert sums.spent(day, "ada").tokens == 14
+        await world.ask(journal, "job/1", tokens=1)
+        await sums.keep()
+        assert await sums.differing() == []
+    async with world.open() as journal:
+        sums = ModelSums(journal)
+        await sums.refresh([day])
+        assert sums.spent(day, "ada").tokens == 15

@@ -20,6 +20,7 @@ from remit.errors import JournalError
 from remit.gateway.spending import Spent
 from remit.journal.event import Event, Fold
 from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked, StreamPruned, decode
+from remit.journal.stub import stub_of
 
 if TYPE_CHECKING:
     from remit.journal.event import Placed
@@ -143,6 +144,12 @@ class ModelSums:
         found = self._days.get(day)
         return found.principals.get(principal, _NOTHING) if found is not None else _NOTHING
 
+    async def keep(self) -> None:
+        """Keep what the journal says now, as before events are pruned: their sums stay."""
+        async with self._lock:
+            while not (await self._refreshed(set()) and await self._keep(at_once=True)):
+                self._loaded = False
+
     async def differing(self) -> list[int]:
         """Days whose kept sums are not those of the events; empty where none are kept."""
         kept = ModelSums(self._journal)
@@ -254,12 +261,16 @@ class ModelSums:
     async def _belongs(self, state: _State) -> bool:
         if state.last is None:
             return True
-        position, *identity = state.last
+        position, stream, seq, chained = state.last
         page = await self._journal.scan(position - 1, (), 1)
-        return any(
-            placed.position == position and [placed.event.stream, placed.event.seq, placed.event.hash.hex()] == identity
+        if any(
+            placed.position == position
+            and (placed.event.stream, placed.event.seq, placed.event.hash.hex()) == (stream, seq, chained)
             for placed in page.events
-        )
+        ):
+            return True
+        stub = stub_of(await self._journal.left(stream))
+        return stub is not None and (stub.events > seq or (stub.events == seq and stub.hash == chained))
 
     async def _have(self, days: Iterable[int]) -> bool:
         """Load days that are kept and not at hand; False if what is kept is not what this fold goes on from.
@@ -280,9 +291,9 @@ class ModelSums:
         self._days |= {day: _Day(sums) for day, sums in found.items()}
         return True
 
-    async def _keep(self) -> bool:
+    async def _keep(self, *, at_once: bool = False) -> bool:
         """Keep the sums if there is much that is new; False if another process kept others meanwhile."""
-        if self._new < _NEW_EVENTS and self._position - self._kept < _NEW_POSITIONS:
+        if not at_once and self._new < _NEW_EVENTS and self._position - self._kept < _NEW_POSITIONS:
             return True
         state = self._state
         day, position = max(state.days, default=0) - _OPEN_DAYS, self._position - _OPEN_POSITIONS

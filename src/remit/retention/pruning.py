@@ -17,6 +17,7 @@ from remit.atomic import replace_file
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, StateError
 from remit.evidence.verify import check
+from remit.gateway.sums import ModelSums
 from remit.jobs.state import CODE
 from remit.journal.pruning import Part, Terms, Uses, look_at, prune_unit
 from remit.retention.backup import Backup, back_up
@@ -91,6 +92,8 @@ class Retention:
     ) -> Pruning:
         """Prune the records that are chosen, with their packages first. Raise JournalError, OSError for an archive."""
         done = Pruning(pruned=[], kept=[], dry_run=dry_run)
+        if not dry_run:
+            await ModelSums(self._journal).keep()  # `remit usage` goes on saying what was spent
         async for chosen in self._rounds(choose, kinds):
             await self._round(chosen, done)
         if compact and done.pruned and not dry_run:
