@@ -147,7 +147,7 @@ class Process:
         """End as a process does that is told to."""
         await self.recorder.cover()
         await self.publisher.publish(last=True)
-        await self.recorder.close()
+        await self.recorder.end()
         await self.journal.close()
 
 

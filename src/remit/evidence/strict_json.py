@@ -27,13 +27,25 @@ def _refuse(name: str) -> Any:
 
 
 _NAMES = {None: "null", True: "true", False: "false"}
-_read = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_refuse).decode
+_decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_refuse)
+_scan = _decoder.scan_once
 
 
 def read_json(data: bytes, where: str) -> Any:
     """Read JSON strictly: UTF-8, no member twice, no NaN. Raise RejectedError."""
     try:
-        return _read(data.decode())
+        return read_text(data.decode(), where)
+    except UnicodeDecodeError as error:
+        raise RejectedError("json_invalid", f"{where}: {error}") from error
+
+
+def read_text(text: str, where: str) -> Any:
+    """Read JSON in a text, as above."""
+    try:
+        value, end = _scan(text, 0)
+        return value if end == len(text) else _decoder.decode(text)
+    except StopIteration:
+        raise RejectedError("json_invalid", f"{where}: it does not begin as JSON") from None
     except (ValueError, RecursionError) as error:
         raise RejectedError("json_invalid", f"{where}: {error}") from error
 

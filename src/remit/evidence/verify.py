@@ -46,7 +46,7 @@ from remit.evidence.interval import read_interval
 from remit.evidence.ledger import Event, Ledger
 from remit.evidence.rejected import RejectedError
 from remit.evidence.rules import SOURCES
-from remit.evidence.strict_json import read_json
+from remit.evidence.strict_json import read_json, read_text
 from remit.evidence.values import References, check_values
 
 _ENDS = {"job_completed", "job_failed", "job_cancelled", "ticket_completed", "ticket_failed", "ticket_blocked"}
@@ -162,7 +162,7 @@ def _events(package: zipfile.ZipFile, last: dict[str, tuple[int, bytes]]) -> Ite
         if seq != before + 1 or value.hex() != said:
             raise RejectedError("chain_broken", f"{stream}: event {seq} ({kind}) does not follow the event before it")
         last[stream] = (seq, value)
-        yield Event(stream, seq, kind, read_json(data, f"{stream} event {seq}"), text, at)
+        yield Event(stream, seq, kind, read_text(text, f"{stream} event {seq}"), text, at)
 
 
 def _row(line: bytes, number: int) -> tuple[str, int, str, int, str, str]:

@@ -110,7 +110,7 @@ async def close(recorder: Recorder, publisher: Publisher) -> None:
                 await publisher.publish(last=True)
         except TimeoutError:
             _log.warning("the last checkpoint: no place took it in time")
-        await recorder.close()
+        await recorder.end()
     except RemitError as error:
         _log.warning("the last checkpoint: %s", error)
 

@@ -110,7 +110,7 @@ class Recorder:
             if self._writer is None or not await self.look(at_once=True):
                 break
 
-    async def close(self) -> None:
+    async def end(self) -> None:
         """End the session. Raises JournalError."""
         await self._end("stopped")
 

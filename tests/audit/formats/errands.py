@@ -111,7 +111,8 @@ async def ran(remit_in: OpenRemit, folder: Path, *, waits: bool = False, recorde
                 break
             await remit.service.confirmations.decide(question.confirmation, answers.pop(0), by="carol")
         if recorder is not None:
-            await recorder.close()
+            await recorder.cover()
+            await recorder.end()
     return str(job.id)
 
 

@@ -66,7 +66,8 @@ async def test_what_was_recorded_before_or_after_the_recorder_claims_no_heartbea
     async with remit_of(remit_in, tmp_path, work=False) as remit:
         recorder = recorder_of(remit, tmp_path)
         await recorder.look(at_once=True)
-        await recorder.close()
+        await recorder.cover()
+        await recorder.end()
     found = runs(await exported(remit_in, tmp_path, job))
     assert [*found] == [f"job/{job}:decisions", f"job/{job}:events"]
     assert {records[0]["hmax"] for records in found.values()} == {0}

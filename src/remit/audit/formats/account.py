@@ -9,7 +9,8 @@ import json
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from functools import cache
+from typing import IO, Any, Final, NamedTuple
 
 import msgspec
 
@@ -175,14 +176,26 @@ class Account:
             self.salted.add(entry.root)
 
 
+class _Line(msgspec.Struct, gc=False):
+    """A line of events.ndjson."""
+
+    stream: str
+    seq: int
+    kind: str
+    at: int
+    hash: str
+    data: str
+
+
+_line: Final = msgspec.json.Decoder(_Line).decode
+
+
 def _entries(package: zipfile.ZipFile) -> Iterator[Entry]:
-    with package.open("events.ndjson") as lines:
-        for line in lines:
-            row = json.loads(line)
-            data: bytes = row["data"].encode()
-            payload = _decoded(row["kind"], data)
-            place = row_of(row["kind"], row["stream"], payload)
-            yield Entry(row["stream"], row["seq"], row["kind"], row["at"], row["hash"], payload, place)
+    for text in package.read("events.ndjson").splitlines():
+        line = _line(text)
+        payload = _decoded(line.kind, line.data.encode())
+        place = row_of(line.kind, line.stream, payload)
+        yield Entry(line.stream, line.seq, line.kind, line.at, line.hash, payload, place)
 
 
 def _decoded(kind: str, data: bytes) -> Payload | None:
@@ -193,5 +206,10 @@ def _decoded(kind: str, data: bytes) -> Payload | None:
 
 
 def _is_salted(payload: Payload) -> bool:
-    values = (getattr(payload, name) for name in payload.__struct_fields__ if name.endswith("_blob"))
+    values = (getattr(payload, name) for name in _blobs(type(payload)))
     return any(isinstance(ref, BlobRef) and bool(ref.key) for ref in values)
+
+
+@cache
+def _blobs(kind: type[Payload]) -> tuple[str, ...]:
+    return tuple(name for name in kind.__struct_fields__ if name.endswith("_blob"))
