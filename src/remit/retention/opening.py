@@ -1,4 +1,4 @@
-"""Retention beside a worker or a server: the rules are applied from time to time."""
+"""Retention beside a worker or a server, where the rules are applied from time to time, and in `remit doctor`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from remit.errors import RemitError
-from remit.retention.rule import read_rules
+from remit.capability import Check, Look
+from remit.errors import RemitError, SettingsError
+from remit.retention.rule import FLOOR, read_rules
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -18,6 +19,7 @@ _log: Final = logging.getLogger("remit.retention")
 _PAUSE_S: Final = 6 * 3_600
 """Seconds between two looks: what was kept for months may stay for some hours more."""
 _SHOWN: Final = 20
+_SHORT: Final = "six months is the least for a high-risk system (AI Act, articles 19 and 26)"
 
 
 def keep_to_rules(remit: Remit, _stop: asyncio.Event, _role: str) -> Callable[[], Coroutine[Any, Any, None]] | None:
@@ -38,3 +40,28 @@ async def _apply(remit: Remit) -> None:
             for unit in [unit for unit in done.kept if unit.code][:_SHOWN]:
                 _log.warning("retention: %s stays: %s: %s", unit.stream, unit.code, unit.why)
         await remit.clock.sleep(_PAUSE_S)
+
+
+async def check_retention(look: Look) -> list[Check]:
+    """One check for each rule, and one for evidence that goes sooner than its record."""
+    try:
+        rules = read_rules(look.settings)
+    except SettingsError as error:
+        return [Check("retention", "fail", error.message, error.remedy)]
+    days = look.settings.evidence.retention_days
+    checks = [
+        Check("retention", "warn", f"{rule.words}, and {_SHORT}", f'Write keep = "{FLOOR}d" or more.')
+        if rule.is_short
+        else Check("retention", "ok", rule.words)
+        for rule in rules
+    ]
+    if 0 < days < FLOOR:
+        checks.append(
+            Check(
+                "retention",
+                "warn",
+                f"evidence.retention_days is {days}, and {_SHORT}",
+                f"Leave it out, or set it to {FLOOR} or more; 0 is forever.",
+            )
+        )
+    return checks

@@ -358,7 +358,7 @@ FIRST_PARTY: Final = (
                 command="remit.retention.commands.erase:command",
             ),
         ),
-        checks="remit.retention.checks:check_retention",
+        checks="remit.retention.opening:check_retention",
     ),
     Capability(
         name="dbos",

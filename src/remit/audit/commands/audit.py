@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 import click
 
+from remit.audit.facts import What
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
@@ -16,14 +17,10 @@ from remit.errors import UsageError
 if TYPE_CHECKING:
     from remit.audit.answers import Answer
     from remit.audit.entries import Entry
-    from remit.audit.facts import What
     from remit.audit.report import Report
     from remit.cli.opened import Opened
 
-_WHAT: Final = (
-    "called", "decided", "answered", "refused", "uncertain", "resolved", "remembered", "revoked", "stopped", "erased",
-    "read",
-)  # fmt: skip
+_WHAT: Final = get_args(What)
 _LINES: Final = 30
 """Sums that are shown; `--json` has all."""
 
