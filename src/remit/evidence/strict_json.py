@@ -28,7 +28,7 @@ def _refuse(name: str) -> Any:
 
 _NAMES = {None: "null", True: "true", False: "false"}
 _decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_refuse)
-_scan = _decoder.scan_once
+_scan = _decoder.scan_once  # type: ignore[attr-defined] # typeshed lacks it
 
 
 def read_json(data: bytes, where: str) -> Any:

@@ -233,13 +233,14 @@ def _print_checkpoints(state: State, report: VerifyReport) -> None:
     from remit.clock import isoformat
 
     out = state.output.out
+    fit = "fits" if report.checkpoints == 1 else "fit"
     rest = f"{counted(report.uncovered, 'event')} came after" if report.uncovered else "they cover every event"
-    out.line(f"{out.style(report.state, 'ok')} {counted(report.checkpoints, 'signed checkpoint')} fit; {rest}")
+    out.line(f"{out.style(report.state, 'ok')} {counted(report.checkpoints, 'signed checkpoint')} {fit}; {rest}")
     if report.cosigned:
         out.line(f"a witness cosigned {report.cosigned} leaves")
     if report.stamped:
         out.line(f"an authority stamped {report.stamped} leaves at {isoformat(report.stamped_at)}")
-    elif report.stamps:
+    elif report.stamps and not report.skipped:
         state.note(
             f"no root certificate is known that {counted(report.stamps, 'stamp')} would follow from: --stamp-roots"
         )
