@@ -16,18 +16,15 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from remit.testing.models import ModelServer
+from tests.work.executors.agents import BIN, real
 from tests.work.executors.wires import Script
 
-BIN: Final = Path("build/agents/node_modules/.bin").resolve()
 NOTES: Final = Path("examples/mcp/notes.py").resolve()
 REMIT: Final = str(Path(sys.executable).parent / "remit")
 READ: Final[tuple[str, dict[str, Any]]] = ("read_note", {"topic": "tea"})
 WRITE: Final[tuple[str, dict[str, Any]]] = ("write_note", {"topic": "milk", "text": "buy"})
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not os.environ.get("REMIT_TEST_AGENTS"), reason="1.1 GB: `make agents` installs the agents"),
-]
+pytestmark = [pytest.mark.slow, real]
 
 
 class Place(NamedTuple):

@@ -70,6 +70,17 @@ class Gated:
         self.diary.append("closed")
 
 
+class Following(Gated):
+    """Has the names of a list that others change."""
+
+    def outdated(self) -> bool:
+        return bool(self.listings) and self.names != self.last
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        self.last = list(self.names)
+        return await super().list_tools()
+
+
 class Watchable(Gated):
     """Says when its tools changed."""
 

@@ -11,7 +11,7 @@ import pytest
 from remit.codes import Code
 from remit.tools.catalog import Catalog, ResolveError, Tool
 from remit.tools.provider import Watched
-from tests.tools.gated import Gated, Watchable
+from tests.tools.gated import Following, Gated, Watchable
 
 
 async def names_of(catalog: Catalog) -> list[str]:
@@ -31,6 +31,23 @@ async def test_a_provider_that_says_its_tools_changed_is_listed_again() -> None:
     git.changed()
     assert await names_of(catalog) == ["mcp.git.new"]
     assert (git.listings, other.listings) == (2, 1)
+
+
+async def test_a_provider_that_follows_something_is_listed_again_before_a_use_that_concerns_it() -> None:
+    file, other = Following("work", "executor.a"), Gated("other", "other.x")
+    catalog = Catalog([file, other])
+    assert await names_of(catalog) == ["executor.a", "other.x"]
+    file.names = ["executor.b"]
+    await catalog.resolve("other.x", {})
+    assert file.listings == 1, "whose tool it is, is known"
+    assert (await catalog.resolve("executor.b", {}))[0].meta.name == "executor.b"
+    with pytest.raises(ResolveError):
+        await catalog.resolve("executor.a", {})
+    file.names = ["executor.c"]
+    assert await catalog.find("executor.b") is None
+    file.names = ["executor.d"]
+    assert await names_of(catalog) == ["executor.d", "other.x"]
+    assert (file.listings, other.listings) == (4, 1)
 
 
 async def test_a_listener_hears_of_an_invalidation_and_of_what_came_of_it() -> None:

@@ -77,11 +77,14 @@ class LineWire(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self.out: asyncio.WriteTransport | None = None
+        self._over = False
         self.dispatcher = Dispatcher(self, inline=frozenset({"initialize"}), answers_invalid=True)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if isinstance(transport, asyncio.Transport):  # a socket goes both ways
             self.out = transport
+            if self._over:
+                transport.close()
 
     def send(self, message: Message) -> None:
         if self.out is not None and not self.out.is_closing():
@@ -89,6 +92,12 @@ class LineWire(asyncio.Protocol):
 
     async def drained(self) -> None:
         await self._writable.wait()
+
+    def close(self) -> None:
+        """Let go of a client that has not left; of one that is about to be connected, too."""
+        self._over = True
+        if self.out is not None:
+            self.out.close()
 
     def data_received(self, data: bytes) -> None:
         """Take what came."""

@@ -31,7 +31,7 @@ from remit.tools.index import Index, Preference, ResolveError, shown
 from remit.tools.listing import Listings, cancelled
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.naming import check_provider_id, provider_of
-from remit.tools.provider import ToolProvider, Watched
+from remit.tools.provider import Follows, ToolProvider, Watched
 from remit.tools.remote import Probed
 from remit.tools.tool import Tool, admit, quarantine
 from remit.tools.versions import ToolVersionRegistry
@@ -73,6 +73,7 @@ class Catalog:
         self._providers: dict[str, ToolProvider] = {}
         self._servers: frozenset[str] = frozenset()
         self._others: frozenset[str] = frozenset()
+        self._followers: dict[str, Follows] = {}
         self._order = tuple(order)
         self._ranks: dict[str, int] = {}
         self._preference = Preference(self._ranks, choose == "safest")
@@ -109,6 +110,8 @@ class Catalog:
         self._listings.add(provider_id)
         if isinstance(provider, Watched):
             provider.watch(partial(self.invalidate, provider_id))
+        if isinstance(provider, Follows):
+            self._followers[provider_id] = provider
 
     @property
     def shadowed(self) -> Mapping[str, tuple[str, ...]]:
@@ -131,6 +134,7 @@ class Catalog:
         Waits until no provider is stale, but no longer than `patience_s` seconds where that is given; `listing` then
         tells whose tools may still change.
         """
+        self._follow(self._followers)
         if self._stale:
             with suppress(TimeoutError):  # what is known so far is what was asked for
                 async with asyncio.timeout(patience_s):
@@ -143,7 +147,7 @@ class Catalog:
         Suspends only where the answer may depend on a provider that has to be listed. Raises ResolveError with
         UNKNOWN_TOOL, INVALID_TOOL_STEP or TOOL_QUARANTINED.
         """
-        tool = self._index.by_name.get(name)
+        tool = self._followed(name)
         if tool is None or tool.quarantined is not None or (self._stale and self._awaited(name, tool)):
             await self._listings.fresh(self._awaited(name, tool))
             if name not in self._index.by_name:  # someone may stand in for a server
@@ -160,7 +164,7 @@ class Catalog:
 
     async def find(self, name: str) -> Tool | None:
         """The tool of a full or wire name, even a quarantined one; waits only for providers that may offer it."""
-        tool = self._index.by_name.get(name)
+        tool = self._followed(name)
         if self._stale and (waiting := self._awaited(name, tool)):
             await self._listings.fresh(waiting)
         return self.known(name)
@@ -250,6 +254,18 @@ class Catalog:
                 self.failures[provider.provider_id] = _words(result)
 
     # --- who is waited for
+
+    def _followed(self, name: str) -> Tool | None:
+        """Return the tool of this name as last listed, once who may have another by now is stale."""
+        tool = self._index.by_name.get(name)
+        if self._followers and (tool is None or tool.meta.provider_id in self._followers):
+            self._follow(self._followers if tool is None else (tool.meta.provider_id,))
+        return tool
+
+    def _follow(self, provider_ids: Iterable[str]) -> None:
+        for provider_id in provider_ids:
+            if provider_id not in self._stale and self._followers[provider_id].outdated():
+                self.invalidate(provider_id)
 
     def _bearing(self, name: str) -> AbstractSet[str]:
         """The providers that decide what a name means."""

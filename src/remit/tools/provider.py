@@ -180,6 +180,15 @@ class Watched(Protocol):
 
 
 @runtime_checkable
+class Follows(Protocol):
+    """A provider whose tools follow something that does not report its changes, such as a file."""
+
+    def outdated(self) -> bool:
+        """Whether a listing would bring other tools than the last one; asked before each use, so it is quick."""
+        ...
+
+
+@runtime_checkable
 class Limited(Protocol):
     """A provider that runs only so many calls at once."""
 

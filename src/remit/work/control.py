@@ -294,7 +294,7 @@ class ControlPlane:
         unit = await self._store.unit(reference) if await self._store.row(reference) is not None else WorkUnit()
         if self._rests(unit):
             return False
-        executor, reason = _next(group, unit)
+        executor, reason = _next(workflow, group, unit)
         wanted = Wanted(executor=executor, role=group.role, reason=reason, by=self._principal, group=name)
         return await steps.take(issue, "start", executor, lambda: self._runs.start(reference, workflow, wanted))
 
@@ -342,13 +342,13 @@ class _Steps:
         return True
 
 
-def _next(group: Group, unit: WorkUnit) -> tuple[str, str]:
+def _next(workflow: Workflow, group: Group, unit: WorkUnit) -> tuple[str, str]:
     """Return who works on an issue next, and why it is not the first one."""
     last = unit.last
     if last is None:
         return group.executor, ""
     why = unit.reason or f"after {last.run_id}"
-    other = group.switch_to or group.executor
+    other = workflow.executor_name(group.switch_to or group.executor)
     switched = why in {TIMEOUT, CHANGES} or (last.executor == other and last.group)
     return (other if switched else group.executor), why
 

@@ -85,7 +85,9 @@ class Runs:
     async def start(self, issue: IssueRef, workflow: Workflow, wanted: Wanted) -> Started:
         """Make a run the active one and start its job. Raise UsageError, StateError or NotFoundError."""
         if wanted.executor != MANUAL:
-            hand_of(workflow, wanted.executor).executor.require(os.environ)
+            hand = hand_of(workflow, wanted.executor)
+            hand.executor.require(os.environ)
+            wanted = wanted._replace(executor=hand.name)
             await _require_commit(repository_of(workflow, self._folder, wanted.role))
         by = wanted.by or self._principal
         known = await self.call("outbox.get", {"issue_ref": str(issue)}, by)

@@ -136,6 +136,11 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     constraints: Constraints = Constraints()
     """Of every order, beside its own."""
 
+    def executor_name(self, name: str) -> str:
+        """Return the one name of an executor: that of a table which speaks the agents' protocol goes without `acp:`."""
+        table = self.executors.get(name.removeprefix("acp:"))
+        return name.removeprefix("acp:") if table is not None and table.protocol == "acp" else name
+
 
 def read_workflow(folder: Path) -> Workflow:
     """Read the workflow of a project folder; the defaults if it has none. Raise UsageError (WORK_INVALID)."""

@@ -1,11 +1,19 @@
-"""Coding agents for tests: programs of a few lines that play one scene."""
+"""Coding agents for tests: the real ones, where `make agents` puts them, and programs that play a scene."""
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
+from typing import Final
 
+import pytest
+
+BIN: Final = Path("build/agents/node_modules/.bin").absolute()
+"""The real agents."""
+real = pytest.mark.skipif(not os.environ.get("REMIT_TEST_AGENTS"), reason="REMIT_TEST_AGENTS=1: `make agents` first")
+"""Marks a test that runs them; they are large, and it takes minutes."""
 FAKE = Path(__file__).with_name("fake_agent.py")
 
 

@@ -1,10 +1,9 @@
 """The table of outcomes in docs/work.md: what each agent makes of each scene, and what Remit makes of that.
 
-    python -m tests.work.executors.outcomes [FOLDER]
+    python -m tests.work.executors.outcomes
 
-runs the real agents below FOLDER (`make agents` puts them into build/agents) against a model on loopback, and writes
-the table. Tests hold it twice: in every run by what an agent of a few lines says, with REMIT_TEST_AGENTS=1 by real
-agents.
+runs the real agents, which `make agents` installs, against a model on loopback, and writes the table. Tests hold it
+twice: in every run by what an agent of a few lines says, with REMIT_TEST_AGENTS=1 by real agents.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from remit import Remit
 from remit.settings import load
 from remit.testing.models import ModelServer
 from remit.work.result import WorkResult
+from tests.work.executors.agents import BIN
 from tests.work.executors.repository import make_repository
 from tests.work.executors.wires import Script
 
 AGENTS: Final = ("claude", "codex", "gemini", "opencode")
 PAGE: Final = Path("docs/work.md")
-BIN: Final = "node_modules/.bin"
 _EXEC: Final = "worktree__exec"
 _EDIT: Final = ("fs__write", {"path": "clock.txt", "content": "mended\n"})
 _LATE: Final = "echo mended > clock.txt; setsid sh -c 'sleep 3 && echo late > late.txt' >/dev/null 2>&1 </dev/null &"
@@ -141,8 +140,7 @@ async def _measure() -> dict[tuple[str, str], str]:
 
 def main() -> None:
     """Measure, and write the table."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/agents").resolve()
-    os.environ["PATH"] = f"{folder / BIN}:{os.environ['PATH']}"
+    os.environ["PATH"] = f"{BIN}:{os.environ['PATH']}"
     os.environ["AGENT_KEY"] = "k3y"
     new = table(asyncio.run(_measure()))
     text = PAGE.read_text()

@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from remit.clock import SystemClock
+from remit.work.executors.port import Site, no_tools
+from remit.work.executors.worktree import Worktree
 from remit.work.order import Constraints, WorkOrder
+from remit.work.pack import ContextPack
 from remit.work.workflow import ExecutorTable
 
 RUN = "2026-02-14-work-0001"
@@ -43,4 +47,23 @@ def order_in(folder: Path, constraints: Constraints | None = None) -> WorkOrder:
         repo_dir=str(folder),
         spec_snapshot="Mend the clock.",
         constraints=constraints or Constraints(),
+    )
+
+
+def site_in(repository: Path, folder: Path, home: Path) -> Site:
+    """Return where the run of an order would work: in `folder`, with nothing of the user's."""
+    order = order_in(folder)
+    return Site(
+        order=order,
+        title="",
+        tree=Worktree(repository, folder, ""),
+        pack=ContextPack.of(home, order.issue, RUN),
+        home=home,
+        env={},
+        secrets={},
+        timeout_s=1,
+        principal="alice",
+        clock=SystemClock(),
+        show=lambda _, __: None,
+        tools=no_tools,
     )

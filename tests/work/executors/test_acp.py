@@ -18,7 +18,7 @@ from remit.work.executors import acp, program
 from remit.work.executors.acp import AcpExecutor
 from remit.work.executors.adapter import Adapter, Places
 from remit.work.executors.beginning import Beginning
-from remit.work.executors.port import Ending, Site, no_tools
+from remit.work.executors.port import Ending
 from remit.work.executors.talk import Talk, Words
 from remit.work.executors.worktree import Worktree
 from remit.work.order import Command, Constraints
@@ -26,7 +26,7 @@ from remit.work.pack import Contents, ContextPack
 from remit.work.result import WorkResult
 from remit.work.workflow import ExecutorTable
 from tests.patience import PATIENCE_S
-from tests.work.executors.repository import RUN, git, make_repository, order_in
+from tests.work.executors.repository import RUN, git, make_repository, order_in, site_in
 
 pytestmark = pytest.mark.slow
 
@@ -187,20 +187,7 @@ async def test_a_run_that_is_stopped_while_its_question_is_open_leaves_nothing(b
 
 
 async def test_the_time_that_a_person_takes_is_not_the_agents(bench: Bench) -> None:
-    site = Site(
-        order=bench.order,
-        title="",
-        tree=Worktree(bench.repository, bench.tree, ""),
-        pack=bench.pack,
-        home=bench.home,
-        env={},
-        secrets={},
-        timeout_s=1,
-        principal="alice",
-        clock=SystemClock(),
-        show=lambda _, __: None,
-        tools=no_tools,
-    )
+    site = site_in(bench.repository, bench.tree, bench.home)
     talk = Talk(site, acp._Refusals(), Words("", bench.tree))
     async with asyncio.timeout(PATIENCE_S) as deadline:
         talk._deadline, before = deadline, deadline.when()

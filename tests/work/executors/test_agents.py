@@ -10,14 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.work.executors.outcomes import AGENTS, BIN, SCENES, cell, outcome, written
+from tests.work.executors.agents import BIN, real
+from tests.work.executors.outcomes import AGENTS, SCENES, cell, outcome, written
 
-FOLDER = Path("build/agents").resolve()
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not os.environ.get("REMIT_TEST_AGENTS"), reason="1.8 GB: `make agents` installs the agents"),
-]
+pytestmark = [pytest.mark.slow, real]
 
 
 @pytest.mark.timeout(400)
@@ -26,7 +22,7 @@ pytestmark = [
 async def test_an_agent_ends_as_the_page_says(
     agent: str, scene: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", f"{FOLDER / BIN}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
     monkeypatch.setenv("AGENT_KEY", "k3y")
     result, script = await outcome(agent, scene, tmp_path)
     assert cell(result) == written()[scene, agent], result

@@ -17,10 +17,11 @@ from remit.errors import UsageError
 from remit.jobs.state import ENDED
 from remit.sandbox.scratch import scratch
 from remit.settings import load
+from remit.work.executors.desk import Desk
 from remit.work.executors.rows import CLIS
 from tests.patience import PATIENCE_S
 from tests.work.executors.agents import agent_program
-from tests.work.executors.repository import git
+from tests.work.executors.repository import git, site_in
 from tests.work.executors.shop import ALLOWED, Shop
 
 pytestmark = pytest.mark.slow
@@ -66,6 +67,19 @@ async def test_a_tool_that_runs_when_its_run_is_stopped_ends_with_it(shop: Shop)
                 await remit.clock.sleep(0.02)
         await work.stop(issue, "enough")
         assert not Path("/proc", found[0].read_text().strip()).exists(), "dead means dead"
+
+
+async def test_a_client_that_has_not_left_at_the_end_is_let_go(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shop.place)  # a socket's own name is at most some 100 bytes long
+    async with shop.open() as remit:
+        desk = Desk(remit.settings, remit.runtime.journal)
+        async with desk.open(site_in(shop.folder, shop.folder, shop.place)):
+            reading, writing = await asyncio.open_unix_connection("tools.sock")
+            writing.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+            assert b'"id":1' in await reading.readline()
+        async with asyncio.timeout(PATIENCE_S):
+            assert await reading.read() == b""
+        writing.close()
 
 
 async def test_the_key_of_the_model_reaches_the_agent_and_no_record(shop: Shop) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,12 +13,12 @@ from remit.testing.models import ModelServer
 from remit.work.executors.acp import KNOWN, UNGOVERNED
 from remit.work.result import WorkResult
 from tests.patience import PATIENCE_S
+from tests.work.executors.agents import BIN, real
 from tests.work.executors.repository import git, make_repository
 from tests.work.executors.wires import Script
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, real]
 
-BIN: Final = Path(os.environ.get("REMIT_AGENTS", "build/agents")).absolute() / "node_modules" / ".bin"
 MEND: Final = "echo mended > clock.txt"
 WORKFLOW: Final = """
 [executors.{agent}]
@@ -84,7 +83,6 @@ class Project:
         return view.results[started.run_id], script.offered
 
 
-@pytest.mark.skipif("REMIT_TEST_AGENTS" not in os.environ, reason="REMIT_TEST_AGENTS=1 runs real agents")
 @pytest.mark.parametrize("effect", ["allow", "deny"])
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.timeout(PATIENCE_S * 10)
@@ -103,7 +101,6 @@ async def test_an_agent_asks_and_is_proved(
         assert result.changes.commit == ""
 
 
-@pytest.mark.skipif("REMIT_TEST_AGENTS" not in os.environ, reason="REMIT_TEST_AGENTS=1 runs real agents")
 @pytest.mark.parametrize("agent", sorted(AGENTS.keys() - UNGOVERNED.keys()))
 @pytest.mark.timeout(PATIENCE_S * 10)
 async def test_an_agent_is_governed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str) -> None:

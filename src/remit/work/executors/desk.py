@@ -69,12 +69,13 @@ class Desk:
         service.sessions = sessions
         via = f"{site.order.issue_ref} {site.order.run_id}"
         face = ToolServer(service, _Offered(), principal=site.principal, transport=via)
-        serving = Tasks()
+        serving, wires = Tasks(), list[LineWire]()
         try:
             async with face.answering() as answering:
 
                 def connected() -> LineWire:
                     wire = LineWire()
+                    wires.append(wire)
                     serving.begin(OneClient(answering, wire.dispatcher).run())
                     return wire
 
@@ -85,6 +86,8 @@ class Desk:
                     server.close()
                     serving.cancel()
                     await serving.ended()
+                    for wire in wires:
+                        wire.close()
         finally:
             await face.close()
             await runtime.catalog.close()

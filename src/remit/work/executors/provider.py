@@ -85,6 +85,7 @@ class ExecutorProvider:
         self._clock = clock
         self._tools = tools
         self._closed = False
+        self._listed: list[ToolMeta] = []
 
     @property
     def provider_id(self) -> str:
@@ -94,12 +95,23 @@ class ExecutorProvider:
     async def list_tools(self) -> Sequence[ToolMeta]:
         """Return the executors of workflow.toml; none without one. Raise ProviderError if it cannot be read."""
         self._require_open()
+        self._listed = self._offered()
+        return self._listed
+
+    def outdated(self) -> bool:
+        """Return whether workflow.toml names other executors by now, or another agent was installed."""
+        with suppress(ProviderError):  # a call says what is wrong with the file
+            return self._offered() != self._listed
+        return False
+
+    def _offered(self) -> list[ToolMeta]:
+        workflow = self._workflow()
         try:
-            hands = hands_of(self._workflow())
+            hands = hands_of(workflow)
         except UsageError as error:
             raise _unusable(error) from error
         asks = any(isinstance(hand.executor, AcpExecutor) for hand in hands)
-        prove = msgspec.structs.replace(PROVE_TOOL, isolation=isolation_of(self._manual))
+        prove = msgspec.structs.replace(PROVE_TOOL, isolation=isolation_of(_manual(workflow)))
         return [*map(tool_for, hands), prove, *([PERMIT_TOOL] if asks else [])]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
@@ -199,16 +211,11 @@ class ExecutorProvider:
         )
         return order, Adapter(order, hand.executor, hand.table, self._tree(order), self._pack(order), places)
 
-    @property
-    def _manual(self) -> ExecutorTable:
-        """Return the terms on which the acceptance commands run on what a person did."""
-        return self._workflow().executors.get(MANUAL) or ExecutorTable(program=MANUAL)
-
     async def _prove(self, asked: ProveArgs, ctx: CallContext) -> ToolResult:
         """Run the acceptance commands on a person's commit."""
         self._require_open()
         order = await self._order(asked.issue_ref, asked.run_id)
-        table = self._manual
+        table = _manual(self._workflow())
         places = Places(self._clock, ctx.principal, self._enclosures if table.isolation == "sandbox" else None)
         executor = ProgramExecutor(())
         adapter = Adapter(order, executor, table, self._tree(order), self._pack(order), places)
@@ -278,6 +285,11 @@ class ExecutorProvider:
         ending = _recorded(pack)
         turn = ending.turn if ending is not None else None
         return ToolResult(msgspec.to_builtins(msgspec.structs.replace(given, pack=str(pack.folder), turn=turn)))
+
+
+def _manual(workflow: Workflow) -> ExecutorTable:
+    """Return the terms on which the acceptance commands run on what a person did."""
+    return workflow.executors.get(MANUAL) or ExecutorTable(program=MANUAL)
 
 
 def shown_order(order: WorkOrder, hand: Hand, repository: str) -> Preview:

@@ -35,11 +35,12 @@ def hand_of(workflow: Workflow, name: str) -> Hand:
     """Return an executor by its name. Raise UsageError (WORK_INVALID) for one that is not known.
 
     A table of workflow.toml comes before an agent that is known by its name. `acp:NAME` is an agent that speaks the
-    protocol, on the terms of `[executors.NAME]` if there are any, or that table with its protocol.
+    protocol, on the terms of `[executors.NAME]` if there are any; a table with `protocol = "acp"` is called NAME alone.
     """
+    name = workflow.executor_name(name)
     speaks, _, plain = name.rpartition(":")
     table = workflow.executors.get(plain)
-    if f"{speaks}:" == PREFIX and (plain in KNOWN or (table is not None and table.protocol == "acp")):
+    if f"{speaks}:" == PREFIX and plain in KNOWN:
         return _asking(name, plain, table or ExecutorTable(agent=plain))
     if table is not None and table.protocol == "acp" and not speaks:
         return _asking(name, plain, table)
@@ -74,10 +75,10 @@ def _asking(name: str, plain: str, table: ExecutorTable) -> Hand:
 
 def hands_of(workflow: Workflow) -> list[Hand]:
     """Return every executor of a project, and the agents that are installed. Raise UsageError (WORK_INVALID)."""
-    governed = (cli for cli in CLIS.values() if cli.name not in workflow.executors and "governed" in cli.args)
-    agents = [cli.name for cli in governed if shutil.which(cli.name) is not None]
-    agents += [f"{PREFIX}{name}" for name, command in KNOWN.items() if shutil.which(command[0]) is not None]
-    return [hand_of(workflow, name) for name in (*workflow.executors, *agents) if name != MANUAL]
+    own = [hand_of(workflow, name) for name in workflow.executors if name != MANUAL]
+    names = [cli.name for cli in CLIS.values() if "governed" in cli.args] + [f"{PREFIX}{name}" for name in KNOWN]
+    agents = (hand_of(workflow, name) for name in names if workflow.executor_name(name) not in workflow.executors)
+    return [*own, *(hand for hand in agents if shutil.which(hand.executor.command[0]) is not None)]
 
 
 def tool_of(name: str) -> str:
