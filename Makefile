@@ -20,7 +20,7 @@ READY := .venv/.ready
 PEERS_READY := .venv-bench/.ready .venv-gateway/.ready
 FRAMEWORKS_READY := $(patsubst %,build/frameworks/%/.ready,adk claude crewai)
 SEARXNG_READY := build/frameworks/searxng/.ready
-AGENTS_READY := build/agents/.ready
+AGENTS_READY := build/agents/.ready build/frameworks/aider/.ready
 MCP_PEERS_READY := $(patsubst %,build/peers-mcp/%/.ready,npm git sqlite time)
 PACKAGES_READY := $(patsubst %,build/peers-%/.ready,packages schemas)
 CODE := $(wildcard src tests bench scripts)
@@ -94,7 +94,7 @@ frameworks: $(FRAMEWORKS_READY) ## Install the frameworks that tests run with RE
 
 searxng: $(SEARXNG_READY) ## Install SearXNG, which tests search with if REMIT_TEST_SEARXNG=1 (140 MB)
 
-agents: $(AGENTS_READY) ## Install the coding agents that tests run with REMIT_TEST_AGENTS=1 (1.8 GB)
+agents: $(AGENTS_READY) ## Install the coding agents that tests run with REMIT_TEST_AGENTS=1 (2.5 GB)
 
 # Not `npm ci`: it wants the programs of every platform in the lock, and not every mirror has them.
 build/agents/.ready: tests/peers/npm-agents/package.json tests/peers/npm-agents/package-lock.json
@@ -177,6 +177,6 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in
 	$(COMPILE) --output-file requirements/gateway.txt requirements/gateway.in
 	$(COMPILE) --output-file requirements/docs.txt requirements/docs.in
-	for name in adk claude crewai git searxng sqlite time packages schemas; do \
+	for name in adk aider claude crewai git searxng sqlite time packages schemas; do \
 		$(COMPILE) --output-file tests/peers/python/$$name.txt tests/peers/python/$$name.in || exit 1; \
 	done

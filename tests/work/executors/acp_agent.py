@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from tests.work.executors.fake_agent import Mcp
 MODE = sys.argv[1]
 VERSION = sys.argv[2] if len(sys.argv) > 2 else "1.0"
 SESSION = "s-1"
+LOADED: list[str] = []
+"""The sessions that it went on with."""
 SERVERS: list[dict[str, Any]] = []
 """The MCP servers that it was handed."""
 PACK = Path(os.environ.get("REMIT_CONTEXT_PACK", "."))
@@ -64,6 +67,11 @@ def permitted(title: str) -> bool:
     with Path(os.environ["HOME"], "answers").open("a") as answers:
         answers.write(json.dumps(outcome) + "\n")
     return outcome.get("optionId") in {"once", "always"}
+
+
+def conversation() -> Path:
+    """Return where it keeps its conversation, as claude does."""
+    return Path(os.environ["HOME"], ".claude/projects", re.sub(r"[^A-Za-z0-9]", "-", str(Path.cwd())), "s-1.jsonl")
 
 
 def edit(_number: int = 1) -> None:
@@ -154,6 +162,12 @@ def use(_number: int = 1) -> None:
             update("tool_call_update", toolCallId="c-3", status="completed")
 
 
+def again(_number: int) -> None:
+    """Work only when it goes on with what was said before, and report what was done then as done now."""
+    if LOADED:
+        edit()
+
+
 MODES: dict[str, Callable[[int], None]] = {
     "hang": hang,
     "waits": wait,
@@ -166,6 +180,7 @@ MODES: dict[str, Callable[[int], None]] = {
     "long": overlong,
     "endless": chatter,
     "forgets": forget,
+    "again": again,
     "tools": use,
     "tools-asks": use,
     "tools-strays": use,
@@ -196,7 +211,7 @@ def main() -> None:
         answer: dict[str, Any] = {}
         match message.get("method"):
             case "initialize":
-                answer = {"protocolVersion": 1, "agentCapabilities": {}, "authMethods": []}
+                answer = {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}, "authMethods": []}
                 answer["agentInfo"] = {"name": "test", "version": VERSION}
                 if MODE == "locked":
                     send(id=message["id"], error={"code": -32000, "message": "Authentication required"})
@@ -204,6 +219,17 @@ def main() -> None:
             case "session/new":
                 SERVERS[:] = message["params"]["mcpServers"]
                 answer = {"sessionId": SESSION}
+                conversation().parent.mkdir(parents=True, exist_ok=True)
+                conversation().touch()
+            case "session/load":
+                SERVERS[:] = message["params"]["mcpServers"]
+                LOADED.append(message["params"]["sessionId"])
+                update("agent_message_chunk", content={"type": "text", "text": "What I said before."})
+                update("tool_call_update", toolCallId="c-0", status="completed")
+                if not conversation().exists() or VERSION == "forgets":
+                    send(id=message["id"], error={"code": -32002, "message": "no such session"})
+                    LOADED.clear()
+                    continue
             case "session/prompt":
                 prompts += 1
                 answer = prompt(message["params"]["prompt"][0]["text"], prompts)

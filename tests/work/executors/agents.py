@@ -11,7 +11,16 @@ from typing import Final
 import pytest
 
 BIN: Final = Path("build/agents/node_modules/.bin").absolute()
-"""The real agents."""
+"""The real agents from npm."""
+_AIDER: Final = Path("build/frameworks/aider/bin").absolute()
+"""The one in a Python of its own, which is to hide no other."""
+
+
+def path_with_agents() -> str:
+    """Return a PATH on which the real agents are."""
+    return f"{BIN}:{os.environ['PATH']}:{_AIDER}"
+
+
 real = pytest.mark.skipif(not os.environ.get("REMIT_TEST_AGENTS"), reason="REMIT_TEST_AGENTS=1: `make agents` first")
 """Marks a test that runs them; they are large, and it takes minutes."""
 FAKE = Path(__file__).with_name("fake_agent.py")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,11 +25,8 @@ def main(name: str, scene: str) -> int:
     agent = AGENTS[name]
     agent("begin", "")
     if scene in {"401", "500", "fail"}:
-        if name == "aider" and scene == "401":
-            aider("failed", "litellm.AuthenticationError: no such key")
-            return 0
         agent("failed", f"HTTP {scene}")
-        return 1
+        return int(name != "aider" or scene == "fail")  # aider itself ends well whatever happens
     if scene in {"setsid", "leave"}:
         later = "import time; time.sleep(300); open('late.txt', 'w').write('late')"
         child = subprocess.Popen([sys.executable, "-I", "-S", "-c", later], start_new_session=True)
@@ -43,12 +41,24 @@ def main(name: str, scene: str) -> int:
         for _ in range(6):
             say(type="noise", text="x" * 1_000_000)
     denied = 0
-    if scene != "lie":
+    resumed = converse() if name == "claude" else False
+    if scene != "lie" and (scene != "again" or resumed):
         denied = edit(name, scene)
     if scene == "cut":
         return 0
     agent("denied" if denied or (scene == "denied" and name == "claude") else "done", "All is done.")
     return 0
+
+
+def converse() -> bool:
+    """Keep the conversation as claude does; return whether it goes on with one."""
+    place = HOME / ".claude/projects" / re.sub(r"[^A-Za-z0-9]", "-", str(Path.cwd())) / "s-1.jsonl"
+    resumed = sys.argv[sys.argv.index("--resume") + 1] == "s-1" if "--resume" in sys.argv else False
+    assert place.exists() == resumed, place
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("a") as file:
+        file.write("{}\n")
+    return resumed
 
 
 def edit(name: str, scene: str) -> int:
@@ -204,7 +214,12 @@ def opencode(what: str, text: str) -> None:
 
 def aider(what: str, text: str) -> None:
     """Speak as aider does: for people."""
-    write({"begin": "I look."}.get(what, text))
+    if what == "begin":
+        write("I look.")
+    elif what == "failed":
+        write(f"litellm.AuthenticationError: {text}")
+    else:
+        write(f"{text}\nTokens: 60 sent, 42 received. Cost: $0.50 message, $0.50 session.")
 
 
 AGENTS = {"claude": claude, "codex": codex, "gemini": gemini, "opencode": opencode, "aider": aider}

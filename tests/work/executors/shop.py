@@ -36,6 +36,7 @@ program = "{program}"
 args = {args}
 mode = "{mode}"
 isolation = "{isolation}"
+{more}
 
 [[constraints.commands]]
 args = ["grep", "-q", "mended", "clock.txt"]
@@ -56,10 +57,10 @@ class Shop:
         table = TABLE.format(name=agent, agent=agent, program=path, mode=mode, isolation=isolation)
         (self.folder / "workflow.toml").write_text(table.replace("\n[[constraints", f"{more}\n[[constraints"))
 
-    def speak(self, scene: str, mode: str = "governed") -> None:
+    def speak(self, scene: str, mode: str = "governed", more: str = "", version: str = "1.0") -> None:
         """Write a workflow.toml whose executor speaks the Agent Client Protocol, and plays a scene."""
-        args = ["-I", str(Path(__file__).with_name("acp_agent.py")), scene]
-        table = SPEAKER.format(program=sys.executable, args=args, mode=mode, isolation="none")
+        args = ["-I", str(Path(__file__).with_name("acp_agent.py")), scene, version]
+        table = SPEAKER.format(program=sys.executable, args=args, mode=mode, isolation="none", more=more)
         (self.folder / "workflow.toml").write_text(table)
 
     def open(self, *rules: dict[str, Any]) -> Remit:

@@ -31,13 +31,16 @@ SPEECHES: Final[dict[str, Speech]] = {
 class Script:
     """Answers requests: first the calls of the scene, one a turn, then some words."""
 
-    def __init__(self, scene: str, calls: list[tuple[str, dict[str, Any]]]) -> None:
-        """Call each tool by the end of its name, with its arguments."""
+    def __init__(self, scene: str, calls: list[tuple[str, dict[str, Any]]], answer: str = "All is done.") -> None:
+        """Call each tool by the end of its name, with its arguments; `answer` is for who offers no tools."""
         self.scene = scene
+        self.answer = answer
         self.calls = calls
         self.offered: list[list[str]] = []
         """The tools of each request that had any."""
         self.paths: list[str] = []
+        self.said: list[str] = []
+        """The bodies of those requests, as text."""
 
     def __call__(self, request: Received) -> Streamed | Canned:
         """Answer one request."""
@@ -51,6 +54,7 @@ class Script:
         names = tools_of(request.body)
         if names:
             self.offered.append(names)
+            self.said.append(json.dumps(request.body))
         return self._answer(speech, request.body, names, whole=not (request.body.get("stream") or "stream" in path))
 
     def _answer(self, speech: Speech, body: dict[str, Any], names: list[str], *, whole: bool) -> Streamed | Canned:
@@ -70,7 +74,9 @@ class Script:
 
     def _next(self, speech: Speech, body: dict[str, Any], names: list[str]) -> Scene:
         done = len(speech.pairs(_plain(speech, body))[1])
-        if not names or done >= len(self.calls):
+        if not names:
+            return Scene(text=tuple(self.answer.splitlines(keepends=True)))
+        if done >= len(self.calls):
             return Scene(text=("All is ", "done."))
         wanted, args = self.calls[done]
         name = next((name for name in names if name.endswith(wanted)), wanted)

@@ -14,6 +14,7 @@ reports more calls than passed the gate, the run has failed.
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
@@ -28,15 +29,16 @@ from remit.atomic import replace_file
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.work.executors.cli import prompt_of, require_key, require_trust, settle
+from remit.work.executors.conversation import carry
 from remit.work.executors.port import Ending, Site, Tools, Turn
-from remit.work.executors.rows import SERVER
+from remit.work.executors.row import SERVER
 from remit.work.executors.talk import Talk, Words
 from remit.work.pack import STDERR, STDOUT
 from remit.work.workflow import ExecutorTable
 
 if TYPE_CHECKING:
     from remit.tools.door import Door
-    from remit.work.executors.rows import Cli
+    from remit.work.executors.row import Cli
 
 PERMIT: Final = "acp.permit"
 PREFIX: Final = "acp:"
@@ -105,7 +107,12 @@ class AcpExecutor:
                 return _unfit(await self._probe(site, version)) if governed else ""
 
             words = self._words(prompt_of(site), site.folder, tools)
-            talk = Talk(site, _Questions(door, session, site, self._name), words, alone)
+            words = words._replace(last=site.last, again=prompt_of(site, site.last))
+
+            async def goes_on(version: str) -> bool:
+                return self._cli is not None and await asyncio.to_thread(carry, self._cli, site, self._mode, version)
+
+            talk = Talk(site, _Questions(door, session, site, self._name), words, alone, goes_on)
             ending = await talk.through(site.filled(self._command), STDOUT, STDERR, site.timeout_s)
         if tools is not None:
             return replace(ending, turn=_governed(talk, tools, session))

@@ -30,7 +30,7 @@ from remit.process.enclosure import (
 from remit.process.environment import environment
 from remit.work.executors.beginning import Beginning
 from remit.work.executors.judgement import Facts, judge
-from remit.work.executors.port import Ending, Executor, OpenTools, Output, Site, no_tools
+from remit.work.executors.port import Conversation, Ending, Executor, OpenTools, Output, Site, no_tools
 from remit.work.executors.program import run_program
 from remit.work.executors.publication import Publication, Published
 from remit.work.executors.worktree import Worktree, paths_of
@@ -75,6 +75,8 @@ class Places(NamedTuple):
     """Gives the files of skills, by path."""
     publication: Publication | None = None
     """Pushes what there is; None: nothing is pushed."""
+    last: Conversation | None = None
+    """The conversation that the same agent had on this issue just before."""
 
 
 class Adapter:
@@ -132,11 +134,11 @@ class Adapter:
 
     async def _furnish(self, skills: Mapping[str, bytes]) -> None:
         """Make the home of the run, and let the user of the sandbox reach what is the run's."""
-        self._home.mkdir(mode=0o700, exist_ok=True)
-        await asyncio.to_thread(_put, self._home, skills)
+        self._tree.home.mkdir(mode=0o700, exist_ok=True)
+        await asyncio.to_thread(_put, self._tree.home, skills)
         if self._places.enclosures is not None:
-            self._home.chmod(0o755)  # no secret is written there
-            for folder in (self._tree.folder, self._pack.folder, self._home):
+            self._tree.home.chmod(0o755)  # no secret is written there
+            for folder in (self._tree.folder, self._pack.folder, self._tree.home):
                 self._places.enclosures.own(folder)
 
     async def _check_out(self, beginning: Beginning) -> str:
@@ -210,7 +212,7 @@ class Adapter:
             title=self._places.title,
             tree=self._tree,
             pack=self._pack,
-            home=self._home,
+            home=self._tree.home,
             env=self._env,
             secrets=os.environ,
             timeout_s=float(self._timeout_s),
@@ -221,6 +223,7 @@ class Adapter:
             launch=self._launch if self._places.enclosures is not None else None,
             enclosures=self._places.enclosures,
             door=self._places.door,
+            last=self._places.last,
         )
 
     @property
@@ -266,7 +269,7 @@ class Adapter:
 
         Raise ProviderError: SANDBOX_UNAVAILABLE or POLICY_DENIED. It is never started without the sandbox instead.
         """
-        writable = (str(self._tree.folder), str(self._pack.folder), str(self._home))
+        writable = (str(self._tree.folder), str(self._pack.folder), str(self._tree.home))
         terms = SandboxTerms(roots=self._table.reads, writable=writable, network=self._table.network)
         program = Program(command=tuple(command), cwd=Path(cwd), env=env, terms=terms)
         try:
@@ -283,16 +286,11 @@ class Adapter:
         return {
             **environment(os.environ, given),
             **{f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in _IDENTITY.items()},
-            "HOME": str(self._home),
+            "HOME": str(self._tree.home),
             "REMIT_CONTEXT_PACK": str(self._pack.folder),
             "REMIT_ISSUE_REF": self._order.issue_ref,
             "REMIT_RUN_ID": self._order.run_id,
         }
-
-    @property
-    def _home(self) -> Path:
-        """Return the home of the run, beside its worktree."""
-        return self._tree.folder.with_name(f"{self._tree.folder.name}.home")
 
     def _finish(self, result: WorkResult) -> WorkResult:
         self._pack.put_result(result)

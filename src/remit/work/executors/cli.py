@@ -21,10 +21,11 @@ from msgspec.structs import replace
 
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.work.executors.port import Ending, Output, Site, Turn
+from remit.work.executors.conversation import carry
+from remit.work.executors.port import Conversation, Ending, Output, Site, Turn
 from remit.work.executors.probes import version_of
 from remit.work.executors.program import run_at
-from remit.work.executors.rows import Cli, Home, Model, Tally
+from remit.work.executors.row import LINE, RESUME, Cli, Home, Model, Tally
 from remit.work.workflow import ExecutorTable, Mode
 
 _MAX_LINE: Final = 4_000_000
@@ -47,7 +48,7 @@ class CliExecutor:
 
     @property
     def command(self) -> tuple[str, ...]:
-        return (self._table.program or self._cli.name, *self._cli.args[self.mode], *self._table.args)
+        return self._words(())
 
     def require(self, env: Mapping[str, str]) -> None:
         cli, program = self._cli, self.command[0]
@@ -67,12 +68,21 @@ class CliExecutor:
             if version not in {"", self._cli.version}:
                 said = f"{self._cli.name} is {version}; Remit was tried with {self._cli.version}\n"
                 site.show("stderr", said.encode())
-            command = site.filled(self.command, prompt=prompt_of(site))
-            ending = await run_at(site, command, events if self._cli.read is not None else site.show, env)
+            last = site.last if await asyncio.to_thread(carry, self._cli, site, self.mode, version) else None
+            words = self._words(self._cli.resume if last is not None else ())
+            session = last.session if last is not None else ""
+            command = site.filled(words, prompt=prompt_of(site, last), session=session)
+            ending = await run_at(site, command, events, env)
         turn = replace(events.turn(self.mode), starts=starts, version=version, tried=self._cli.version)
+        turn = replace(turn, continues=last.run_id if last is not None else "")
         if tools is not None:
             turn = replace(turn, trace=tools.session, calls=tools.calls, denied=turn.denied + tools.denied)
         return replace(ending, turn=turn)
+
+    def _words(self, resume: tuple[str, ...]) -> tuple[str, ...]:
+        args = self._cli.args[self.mode]
+        begun = (word for each in args for word in (resume if each == RESUME else (each,)))
+        return (self._table.program or self._cli.name, *begun, *self._table.args)
 
 
 def require_key(cli: Cli, table: ExecutorTable, env: Mapping[str, str]) -> None:
@@ -105,8 +115,11 @@ async def settle(cli: Cli, table: ExecutorTable, site: Site, mode: Mode, tools: 
     return _environment(cli.env, site, model)
 
 
-def prompt_of(site: Site) -> str:
-    """Return the words that an agent begins with: the issue, the rules, the specification as far as it fits."""
+def prompt_of(site: Site, last: Conversation | None = None) -> str:
+    """Return the words that an agent begins with: the issue, the rules, the specification as far as it fits.
+
+    With `last` they also say the end of the run whose conversation goes on.
+    """
     order = site.order
     rules = [
         *(f"- Do not change: {path}" for path in order.constraints.forbidden_paths),
@@ -114,6 +127,8 @@ def prompt_of(site: Site) -> str:
         *(f"- {note}" for note in order.constraints.notes),
         "- Work in the current folder alone. Ask nothing: no one answers. What you leave there is committed for you.",
     ]
+    if last is not None:
+        rules.insert(0, f"- Continue your work, in a new folder: {site.folder}. Your last run, {last.told}.")
     head = "\n".join([f"Work on the issue {order.issue_ref}: {site.title}", "", *rules, "", ""])
     spec = order.spec_snapshot.encode()[: max(0, _MAX_PROMPT - len(head.encode()))].decode(errors="ignore")
     cut = "" if spec == order.spec_snapshot else f"\n\n[cut: the whole text is in {site.pack.folder}/spec_snapshot.md]"
@@ -150,7 +165,7 @@ class Events:
         tally = self._tally
         return Turn(
             mode=mode,
-            terminal=tally.ended or self._cli.read is None,
+            terminal=tally.ended,
             fault=tally.fault,
             denied=tally.denied,
             session=tally.session,
@@ -167,12 +182,13 @@ class Events:
             event: Any = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             event = None
-        if isinstance(event, dict) and self._cli.read is not None:
-            text = self._cli.read(self._tally, event)
-            if text:
-                self._show("stdout", text.encode(errors="replace") + b"\n")
-        elif line.strip():
-            self._show("stdout", line + b"\n")
+        if isinstance(event, dict):
+            shown = self._cli.read(self._tally, event).encode(errors="replace")
+        else:
+            self._cli.read(self._tally, {LINE: line.decode(errors="replace")})
+            shown = line
+        if shown.strip():
+            self._show("stdout", shown + b"\n")
 
 
 def _unavailable(why: str, remedy: str) -> UsageError:

@@ -53,6 +53,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Calls that were refused to it."""
     session: str = ""
     """Its own name for the conversation, for resuming it."""
+    continues: str = ""
+    """The run before, whose conversation it continued."""
     usage: Usage = Usage()
     version: str = ""
     """The version that its program says it is."""
@@ -137,6 +139,21 @@ OpenTools = Callable[["Site"], AbstractAsyncContextManager[Tools]]
 """Offers the tools of a run within the block. Raise ProviderError."""
 
 
+class Conversation(NamedTuple):
+    """The last turn of an agent on an issue."""
+
+    run_id: str
+    session: str
+    """Its own name for the conversation."""
+    mode: Mode
+    version: str
+    home: Path
+    folder: Path
+    """The worktree of that run."""
+    told: str
+    """The end of the run, in words."""
+
+
 class Site(NamedTuple):
     """Where a run's work is done, and with what."""
 
@@ -163,6 +180,8 @@ class Site(NamedTuple):
     """The sandbox; None: the run is not in one."""
     door: Door | None = None
     """The gate, for what an agent asks; None: nothing can be asked."""
+    last: Conversation | None = None
+    """The conversation that the same agent had on this issue just before; None: it had none, or it did not end well."""
 
     @property
     def folder(self) -> Path:

@@ -37,7 +37,7 @@ from remit.work.executors.calls import (
     isolation_of,
     tool_for,
 )
-from remit.work.executors.port import Ending, OpenTools
+from remit.work.executors.port import Conversation, Ending, OpenTools
 from remit.work.executors.program import ProgramExecutor
 from remit.work.executors.publication import Publication
 from remit.work.executors.registry import MANUAL, Hand, hand_of, hands_of, name_of
@@ -207,6 +207,7 @@ class ExecutorProvider:
             tools=self._tools,
             skills=self._skills,
             title=title,
+            last=await self._conversation(order, hand),
             publication=self._publication(order, title, places.principal) if hand.table.commits else None,
         )
         return order, Adapter(order, hand.executor, hand.table, self._tree(order), self._pack(order), places)
@@ -251,6 +252,21 @@ class ExecutorProvider:
         pulls = table.pulls and table.backend != "local" and repository == self._folder.resolve()
         remote = Remote(repository, table)
         return Publication(self._door, principal, order, title, remote, table, self._clock, pulls=pulls)
+
+    async def _conversation(self, order: WorkOrder, hand: Hand) -> Conversation | None:
+        """Return the conversation of the run just before, if the same executor had it, and its turn ended well."""
+        before = [run for run in (await self._store.unit(order.issue)).runs.values() if run.run_id != order.run_id]
+        if not before or before[-1].executor != hand.name:
+            return None
+        earlier = await self._store.order(order.issue, before[-1].run_id)
+        ending = _recorded(self._pack(earlier))
+        turn = ending.turn if ending is not None and ending.passed else None
+        result = await self._store.result(order.issue, earlier.run_id)
+        if turn is None or result is None or not turn.terminal or turn.fault:
+            return None
+        tree = self._tree(earlier)
+        told = f"{earlier.run_id}, ended as {result.status}: {' '.join(result.summary.split())}"[:1_000]
+        return Conversation(earlier.run_id, turn.session, turn.mode, turn.version, tree.home, tree.folder, told)
 
     async def _contents(self, order: WorkOrder, beginning: Beginning) -> Contents:
         unit = await self._store.unit(order.issue)

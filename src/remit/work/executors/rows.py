@@ -1,88 +1,21 @@
 """The coding agents that Remit knows by their command line: one row each. What was measured stands in docs/work.md.
 
-A row says with which words a program is started in each mode, what it finds in its home, how a line of its output
-counts, and which files of a repository it would start programs by. Versions are those that the suite runs.
+Versions are those that the suite runs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+import re
+from collections.abc import Mapping
+from typing import Any, Final
 
-from remit.work.executors.port import Usage
-from remit.work.workflow import Mode
-
-SERVER: Final = "remit"
-"""Remit's tools, as the agents know them."""
+from remit.work.executors.row import LINE, RESUME, SERVER, Cli, Home, Tally
 
 
-class Model(NamedTuple):
-    """The model that an agent speaks to."""
-
-    name: str
-    """Empty: the agent's own choice."""
-    url: str
-    """Empty: its maker's."""
-    key: str
-
-
-class Home(NamedTuple):
-    """The circumstances that the files of a home are written for."""
-
-    model: Model
-    mode: Mode
-    """`governed`: its own tools are off; `ask`: it asks before it uses them."""
-    tools: tuple[str, ...] = ()
-    """The command of Remit's MCP server; empty: the agent has none, or is told of it in another way."""
-
-
-class Tally:
-    """Sums up an agent's words up to now."""
-
-    def __init__(self) -> None:
-        self.ended = False
-        """Whether the event that ends a turn was said."""
-        self.fault = ""
-        self.denied = 0
-        self.session = ""
-        self.usage = Usage()
-
-    def add(self, found: Any, tokens_in: str, tokens_out: str, cost: float = 0.0) -> None:
-        """Count what a step took, by the names that the agent has for it."""
-        counts = found if isinstance(found, dict) else {}
-        self.usage = Usage(
-            input_tokens=self.usage.input_tokens + int(counts.get(tokens_in) or 0),
-            output_tokens=self.usage.output_tokens + int(counts.get(tokens_out) or 0),
-            cost_usd=self.usage.cost_usd + cost,
-        )
-
-
-Read = Callable[[Tally, dict[str, Any]], str]
-"""Takes in an event, a JSON object of one line; returns what is shown of it."""
-
-
-class Cli(NamedTuple):
-    """One coding agent."""
-
-    name: str
-    version: str
-    install: str
-    key: str
-    """The variable that holds its key."""
-    hosts: tuple[str, ...]
-    """Where its maker serves its model."""
-    args: Mapping[Mode, tuple[str, ...]]
-    env: Mapping[str, str]
-    """Variables with `{url}`, `{model}`, `{key}` and `{home}` in them; one that would be empty is left out."""
-    files: Callable[[Home], Mapping[str, str]]
-    """The files of its home."""
-    read: Read | None
-    """None: it has no terminal event, and what it prints is for people."""
-    starts: tuple[str, ...]
-    """Patterns of files in a repository by which it starts programs."""
-    closed: bool
-    """Whether its flags keep it from that."""
+def _command(words: tuple[str, ...]) -> dict[str, Any]:
+    program, *args = words
+    return {"command": program, "args": args}
 
 
 # --- claude
@@ -134,12 +67,12 @@ CLAUDE: Final = Cli(
     args={
         # A list after --allowedTools would take the prompt for a tool.
         "governed": (
-            *("-p", "{prompt}", "--output-format", "stream-json", "--verbose"),
+            *(RESUME, "-p", "{prompt}", "--output-format", "stream-json", "--verbose"),
             *("--setting-sources", "user", "--strict-mcp-config", "--mcp-config", "{home}/mcp.json"),
             *("--tools", "", "--allowedTools", f"mcp__{SERVER}"),
         ),
         "free": (
-            *("-p", "{prompt}", "--output-format", "stream-json", "--verbose"),
+            *(RESUME, "-p", "{prompt}", "--output-format", "stream-json", "--verbose"),
             *("--setting-sources", "user", "--strict-mcp-config", "--mcp-config", "{home}/mcp.json"),
             *("--allowedTools", "Bash,Edit,Write,Read,Glob,Grep"),
         ),
@@ -158,6 +91,9 @@ CLAUDE: Final = Cli(
     read=_claude_read,
     starts=(".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".claude/hooks/**/*"),
     closed=True,
+    resume=("--resume", "{session}"),
+    conversation=".claude/projects/{place}/{session}.jsonl",
+    place=lambda folder: re.sub(r"[^A-Za-z0-9]", "-", str(folder)),
 )
 
 
@@ -216,16 +152,18 @@ CODEX: Final = Cli(
         "governed": (
             *("exec", "--json", "--skip-git-repo-check", "-s", "read-only"),
             *(word for name in _CODEX_OFF for word in ("--disable", name)),
-            *("-c", 'web_search="disabled"', "{prompt}"),
+            *("-c", 'web_search="disabled"', RESUME, "{prompt}"),
         ),
         # Remit's sandbox is around it, in which its own cannot start; it could not commit from there either.
-        "free": ("exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access", "{prompt}"),
+        "free": ("exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access", RESUME, "{prompt}"),
     },
     env={"OPENAI_API_KEY": "{key}", "CODEX_HOME": "{home}/.codex"},
     files=_codex_files,
     read=_codex_read,
     starts=(".codex/config.toml", ".codex/hooks.json"),
     closed=True,
+    resume=("resume", "{session}"),
+    conversation=".codex/sessions/*/*/*/rollout-*-{session}.jsonl",
 )
 
 
@@ -288,14 +226,17 @@ GEMINI: Final = Cli(
     key="GEMINI_API_KEY",
     hosts=("generativelanguage.googleapis.com",),
     args={
-        "governed": ("-p", "{prompt}", "-o", "stream-json", "--skip-trust"),
-        "free": ("-p", "{prompt}", "-o", "stream-json", "--skip-trust", "--yolo"),
+        "governed": (RESUME, "-p", "{prompt}", "-o", "stream-json", "--skip-trust"),
+        "free": (RESUME, "-p", "{prompt}", "-o", "stream-json", "--skip-trust", "--yolo"),
     },
     env={"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "{key}", "GEMINI_MODEL": "{model}"},
     files=_gemini_files,
     read=_gemini_read,
     starts=(".gemini/settings.json", ".gemini/extensions/**/*"),
     closed=True,
+    resume=("--resume", "{session}"),
+    conversation=".gemini/tmp/{place}/chats/session-*-{session:.8}.jsonl",
+    place=lambda folder: folder.name,
 )
 
 
@@ -368,10 +309,38 @@ OPENCODE: Final = Cli(
     read=_opencode_read,
     starts=("opencode.json", "opencode.jsonc", ".opencode", ".opencode/**/*"),
     closed=False,  # a plugin of the repository is started all the same
+    # No conversation of its goes on: it would work in the folder of the run that began it.
 )
 
 
 # --- aider
+
+_AIDER_USAGE: Final = re.compile(
+    r"Tokens: ([\d.,]+)([kM]?) sent.*?, ([\d.,]+)([kM]?) received\.(?: Cost: \$([\d.]+) message)?"
+)
+"""The line after each answer of its model that came whole."""
+_AIDER_FAULT: Final = re.compile(r"litellm\.\w+(Error|Exception|Timeout)\b")
+
+
+def _aider_files(home: Home) -> dict[str, str]:
+    return {".aider.conf.yml": f"model: {json.dumps(f'openai/{home.model.name}')}\n"} if home.model.name else {}
+
+
+def _aider_read(tally: Tally, event: dict[str, Any]) -> str:
+    line = str(event.get(LINE) or "")
+    if _AIDER_FAULT.match(line):
+        tally.ended, tally.fault = False, line[:500]
+    elif counts := _AIDER_USAGE.match(line):
+        tally.ended, tally.fault = True, ""
+        sent, received = (_counted(counts[at], counts[at + 1]) for at in (1, 3))
+        tally.add({"in": sent, "out": received}, "in", "out", float(counts[5] or 0))
+    return ""
+
+
+def _counted(digits: str, scale: str) -> int:
+    """Return a number that is written short, such as 2.1k."""
+    return int(float(digits.replace(",", "")) * {"": 1, "k": 1_000, "M": 1_000_000}[scale])
+
 
 AIDER: Final = Cli(
     name="aider",
@@ -380,21 +349,18 @@ AIDER: Final = Cli(
     key="OPENAI_API_KEY",
     hosts=("api.openai.com",),
     args={
+        # It would say yes to itself to load pages that the issue names, and to run what its model suggests.
         "free": (
-            *("--message", "{prompt}", "--yes-always", "--no-stream", "--no-pretty", "--no-auto-commits"),
-            *("--no-check-update", "--no-analytics", "--no-gitignore", "--no-suggest-shell-commands"),
+            *("--message", "{prompt}", "--yes-always", "--no-pretty", "--no-auto-commits", "--no-check-update"),
+            *("--no-analytics", "--no-gitignore", "--no-suggest-shell-commands", "--no-detect-urls"),
+            *("--no-show-model-warnings", "--no-show-release-notes"),
         ),
     },
-    env={"OPENAI_API_BASE": "{url}", "OPENAI_API_KEY": "{key}", "AIDER_MODEL": "{model}"},
-    files=lambda _: {},
-    read=None,
+    env={"OPENAI_API_BASE": "{url}", "OPENAI_API_KEY": "{key}", "COLUMNS": "1000"},
+    files=_aider_files,
+    read=_aider_read,
     starts=(".aider.conf.yml", ".env"),
-    closed=False,
+    closed=False,  # it reads its settings there, which can name a program that it runs
 )
 
 CLIS: Final[Mapping[str, Cli]] = {cli.name: cli for cli in (CLAUDE, CODEX, GEMINI, OPENCODE, AIDER)}
-
-
-def _command(words: tuple[str, ...]) -> dict[str, Any]:
-    program, *args = words
-    return {"command": program, "args": args}

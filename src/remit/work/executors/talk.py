@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from remit.errors import UsageError
 from remit.jsonrpc.lines import Lines, LineTooLongError
 from remit.version import __version__
-from remit.work.executors.port import Ending, Site, Turn, Usage
+from remit.work.executors.port import Conversation, Ending, Site, Turn, Usage
 from remit.work.executors.program import run_program
 
 if TYPE_CHECKING:
@@ -55,11 +55,20 @@ class Words(NamedTuple):
     """The MCP servers that it is handed."""
     meta: Mapping[str, Any] = {}
     """Options that the protocol leaves to agents."""
+    last: Conversation | None = None
+    """The conversation that it may continue."""
+    again: str = ""
+    """The prompt if it does."""
 
 
 async def _ready(_version: str) -> str:
     """Return that there is nothing against the turn."""
     return ""
+
+
+async def _anew(_version: str) -> bool:
+    """Return that the conversation is a new one."""
+    return False
 
 
 class _Pipe:
@@ -79,13 +88,24 @@ class Talk:
     """One conversation: a session with one prompt, and a second one if the result that was left cannot be used."""
 
     def __init__(
-        self, site: Site, permits: Permits, words: Words, ready: Callable[[str], Awaitable[str]] = _ready
+        self,
+        site: Site,
+        permits: Permits,
+        words: Words,
+        ready: Callable[[str], Awaitable[str]] = _ready,
+        goes_on: Callable[[str], Awaitable[bool]] = _anew,
     ) -> None:
-        """`ready` returns what speaks against a turn of the version that the agent says it is; empty: nothing."""
+        """`ready` returns what speaks against a turn of the version that the agent says it is; empty: nothing.
+
+        `goes_on` returns whether that version can continue the last conversation, and makes it ready.
+        """
         self._site = site
         self._permits = permits
         self._words = words
         self._ready = ready
+        self._goes_on = goes_on
+        self._replays = False
+        """Whether the agent tells what was said before."""
         self._done: set[str] = set()
         self._lines = Lines(_MAX_MESSAGE)
         self._dispatcher: Dispatcher | None = None
@@ -157,10 +177,14 @@ class Talk:
         if why:
             self.turn = replace(self.turn, fault=why[:_SHOWN], version=self.version)
             return
-        session = await self._open(agent)
+        abilities = begun.get("agentCapabilities")
+        loads = isinstance(abilities, dict) and abilities.get("loadSession") is True
+        session, last = await self._open(agent, loads=loads)
         self.turn = replace(self.turn, session=session, version=self.version)
+        if last is not None:
+            self.turn = replace(self.turn, continues=last.run_id)
         try:
-            await self._say(agent, session, self._words.prompt)
+            await self._say(agent, session, self._words.again if last is not None else self._words.prompt)
             if self.turn.terminal and (why := self._unusable()):
                 self.turn = replace(self.turn, terminal=False)
                 await self._say(agent, session, self._site.filled((_AGAIN.format(why=why),))[0])
@@ -168,11 +192,23 @@ class Talk:
             await agent.notify("session/cancel", {"sessionId": session})
             raise
 
-    async def _open(self, agent: Dispatcher) -> str:
-        """Begin a session; return its id."""
-        words = self._words
+    async def _open(self, agent: Dispatcher, *, loads: bool) -> tuple[str, Conversation | None]:
+        """Begin a session, or continue the last one; return its id, and the conversation that goes on."""
+        from remit.jsonrpc.protocol import MCPError  # noqa: PLC0415 - an extra
+
+        words, last = self._words, self._words.last
         given = {"cwd": str(words.cwd), "mcpServers": list(words.servers), "_meta": words.meta}
-        return str((await agent.send_raw_request("session/new", given)).get("sessionId", ""))
+        if loads and last is not None and await self._goes_on(self.version):
+            self._replays = True
+            try:
+                await agent.send_raw_request("session/load", {**given, "sessionId": last.session})
+            except MCPError as error:
+                self._site.show("stderr", f"begins again: {error.error.message[:200]}\n".encode(errors="replace"))
+            else:
+                return last.session, last
+            finally:
+                self._replays = False
+        return str((await agent.send_raw_request("session/new", given)).get("sessionId", "")), None
 
     async def _say(self, agent: Dispatcher, session: str, text: str) -> None:
         said = {"sessionId": session, "prompt": [{"type": "text", "text": text}]}
@@ -196,7 +232,7 @@ class Talk:
     def _update(self, method: str, params: Mapping[str, Any] | None) -> bool:
         """Take a notification at once, and so in order; return that it needs no more."""
         update = (params or {}).get("update")
-        if method != "session/update" or not isinstance(update, dict):
+        if method != "session/update" or not isinstance(update, dict) or self._replays:
             return True
         if update.get("status") == "completed" and self.done < _MAX_CALLS:
             self._done.add(str(update.get("toolCallId"))[:200])

@@ -36,6 +36,11 @@ class Worktree:
         """Return the worktree of a run."""
         return cls(repository, folder, f"run/{issue.file_name}/{run_id}")
 
+    @property
+    def home(self) -> Path:
+        """The home of the run, beside its worktree."""
+        return self.folder.with_name(f"{self.folder.name}.home")
+
     async def create(self, base: str) -> str:
         """Check `base` out on the run's branch, unless that was done; return its commit. Raise ProviderError."""
         if await self.exists():
