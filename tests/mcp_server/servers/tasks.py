@@ -83,9 +83,9 @@ def polled(task: dict[str, Any], modern: bool) -> dict[str, Any]:
     shown = seen(task, modern)
     if not modern:
         return shown
-    if task.get("stale"):  # what was answered shows only once it was asked about again
-        task.update(stale=False, status="working")
-    if task["status"] == "input_required":
+    if shown["status"] == "input_required":
+        if task.get("stale"):  # what was answered shows only once it was asked about again
+            task.update(stale=False, status="working")
         return {**shown, "inputRequests": {"q": {"method": "elicitation/create", "params": QUESTION}}}
     if task["status"] == "completed":
         return {**shown, "result": text(task["answer"]) if "answer" in task else args["result"]}
