@@ -60,6 +60,7 @@ def test_the_stages_in_their_order() -> None:
         "CheckOrigins",
         "CheckBudget",
         "Confirm",
+        "TakeTurn",
         "Queue",
         "TakeLimits",
         "Announce",

@@ -20,6 +20,7 @@ from remit.gateway.readiness import DependencyState, Probe, Readiness
 from remit.gateway.remembered import RememberedApprovals
 from remit.gateway.services import Limits, Services
 from remit.gateway.takings import Takings
+from remit.gateway.turnstiles import Turnstiles
 from remit.ids import new_id
 from remit.journal.event import Commit
 from remit.journal.journal import Journal
@@ -27,6 +28,7 @@ from remit.journal.kinds import ConfirmationDecided, Payload, decode
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.policy.rules import Policy
 from remit.providers.functions import FunctionProvider
+from remit.settings.sections.limits import CallLimit
 from remit.testing.clock import ManualClock
 from remit.tools.catalog import Catalog
 from remit.tools.function import FunctionTool
@@ -130,6 +132,7 @@ class World:
         self.confirmations = Confirmations(self.journal)
         self.remembered = RememberedApprovals(self.journal, self.confirmations)
         self.limits: Limits = parts["limits"]
+        self.calls: Mapping[str, CallLimit] = parts["calls"]
         self.stream = f"session/{new_id('ses')}"
         self.writer = self.journal.writer(self.stream, "session")
         self.under(parts["rules"])
@@ -146,6 +149,7 @@ class World:
             remembered=self.remembered,
             limits=self.limits,
             takings=Takings(self.journal),
+            turnstiles=Turnstiles(self.journal, self.calls) if self.calls else None,
             allowance=Allowance(self.journal, DayLimits()),
         )
         self.gateway = Gateway(self.services)
@@ -221,6 +225,7 @@ async def opened(
     rules: Iterable[Mapping[str, Any]] = (),
     required: Mapping[str, Probe] | None = None,
     optional: Mapping[str, Probe] | None = None,
+    calls: Mapping[str, CallLimit] | None = None,
     **limits: Any,
 ) -> AsyncIterator[World]:
     """A world with these tools and providers; anything else is a limit."""
@@ -236,6 +241,7 @@ async def opened(
         required=required or {},
         optional=optional or {},
         limits=Limits(**limits),
+        calls=calls or {},
     )
     try:
         yield world

@@ -91,6 +91,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "readiness.required": (["a"], ["b", "c"], ["d"]),
     "app.capabilities": (["a"], ["b", "c"], ["d"]),
     **dict.fromkeys(SWITCHES.split(), (True, False, True)),
+    "limits.tools": ({"web.*": {"rate": "1/s"}}, {"mail.*": {"rate": "9/d"}}, {}),
     "skills.switched_off": ("park", "finish", "park"),
     "skills.named": ({"a": {"enabled": False}}, {"b": {"enabled": True}}, {}),
     "tickets.cutover_until_ms": (1, 2, 3),

@@ -37,6 +37,9 @@ class Code(Enum):
 
     # --- ours: the gateway
     POLICY_DENIED = Row(BLOCKED, 403, False, "A rule, or the default, forbids this call.")
+    RATE_LIMITED = Row(BLOCKED, 429, True, "The tool was called as often as its limit allows for now.")
+    CONCURRENCY_LIMITED = Row(BLOCKED, 429, True, "As many calls of the tool are under way as its limit allows.")
+    CIRCUIT_OPEN = Row(BLOCKED, 503, True, "The tool could not be reached several times in a row, and is left alone.")
     UNTRUSTED_ARGUMENT = Row(
         BLOCKED, 403, False, "An argument that decides what the call reaches comes from untrusted text."
     )

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[float | None, float | None, str], None]
 _encode: Final = msgspec.json.Encoder().encode
+_LONGEST_MS: Final = 10 * 365 * 86_400_000
 
 
 def no_progress(done: float | None, total: float | None, message: str) -> None:
@@ -143,6 +144,7 @@ class Call:
         "stage",
         "tainted",
         "tool",
+        "turned",
         "untrusted",
         "untrusted_input",
         "wall_ms",
@@ -169,6 +171,7 @@ class Call:
     decided_at: int  # authorize: when policy decided, if that may count; else 0
     parts: tuple[Part, ...]  # authorize: what it takes of limits that rules set
     decide_again: Callable[[], Awaitable[Outcome]]  # authorize: policy decides, and the stages after it follow, again
+    turned: bool  # take_turn: it has its turn in every limit of the settings
     admitted: bool  # queue: it waited for its slot, and has it
     outrun: bool  # take_limits, announce: what policy decided by has changed, so that it has to decide again
     decision: Decision  # authorize, check_origins
@@ -201,6 +204,7 @@ class Call:
         self.parts = ()
         self.facts = UNSET
         self.decided_at = 0
+        self.turned = False
         self.admitted = False
         self.outrun = False
         self.tainted = False
@@ -221,6 +225,13 @@ class Call:
             self.args = decode(self.encoded)
         except (NotCanonicalError, TypeError, ValueError, OverflowError, RecursionError, RuntimeError):
             self.args, self.encoded, self.arguments_hash = args, b"", ""
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds that it may take: the tool's own, or less where a budget or the caller asks for less (rule 8)."""
+        limit = min(self.tool.meta.timeout_ms, self.wall_ms or _LONGEST_MS, _LONGEST_MS) / 1000
+        asked = self.request.timeout_s
+        return limit if asked is None else min(limit, asked)
 
     @property
     def request_hash(self) -> str:

@@ -63,7 +63,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     again: str | None = None
     """The caller is to make another attempt, at this provider, or at any where it is empty; None: this is the end."""
     again_ms: int | None = None
-    """For a question to a model: another attempt is to be made after so many milliseconds; None: this is the end."""
+    """Milliseconds after which another attempt is to be made at a question to a model, or may be at a call that a limit
+    refused; None: this is the end."""
     duration_us: int = 0
 
     @property

@@ -36,6 +36,7 @@ from remit.gateway.stages.reserve import Reserve
 from remit.gateway.stages.resolve import Resolve
 from remit.gateway.stages.resolve_model import ResolveModel
 from remit.gateway.stages.take_limits import TakeLimits
+from remit.gateway.stages.take_turn import TakeTurn
 from remit.gateway.stages.validate_arguments import ValidateArguments
 from remit.large import is_large
 from remit.models.reply import Watch, unwatched
@@ -62,6 +63,7 @@ STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     CheckOrigins,  # who named what an agent's call reaches: someone trusted, or text from outside?
     CheckBudget,  # is there anything left of what the job, the call and the tool may use?
     Confirm,  # asks a person, or checks what the person approved
+    TakeTurn,  # waits for its turn in the limits of the settings, over all processes
     Queue,  # waits for a slot, if the tool runs only so often at once
     TakeLimits,  # counts it against the limits that rules set
     Announce,  # journals the intent, durably before any side effect

@@ -10,6 +10,7 @@ from remit.gateway.readiness import Readiness
 from remit.gateway.remembered import RememberedApprovals
 from remit.gateway.schema_gate import Mode, SchemaGate
 from remit.gateway.takings import Takings
+from remit.gateway.turnstiles import Turnstiles
 from remit.journal.journal import Journal
 from remit.metrics.registry import Registry
 from remit.models.prices import Prices
@@ -59,6 +60,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The allowance of principals, to spend on models in a day."""
     takings: Takings
     """The parts taken of limits of rules."""
+    turnstiles: Turnstiles | None = None
+    """The limits of the settings; None: there are none."""
     models: Models | None = None
     """None: this process has no models."""
     default_model: str = ""

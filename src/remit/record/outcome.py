@@ -23,6 +23,8 @@ class OutcomeView(msgspec.Struct, frozen=True, kw_only=True):
     """The provider's own code behind a failure."""
     retryable: bool = False
     """Whether the same call may succeed later."""
+    again_ms: int | None = None
+    """Milliseconds after which it may, where a limit refused it."""
     detail: Any = None
     """Details that the provider attached to a failure, as JSON; not recorded."""
     evidence: tuple[EvidenceItem, ...] = ()
@@ -55,6 +57,7 @@ def outcome_view(outcome: Outcome) -> OutcomeView:
         remedy=outcome.remedy,
         cause=outcome.cause or "",
         retryable=outcome.code.retryable if outcome.code else False,
+        again_ms=outcome.again_ms,
         detail=outcome.detail,
         evidence=outcome.evidence,
         invocation_id=outcome.invocation_id or "",
@@ -73,6 +76,7 @@ def outcome_of(view: OutcomeView) -> Outcome:
         reason=view.reason,
         remedy=view.remedy,
         cause=view.cause or None,
+        again_ms=view.again_ms,
         detail=view.detail,
         evidence=view.evidence,
         invocation_id=view.invocation_id or None,

@@ -18,6 +18,7 @@ from remit.settings.sections.evidence import EvidenceSettings
 from remit.settings.sections.fs import FsSettings
 from remit.settings.sections.jobs import JobSettings
 from remit.settings.sections.journal import JournalSettings
+from remit.settings.sections.limits import LimitSettings
 from remit.settings.sections.mcp import McpSettings
 from remit.settings.sections.models import ModelSettings
 from remit.settings.sections.output import OutputSettings
@@ -45,6 +46,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     journal: JournalSettings
     app: AppSettings
     tools: ToolSettings
+    limits: LimitSettings
     mcp: McpSettings
     fs: FsSettings
     policy: PolicySettings

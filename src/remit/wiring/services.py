@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from remit.gateway.schema_gate import SchemaGate
     from remit.gateway.services import Limits, Services
     from remit.gateway.takings import Takings
+    from remit.gateway.turnstiles import Turnstiles
     from remit.journal.journal import Journal
     from remit.metrics.registry import Registry
     from remit.models.prices import Price, Prices
@@ -102,6 +103,10 @@ class ServicesOnUse:
         return Takings(self.journal)
 
     @cached_property
+    def turnstiles(self) -> Turnstiles | None:
+        return _turnstiles(self._settings, self.journal)
+
+    @cached_property
     def allowance(self) -> Allowance:
         from remit.gateway.allowance import Allowance
 
@@ -139,6 +144,9 @@ class ServicesOnUse:
 
     async def close(self) -> None:
         """Close what was opened."""
+        turnstiles: Turnstiles | None = vars(self).get("turnstiles")
+        if turnstiles is not None:
+            await turnstiles.close()
         if "models" in vars(self):
             await self.models.close()
 
@@ -182,6 +190,16 @@ def _model_retry(settings: Settings) -> Retry:
     chosen = settings.models
     longest = max(chosen.longest_pause_seconds * 1_000, chosen.first_pause_ms)
     return Retry(attempts=chosen.attempts, first_delay_ms=chosen.first_pause_ms, max_delay_ms=longest)
+
+
+def _turnstiles(settings: Settings, journal: Journal) -> Turnstiles | None:
+    """The limits of calls. Raises SettingsError."""
+    if not settings.limits.tools:
+        return None
+    from remit.gateway.turnstiles import Turnstiles
+    from remit.settings.sections.limits import call_limits
+
+    return Turnstiles(journal, call_limits(settings.limits))
 
 
 def _day_limits(settings: Settings) -> DayLimits:

@@ -57,7 +57,8 @@ async def execute(asked: ApiRequest) -> Answer:
     """Call a tool through the gateway.
 
     200 with the outcome, whatever it is: `ok`, `failed` or `blocked` with a code. 202 if a person has to approve first:
-    the outcome names the confirmation, and the same call made again continues it. 503 while a required dependency is
+    the outcome names the confirmation, and the same call made again continues it. Where a limit refused the call,
+    `Retry-After` says when it may be made again. 503 while a required dependency is
     missing.
     """
     body: ExecuteBody = asked.body
@@ -72,7 +73,8 @@ async def execute(asked: ApiRequest) -> Answer:
         only=asked.access.tools,
         trace_id=asked.trace.trace_id if asked.trace.given else "",
     )
-    return Answer(value=outcome, status=PENDING if outcome.status == "pending" else 0)
+    later = {} if outcome.again_ms is None else {"retry-after": str(-(-outcome.again_ms // 1_000))}
+    return Answer(value=outcome, status=PENDING if outcome.status == "pending" else 0, headers=later)
 
 
 def _check_name(name: str) -> None:

@@ -27,7 +27,6 @@ _log: Final = logging.getLogger("remit.gateway")
 _UNAVAILABLE: Final = frozenset({Code.ProviderClosed, Code.SpawnFailed, Code.ConnectionError})
 _IN_DOUBT: Final = frozenset({Code.Timeout, Code.ConnectionError, Code.NetworkError, Code.BadGateway})
 """Causes after which it is unknown whether the tool did what it was asked to (rule 3)."""
-_LONGEST_MS: Final = 10 * 365 * 86_400_000
 _OK: Final = Outcome(status="ok")
 
 
@@ -58,7 +57,7 @@ class Invoke:
         if task is None:
             msg = "a tool is called from a task"
             raise AssertionError(msg)
-        timeout = _timeout(call)
+        timeout = call.timeout_s
         context = context_of(call, self._catalog, timeout_s=timeout, now=self._clock.now())
         cancels, outcome, began = task.cancelling(), _OK, self._clock.monotonic()
         deadline = self._deadlines.start(task, timeout)
@@ -105,13 +104,6 @@ class Invoke:
         frames = getattr(error, "frames", ()) if isinstance(error, ProviderError) else frames_of(error)
         frames = () if late else frames
         return failed(failure.code, why, remedy, cause=failure.cause, uncertain=uncertain, detail=detail, frames=frames)
-
-
-def _timeout(call: Call) -> float:
-    """Seconds: the tool's own, or less where the caller asks for less (rule 8)."""
-    limit = min(call.tool.meta.timeout_ms, call.wall_ms or _LONGEST_MS, _LONGEST_MS) / 1000
-    asked = call.request.timeout_s
-    return limit if asked is None else min(limit, asked)
 
 
 def _failure(error: BaseException) -> _Failure:

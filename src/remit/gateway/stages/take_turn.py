@@ -1,0 +1,81 @@
+"""TakeTurn: a tool with a limit in the settings is waited for, over all processes, or the call is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from remit.clock import SECOND
+from remit.codes import Code
+from remit.gateway.call import Call, Proceed
+from remit.gateway.outcome import Outcome, refused
+from remit.gateway.turnstiles import Caller
+from remit.ids import new_id
+
+if TYPE_CHECKING:
+    from remit.gateway.services import Services
+    from remit.gateway.turns import End, Obstacle
+    from remit.gateway.turnstiles import Turnstile, Turnstiles
+    from remit.settings.sections.limits import CallLimit
+
+_UNREACHABLE: Final = frozenset({Code.TOOL_UNAVAILABLE, Code.TOOL_TIMEOUT})
+_MOMENT: Final = SECOND // 10
+"""Microseconds; a call that waited longer is decided again."""
+
+
+class TakeTurn:
+    """Lets calls in as often, and as many at once, as the settings say.
+
+    It stands before the queue for a slot of this process: who waits here keeps nothing from others.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._turnstiles = services.turnstiles
+        self._clock = services.journal.clock
+
+    def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
+        """Refuse with RATE_LIMITED, CONCURRENCY_LIMITED or CIRCUIT_OPEN; policy decides again on a call that waited.
+
+        A call that ends before it is announced does not count.
+        """
+        turnstiles = self._turnstiles
+        if turnstiles is None or call.turned or not (patterns := turnstiles.patterns(call.tool.meta.name)):
+            return proceed(call)
+        return self._pass(turnstiles, patterns, call, proceed)
+
+    async def _pass(self, turnstiles: Turnstiles, patterns: tuple[str, ...], call: Call, proceed: Proceed) -> Outcome:
+        request, began, turn = call.request, self._clock.now(), new_id("turn")
+        labels = request.job.labels if request.job is not None else {}
+        caller = Caller(call.tool.meta.name, request.principal, request.recipe, labels)
+        passed: list[Turnstile] = []
+        end: End = "unknown"  # as for a call that is cancelled
+        try:
+            for pattern in patterns:
+                turnstile = turnstiles.turnstile(pattern, caller)
+                share = caller.value(turnstile.limit.share)
+                if (obstacle := await turnstile.enter(turn, share, call.timeout_s)) is not None:
+                    return self._refused(call, pattern, turnstile.limit, obstacle)
+                passed.append(turnstile)
+            call.turned = True
+            waited = self._clock.now() - began > _MOMENT
+            outcome = await (call.decide_again() if waited else proceed(call))
+            end = "unreachable" if outcome.code in _UNREACHABLE else "answered"
+            return outcome
+        finally:
+            call.turned = False
+            for turnstile in passed:
+                await turnstile.leave(turn, end if call.invocation_id else "unused")
+
+    def _refused(self, call: Call, pattern: str, limit: CallLimit, obstacle: Obstacle) -> Outcome:
+        wait = max(1, -(-(obstacle.at - self._clock.now()) // SECOND))
+        match obstacle.code:
+            case Code.RATE_LIMITED:
+                why = f"allows {limit.rate}"
+            case Code.CONCURRENCY_LIMITED:
+                why, wait = f"allows {limit.concurrency} at once", 1
+            case _:
+                why = f"leaves it alone after {limit.breaker} failures to reach it in a row"
+        reason = f'{call.tool.meta.name}: limits."{pattern}" {why}'
+        return replace(refused(obstacle.code, reason, f"Try again in {wait} s."), again_ms=wait * 1_000)

@@ -1,0 +1,240 @@
+"""The limits of calls as one process meets them: it lets its own calls in by a state that all processes share.
+
+The state of a limit is one row in the journal's store, replaced on the condition that no other process replaced it
+meanwhile (`Folds.keep`). A process decides on all of its waiting calls in one look, so that many calls cost few looks;
+of several processes that look at the same moment, one goes on and the others look again. Nothing here decides what was
+allowed or used: that is recorded in streams (rule 14). A row that is lost, or cannot be read, counts as one unused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from remit.canonical import sha256
+from remit.clock import SECOND
+from remit.errors import JournalError
+from remit.gateway.turns import End, Obstacle, State, Wish, leave, take_turns
+from remit.ids import new_id
+from remit.journal.event import Fold
+from remit.journal.writer import copy_error
+from remit.policy.globs import name_matches
+from remit.tasks import Tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from remit.journal.journal import Journal
+    from remit.settings.sections.limits import CallLimit
+
+_log: Final = logging.getLogger("remit.gateway")
+_SLACK: Final = 60 * SECOND
+"""Microseconds that a call may last beyond its deadline, until its outcome is recorded."""
+_LOOK_S: Final = 0.05, 0.5
+"""Seconds between looks while other processes hold the places: first, and at most."""
+_MOST: Final = 1_000
+"""Turnstiles that are kept while no call is at them."""
+
+
+class Caller(NamedTuple):
+    """Facts about a call that limits distinguish."""
+
+    tool: str
+    principal: str
+    recipe: str
+    labels: Mapping[str, str]
+
+    def value(self, of: str) -> str:
+        """Return the value of `principal`, `recipe`, `tool` or `label:NAME`; empty if it has none."""
+        if of.startswith("label:"):
+            return self.labels.get(of.removeprefix("label:"), "")
+        return str(getattr(self, of))
+
+
+class Turnstile:
+    """One limit."""
+
+    def __init__(self, journal: Journal, row: str, limit: CallLimit, process: str, tasks: Tasks) -> None:
+        """Keep the state in the row of this name."""
+        self.limit = limit
+        self._clock = journal.clock
+        self._folds = journal.folds
+        self._row = row
+        self._process = process
+        self._tasks = tasks
+        self._waiting: dict[Wish, asyncio.Future[Obstacle | None]] = {}
+        self._leaving: list[tuple[str, End, asyncio.Future[None]]] = []
+        self._inside: set[str] = set()
+        self._news = asyncio.Event()
+        self._works = False
+        self._failures = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether no call of this process waits or is inside."""
+        return not (self._works or self._inside)
+
+    async def enter(self, call: str, share: str, timeout_s: float) -> Obstacle | None:
+        """Wait for the turn of a call; return why it may not begin. Raises JournalError."""
+        now, limit = self._clock.now(), self.limit
+        wish = Wish(
+            id=call, share=share, patience=now + limit.wait_seconds * SECOND, lasts=round(timeout_s * SECOND) + _SLACK
+        )
+        turn: asyncio.Future[Obstacle | None] = asyncio.get_running_loop().create_future()
+        self._waiting[wish] = turn
+        self._look()
+        try:
+            hindrance = await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None and turn.result() is None:
+                self._give_back(call)
+                self._look()
+            raise
+        finally:
+            self._waiting.pop(wish, None)
+        return hindrance
+
+    async def leave(self, call: str, end: End) -> None:
+        """Give the place of a call back. What the journal makes impossible is logged: the place lapses by itself."""
+        self._inside.discard(call)
+        limit = self.limit
+        tells = limit.breaker is not None and (end == "unreachable" or self._failures > 0)
+        if limit.concurrency is None and end != "unused" and not tells:
+            return
+        left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._leaving.append((call, end, left))
+        self._look()
+        await left
+
+    def _look(self) -> None:
+        self._news.set()
+        if not self._works:
+            self._works = True
+            self._tasks.begin(self._work(), name="remit:turns")
+
+    async def _work(self) -> None:
+        """Look until no call waits any more."""
+        pause, longest = _LOOK_S
+        try:
+            while self._waiting or self._leaving:
+                self._news.clear()
+                at, foreign = await self._round()
+                if at and not self._news.is_set():
+                    seconds = max(0.0, (at - self._clock.now()) / SECOND)
+                    await self._until_news(min(pause, seconds) if foreign else seconds)
+                    pause = min(2 * pause, longest)
+        except Exception as error:  # noqa: BLE001 - those who wait are told
+            self._fail(error)
+        finally:
+            self._works = False
+
+    async def _until_news(self, seconds: float) -> None:
+        waits = {asyncio.ensure_future(self._news.wait()), asyncio.ensure_future(self._clock.sleep(seconds))}
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    async def _round(self) -> tuple[int, bool]:
+        """Decide on all that wait: when to look again, and whether others may make room before that."""
+        while True:
+            position, state = await self._read()
+            now, limit = self._clock.now(), self.limit
+            leaving, waiting = list(self._leaving), [wish for wish, turn in self._waiting.items() if not turn.done()]
+            before = msgspec.json.encode(state)
+            state.forget(now)
+            for call, end, _ in leaving:
+                leave(limit, state, call, end, now)
+            told = take_turns(limit, state, waiting, now, self._process)
+            after = msgspec.json.encode(state)
+            if after == before or await self._folds.keep([Fold(self._row, position + 1, after)], position):
+                break
+        self._failures = state.failures
+        del self._leaving[: len(leaving)]
+        for _, _, left in leaving:
+            if not left.done():
+                left.set_result(None)
+        for wish in told.begun:
+            self._tell(wish, None)
+        for wish, hindrance in told.refused:
+            self._tell(wish, hindrance)
+        foreign = bool(state.waits.keys() - {self._process}) or not state.places.keys() <= self._inside
+        return told.at, foreign
+
+    def _tell(self, wish: Wish, hindrance: Obstacle | None) -> None:
+        turn = self._waiting.pop(wish, None)
+        if turn is not None and not turn.done():
+            turn.set_result(hindrance)
+            if hindrance is None:
+                self._inside.add(wish.id)
+        elif hindrance is None:  # its caller is gone
+            self._give_back(wish.id)
+
+    def _give_back(self, call: str) -> None:
+        self._inside.discard(call)
+        self._leaving.append((call, "unused", asyncio.get_running_loop().create_future()))
+
+    async def _read(self) -> tuple[int, State]:
+        rows = await self._folds.read(self._row)
+        if not rows:
+            return 0, State()
+        try:
+            return rows[0].position, msgspec.json.decode(rows[0].data, type=State)
+        except msgspec.DecodeError:
+            return rows[0].position, State()
+
+    def _fail(self, error: Exception) -> None:
+        for turn in self._waiting.values():
+            if not turn.done():
+                turn.set_exception(copy_error(error) if isinstance(error, JournalError) else error)
+        self._waiting.clear()
+        for _, _, left in self._leaving:
+            if not left.done():
+                left.set_result(None)
+        if self._leaving:
+            _log.warning("%s: what calls hold of a limit lapses by itself: %s", self._row, error)
+        self._leaving.clear()
+
+
+class Turnstiles:
+    """The limits of calls."""
+
+    def __init__(self, journal: Journal, limits: Mapping[str, CallLimit]) -> None:
+        """Bound calls by these limits, by the pattern of their tools."""
+        self._journal = journal
+        self._limits = limits
+        self._process = new_id("proc")
+        self._tasks = Tasks()
+        self._of: dict[str, tuple[str, ...]] = {}
+        self._open: dict[str, Turnstile] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._limits)
+
+    def patterns(self, tool: str) -> tuple[str, ...]:
+        """Return the patterns of the limits that a tool is under."""
+        found = self._of.get(tool)
+        if found is None:
+            found = self._of[tool] = tuple(pattern for pattern in self._limits if name_matches(pattern, tool))
+        return found
+
+    def turnstile(self, pattern: str, caller: Caller) -> Turnstile:
+        """Return the turnstile of a limit that a call has to pass."""
+        limit = self._limits[pattern]
+        row = f"limits/{pattern}"
+        if limit.each is not None:
+            row += "/" + sha256(caller.value(limit.each).encode()).removeprefix("sha256:")
+        found = self._open.get(row)
+        if found is None:
+            if len(self._open) >= _MOST:
+                self._open = {name: each for name, each in self._open.items() if not each.idle}
+            found = self._open[row] = Turnstile(self._journal, row, limit, self._process, self._tasks)
+        return found
+
+    async def close(self) -> None:
+        """Wait until places that were given back are free."""
+        await self._tasks.ended()

@@ -1,0 +1,82 @@
+"""The section `[limits]`: its tables `[limits."PATTERN"]` bound how often and how many at once tools are called."""
+
+import re
+from typing import Annotated, Any, ClassVar, Final
+
+import msgspec
+
+from remit.errors import SettingsError
+from remit.nearest import did_you_mean
+from remit.settings.section import About, Count, Seconds, Section
+
+_UNITS: Final = {"s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+"""Microseconds."""
+_RATE: Final = re.compile(r"([1-9][0-9]{0,8})/(s|min|h|d)")
+_RATE_FORM: Final = r"^[1-9][0-9]{0,8}/(s|min|h|d)$"
+_OF: Final = r"^(principal|recipe|tool|label:.+)$"
+
+
+class LimitSettings(Section, frozen=True):
+    """How often, and how many at once, tools may be called by all processes together."""
+
+    tables: ClassVar[str] = "tools"
+
+    tools: Annotated[
+        dict[str, dict[str, Any]],
+        About(
+            'Written as `[limits."web.*"]`: `rate`, `burst`, `concurrency`, `breaker`, `breaker_seconds`, '
+            "`wait_seconds`, `queue`, `each` and `share` of the tools that a pattern names, see [limits](limits.md)."
+        ),
+    ] = {}  # noqa: RUF012 - msgspec copies it
+
+
+class CallLimit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The limit of the tools that one pattern names."""
+
+    rate: Annotated[str, msgspec.Meta(pattern=_RATE_FORM)] = ""
+    """Calls in a time, such as `60/min`; empty: any number."""
+    burst: Count | None = None
+    """Calls that may come at once if there were none for long; None: as many as `rate` names."""
+    concurrency: Count | None = None
+    """Calls under way at once; None: any number."""
+    breaker: Count | None = None
+    """Failures to reach the tool, one after the other, after which no call is tried for a while; None: it is always."""
+    breaker_seconds: Seconds = 30
+    """Seconds until the next call is tried then."""
+    wait_seconds: Annotated[int, msgspec.Meta(ge=0, le=3_600)] = 10
+    """Seconds that a call waits for its turn."""
+    queue: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 100
+    """Calls that may wait in one process."""
+    each: Annotated[str, msgspec.Meta(pattern=_OF)] | None = None
+    """Whatever has this limit for itself: each `principal`, `recipe`, `tool` or `label:NAME`; None: all share it."""
+    share: Annotated[str, msgspec.Meta(pattern=_OF)] = "principal"
+    """Those who take turns while calls wait."""
+
+    @property
+    def period(self) -> int:
+        """Microseconds between two calls at the rate; 0: there is none."""
+        parts = _RATE.fullmatch(self.rate)
+        return max(1, _UNITS[parts[2]] // int(parts[1])) if parts else 0
+
+    @property
+    def room(self) -> int:
+        """Calls that may come at once."""
+        parts = _RATE.fullmatch(self.rate)
+        return self.burst or (int(parts[1]) if parts else 1)
+
+
+def call_limits(settings: LimitSettings) -> dict[str, CallLimit]:
+    """The limits, by the pattern of their tools. Raises SettingsError."""
+    limits = {}
+    for pattern, table in settings.tools.items():
+        try:
+            limit = limits[pattern] = msgspec.convert(table, CallLimit)
+        except msgspec.ValidationError as error:
+            unknown = [key for key in table if key not in CallLimit.__struct_fields__]
+            remedy = did_you_mean(unknown[0], CallLimit.__struct_fields__) if unknown else ""
+            keys = f"Its keys are: {', '.join(CallLimit.__struct_fields__)}; a rate is written as 60/min."
+            raise SettingsError(f'limits."{pattern}": {error}', remedy=remedy or keys) from error
+        if not (limit.rate or limit.concurrency or limit.breaker):
+            remedy = "Give it a rate, a concurrency or a breaker."
+            raise SettingsError(f'limits."{pattern}" limits nothing', remedy=remedy)
+    return limits
