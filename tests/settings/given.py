@@ -122,6 +122,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "audit.key": ("${A}", "${B}", "${C}"),
     "audit.key_command": (["a"], ["b"], ["c"]),
     **{name: ([{"name": "a"}], [{"name": "b"}], []) for name in ("notify.targets", "retention.rules")},
+    "serve.drain_seconds": (1, 2, 3),
     "serve.public_url": ("https://a.example", "https://b.example", "https://c.example"),
     "clients.entries": ([{"principal": "a"}], [{"principal": "b"}], []),
     "mcp.servers_json": ("[]", '[{"name":"b"}]', '[{"name":"c"}]'),

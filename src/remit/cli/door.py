@@ -31,6 +31,7 @@ class Door:
         self._state = state
         self._listening = listening
         self._clock = clock
+        self._drain_s = settings.serve.drain_seconds
         self._known = clients(settings)
         tokens = [bearer(client, os.environ) for client in self._known.clients]
         cert, key = settings.serve.tls_cert, settings.serve.tls_key
@@ -49,7 +50,7 @@ class Door:
 
         with self._access_log() as log, self._socket() as taken:
             self._announce(taken, path)
-            await serving.serve(Router(self.guard, mounts, log), taken, stop, tls=self._tls)
+            await serving.serve(Router(self.guard, mounts, log), taken, stop, tls=self._tls, drain_s=self._drain_s)
 
     def _announce(self, taken: socket.socket, path: str) -> None:
         """Print the URL at once: the program that started this one may read it from a pipe."""

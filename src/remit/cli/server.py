@@ -33,6 +33,7 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
     async with state.remit(creates=True, flags={"fs.search_anywhere": False, **listening.flags}) as remit:
         door = Door(state, listening, remit.settings, remit.clock)
         remit.service.health.watch(remit.settings.written)
+        remit.service.health.stopping = stop.requested.is_set
         stop.hurry = remit.engine.stop
         mounts = _mounts(state, remit, door.guard)
         async with beside(*_parts(remit, stop, work=work)):

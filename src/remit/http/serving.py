@@ -55,8 +55,12 @@ async def serve(
     tls: ssl.SSLContext | None = None,
     head_s: float = HEAD_S,
     most: int = 0,
+    drain_s: float = 0,
 ) -> None:
     """Serve on a socket of `listen` until `stop` is set; requests under way have `GRACE_S` to end.
+
+    Before that it goes on for `drain_s` seconds, and every answer ends its connection, so that clients come back over
+    new ones, which a balancer gives to other servers meanwhile.
 
     With `tls` connections are encrypted. The headers of a request have `head_s` seconds to arrive. There are `most`
     connections at once; 0: as many as the descriptors of this process allow.
@@ -81,6 +85,9 @@ async def serve(
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if drain_s and not serving.done():
+                server.end_connections()
+                await asyncio.wait({serving}, timeout=drain_s)
         finally:
             log = logging.getLogger("uvicorn.error")
             level = log.level
@@ -102,6 +109,12 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         for listening in sockets or ():
             listening.listen(WAITING)
+
+    def end_connections(self) -> None:
+        """Have every answer from now on end its connection."""
+        end = (b"connection", b"close")
+        self.config.encoded_headers.append(end)
+        self.server_state.default_headers.append(end)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

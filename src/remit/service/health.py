@@ -16,6 +16,8 @@ from remit.metrics.registry import Family
 from remit.redact import line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remit.gateway.readiness import Snapshot
     from remit.gateway.services import Services
     from remit.journal.journal import Journal
@@ -34,6 +36,8 @@ class Health:
         self._queues = queues
         self._parts: dict[str, str] = {}
         """Why each part of this process does not work; empty: it does."""
+        self.stopping: Callable[[], bool] = lambda: False
+        """Whether this process was told to stop."""
 
     # --- queries
 

@@ -8,6 +8,7 @@ import msgspec
 
 from remit.api.route import Answer, ApiRequest, Route
 from remit.codes import Code
+from remit.http.problem import Problem
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _NOT_READY: Final = 503
@@ -25,7 +26,9 @@ async def live(_asked: ApiRequest) -> Live:
 
 
 async def ready(asked: ApiRequest) -> Answer:
-    """Say whether work can be taken: the journal answers and every required dependency is there."""
+    """Say whether work can be taken: the journal answers, every required dependency is there, and no stop was asked."""
+    if asked.service.health.stopping():
+        raise Problem(Code.SERVER_STOPPING)
     health = await asked.service.health.ready()
     if health.missing_required:
         return Answer(value=health.refusal(), status=_NOT_READY)

@@ -2,6 +2,8 @@
 
 from typing import Annotated
 
+import msgspec
+
 from remit.settings.base import Base
 from remit.settings.section import About, Section
 
@@ -31,6 +33,13 @@ class ServeSettings(Section, frozen=True):
             "Without such a proxy, tokens and answers cross the network in plain text."
         ),
     ] = False
+    drain_seconds: Annotated[
+        Annotated[int, msgspec.Meta(ge=0, le=3_600)],
+        About(
+            "Seconds that a server that was told to stop goes on answering, while `/health` says 503 and each answer "
+            "ends its connection: as long as a balancer takes to leave it alone."
+        ),
+    ] = 0
     public_url: Annotated[
         str,
         About(
