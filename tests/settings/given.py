@@ -92,6 +92,11 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "app.capabilities": (["a"], ["b", "c"], ["d"]),
     **dict.fromkeys(SWITCHES.split(), (True, False, True)),
     "limits.tools": ({"web.*": {"rate": "1/s"}}, {"mail.*": {"rate": "9/d"}}, {}),
+    "runners.entries": (
+        [{"name": "a", "serves": ["a.*"]}],
+        [{"name": "b", "serves": ["b.*"]}],
+        [{"name": "c", "serves": ["c.*"]}],
+    ),
     "skills.switched_off": ("park", "finish", "park"),
     "skills.named": ({"a": {"enabled": False}}, {"b": {"enabled": True}}, {}),
     "tickets.cutover_until_ms": (1, 2, 3),

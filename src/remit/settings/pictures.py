@@ -25,6 +25,11 @@ def clients(value: Any) -> Any:
     return tables(value, dict.fromkeys(("name", "principal", "scopes", "tools", "expires"), plain))
 
 
+def runners(value: Any) -> Any:
+    """Runners of tools: their addresses, and what they serve."""
+    return tables(value, {"name": plain, "url": address, "serves": plain})
+
+
 def servers_json(text: str) -> str:
     """MCP servers as JSON text."""
     try:

@@ -31,7 +31,7 @@ from remit.tools.index import Index, Preference, ResolveError, shown
 from remit.tools.listing import Listings, cancelled
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.naming import check_provider_id, provider_of
-from remit.tools.provider import Follows, ToolProvider, Watched
+from remit.tools.provider import Follows, Reserves, ToolProvider, Watched
 from remit.tools.remote import Probed
 from remit.tools.tool import Tool, admit, quarantine
 from remit.tools.versions import ToolVersionRegistry
@@ -70,6 +70,8 @@ class Catalog:
         refuses arguments no schema declares. `list_timeout_s` is what one listing of one provider may take. `versions`
         gives a tool its version where its provider gives none.
         """
+        self._reserved: dict[str, tuple[str, ...]] = {}
+        """Patterns of names that one provider alone may offer, by its id, also while it cannot be listed."""
         self._providers: dict[str, ToolProvider] = {}
         self._servers: frozenset[str] = frozenset()
         self._others: frozenset[str] = frozenset()
@@ -108,6 +110,8 @@ class Catalog:
         self._listed[provider_id] = []
         self._unlisted.add(provider_id)
         self._listings.add(provider_id)
+        if isinstance(provider, Reserves):
+            self._reserved[provider_id] = tuple(provider.reserves)
         if isinstance(provider, Watched):
             provider.watch(partial(self.invalidate, provider_id))
         if isinstance(provider, Follows):
@@ -293,7 +297,7 @@ class Catalog:
             provider = self._open(provider_id)
             async with deadline:
                 metas = await provider.list_tools()
-            tools = await self._admitted(metas, provider)
+            tools = await self._admitted([meta for meta in metas if self._may_offer(provider_id, meta.name)], provider)
         except (Exception, asyncio.CancelledError) as error:  # one failing provider never empties the others
             if isinstance(error, asyncio.CancelledError) and cancelled():
                 raise
@@ -302,6 +306,12 @@ class Catalog:
             return []
         self.failures.pop(provider_id, None)
         return tools
+
+    def _may_offer(self, provider_id: str, name: str) -> bool:
+        owners = [
+            owner for owner, names in self._reserved.items() if any(fnmatchcase(name, pattern) for pattern in names)
+        ]
+        return not owners or provider_id in owners
 
     def _open(self, provider_id: str) -> ToolProvider:
         if self._closing:

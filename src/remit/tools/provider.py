@@ -189,6 +189,16 @@ class Follows(Protocol):
 
 
 @runtime_checkable
+class Reserves(Protocol):
+    """A provider of tools that no other may offer in its place, also while it cannot be listed."""
+
+    @property
+    def reserves(self) -> Sequence[str]:
+        """Patterns of their full names."""
+        ...
+
+
+@runtime_checkable
 class Limited(Protocol):
     """A provider that runs only so many calls at once."""
 

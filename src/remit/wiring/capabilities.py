@@ -81,6 +81,12 @@ FIRST_PARTY: Final = (
         extra="mcp",
     ),
     Capability(
+        name="runners",
+        about="Tools that run on other servers of Remit.",
+        settings="remit.providers.runners.settings:RunnerSettings",
+        providers="remit.providers.runners.opening:open_runners",
+    ),
+    Capability(
         name="agents",
         about="Agents: a model that works with tools until it is done.",
         recipes=(
