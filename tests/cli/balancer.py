@@ -36,8 +36,12 @@ class Balancer:
             return
         self.connections[port] += 1
         server, asks = await asyncio.open_connection("127.0.0.1", port)
-        with suppress(asyncio.CancelledError):
-            await asyncio.gather(_copy(client, asks), _copy(server, answers))
+        try:
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(_copy(client, asks), _copy(server, answers))
+        finally:
+            asks.close()
+            answers.close()
 
     async def close(self) -> None:
         """End what is left of connections."""
@@ -50,11 +54,15 @@ class Balancer:
 async def _healthy(port: int) -> bool:
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(_PROBE)
-        status = await reader.readline()
-        writer.close()
     except OSError:
         return False
+    try:
+        writer.write(_PROBE)
+        status = await reader.readline()
+    except OSError:
+        return False
+    finally:
+        writer.close()
     return b" 200 " in status
 
 

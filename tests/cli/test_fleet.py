@@ -167,14 +167,14 @@ async def _follow(front: Balancer, job: str, seen: list[int], ended: asyncio.Eve
         reader, writer = await asyncio.open_connection(address.hostname, address.port)
         last = seen[-1] if seen else 0
         head = f"GET /v1/jobs/{job}/events/live HTTP/1.1\r\nhost: 127.0.0.1\r\nlast-event-id: {last}\r\n\r\n"
-        writer.write(head.encode())
         connections.append(last)
-        while line := await reader.readline():
-            if line.startswith(b"id: "):
-                seen.append(int(line[4:]))
-            if line.strip() == b"event: job_completed":
-                ended.set()
-        writer.close()
+        with contextlib.closing(writer):
+            writer.write(head.encode())
+            while line := await reader.readline():
+                if line.startswith(b"id: "):
+                    seen.append(int(line[4:]))
+                if line.strip() == b"event: job_completed":
+                    ended.set()
 
 
 async def _asked(url: str, method: str, path: str, body: Any = None) -> Any:
