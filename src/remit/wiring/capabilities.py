@@ -33,14 +33,7 @@ FIRST_PARTY: Final = (
         provider_ids=("sandbox",),
         encloses="remit.sandbox.opening:open_enclosures",
         recipes=("remit.sandbox.recipe:run_code_snippet",),
-        commands=(
-            Command(
-                word="sandbox",
-                section="Operate",
-                about="Check the sandbox, and manage its workspaces.",
-                command="remit.sandbox.cli:command",
-            ),
-        ),
+        commands=(Command("sandbox", "Check the sandbox, and manage its workspaces.", "remit.sandbox.cli:command"),),
         checks="remit.sandbox.checks:check_sandbox",
     ),
     Capability(
