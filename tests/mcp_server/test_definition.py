@@ -47,6 +47,25 @@ def test_a_hint_that_is_no_boolean_is_left_out_and_the_others_stay() -> None:
     assert left == ["annotations.readOnlyHint", "annotations.title"]
 
 
+@pytest.mark.parametrize(
+    ("icon", "name"),
+    [
+        ({"sizes": "48x48"}, "sizes"),
+        ({"sizes": [48]}, "sizes"),
+        ({"mimeType": 5}, "mimeType"),
+        ({"theme": "blue"}, "theme"),
+    ],
+    ids=str,
+)
+def test_a_member_of_an_icon_is_left_out_alone_and_an_icon_without_a_source_too(
+    icon: dict[str, Any], name: str
+) -> None:
+    sound = {"src": "https://a.example", "sizes": ["any"], "mimeType": "image/png", "theme": "dark"}
+    shown, wrong = fitting({**PLAIN, "icons": [{}, {**sound, **icon}, sound]})
+    assert shown["icons"] == [{key: value for key, value in sound.items() if key != name}, sound]
+    assert wrong == ["icons[0]", f"icons[1].{name}"]
+
+
 def test_a_property_that_is_true_or_false_is_written_as_the_object_that_means_the_same() -> None:
     schema = {"type": "object", "properties": {"a": True, "b": False, "c": {"type": "string"}}}
     made, left = fitting({**PLAIN, "inputSchema": schema, "outputSchema": schema})
