@@ -121,7 +121,7 @@ class Publisher:
             await self._try("the witness", newest, lambda: self._witness(newest))
         due = self._journal.clock.now() - self._stamped_at >= own.stamp_seconds * SECOND
         if own.stamp_url and (due or last):
-            await self._try("the stamps", newest, lambda: self._stamp(newest))
+            await self._try("the stamps", newest, lambda: self._request_stamp(newest))
         text = self.text
         if own.file:
             await self._try("the file", newest, lambda: self._threads.run(lambda: _append(Path(own.file), text)))
@@ -166,7 +166,7 @@ class Publisher:
         if not _OK <= status < 300:  # noqa: PLR2004 - the class of answers that means success
             raise OSError(f"HTTP {status} {answer[:200].decode(errors='replace')}")
 
-    async def _stamp(self, newest: _Newest) -> None:
+    async def _request_stamp(self, newest: _Newest) -> None:
         """Have the newest checkpoint stamped. Raises OSError, ValueError or RemitError."""
         own, checkpoint, asked = self._own, newest.note.checkpoint, query(newest.note.checkpoint)
         roots = roots_in(own.stamp_roots, "recorder.stamp_roots")
