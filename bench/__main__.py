@@ -44,6 +44,7 @@ from bench import (
     usage,
     web,
     work,
+    workers,
 )
 from bench.baseline import fallen_behind, keep, load
 from bench.lab import Lab
@@ -59,6 +60,7 @@ ALL = (
     flushes.fast_disk,
     steps.concurrent,
     postgres.concurrent_postgres,
+    workers.workers_on_postgres,
     steps.short_jobs,
     steps.replayed,
     forks.forked,

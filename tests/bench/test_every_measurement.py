@@ -23,6 +23,7 @@ _LEAST = {
     "bench.api": 32,
     "bench.mcp_calls": 32,
     "bench.journal": 8,
+    "bench.workers": 1,
     "bench.usage": 200,
 }
 """By module, what its counts are lowered to where the others' are 4."""
