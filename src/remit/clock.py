@@ -57,7 +57,7 @@ def isoformat(micros: int) -> str:
 
 
 def instant(text: str) -> int | None:
-    """Microseconds since the Unix epoch from a time of ISO 8601 with its offset; None: it is none."""
+    """Microseconds since the Unix epoch from a time of ISO 8601 with its offset; None for any other text."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -131,7 +131,7 @@ class Confirmations:
         return [question async for question in self.each_pending(caller)]
 
     async def each_pending(self, caller: str | None = None, after: str = "") -> AsyncIterator[Confirmation]:
-        """The same, read one after another, for who needs the first of them alone; those that follow `after`.
+        """The same, read one after another, for a caller that needs only the first; those that follow `after`.
 
         Raises NotFoundError if `after` is the identifier of no question, open or not.
         """

@@ -60,7 +60,7 @@ class Output(NamedTuple):
     tool: str
     trusted: bool
     family: str = ""
-    """The tools whose listing it may be (origins/ledger.py); empty: it is none."""
+    """The tools whose listing it may be (origins/ledger.py); empty if it is no listing."""
 
 
 class Provenance:
@@ -107,7 +107,7 @@ class Provenance:
             self._list(call, family, await read(event.result, event.result_blob) or b"")
 
     def _list(self, call: str, family: str, result: bytes) -> None:
-        """Keep that a result is a table or a list; a text that looks like one is none."""
+        """Keep that a result is a table or a list; a text that looks like one is not."""
         output = self.outputs.get(call)
         if output is not None and result[:1] in {b"{", b"["}:
             self.outputs[call] = output._replace(family=family)

@@ -49,7 +49,7 @@ class Deadlines:
         self._timer = loop.call_at(when, self._ring, loop)
 
     def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Cancel the calls whose time is over, in that order, and wait for the next; who ended early is gone."""
+        """Cancel the calls whose time is over, in that order, and wait for the next of those that have not ended."""
         self._timer = None
         now = loop.time()
         for deadline in sorted((each for each in self._running if each.when <= now), key=lambda each: each.when):

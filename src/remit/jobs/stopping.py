@@ -87,7 +87,7 @@ class StoppingMatching(Matching):
 
 
 class _Closed(Branch):
-    """The branch of who looks: it has no places."""
+    """The branch of an onlooker: it has no places."""
 
     def pass_by(self) -> None:
         """Raise UsageError: from here nothing is done."""

@@ -87,7 +87,7 @@ def intervals(times: Iterable[int]) -> tuple[int, ...]:
 
 
 def origin_of(forked: k.JobForked | None) -> tuple[str, str]:
-    """Return the job that this one retries, and the one that it is a fork of; empty: it does not, or is none."""
+    """Return the job that this one retries, and the one that it is a fork of; empty if it does not, or is not."""
     if forked is None:
         return "", ""
     return ("", forked.job) if forked.shared else (forked.job, "")

@@ -28,7 +28,7 @@ _HEADS_POLL_S: Final = 0.01
 
 
 class ChangeMarker:
-    """One mark, and who waits for it to grow."""
+    """One mark, and those that wait for it to grow."""
 
     def __init__(self) -> None:
         self.value = 1

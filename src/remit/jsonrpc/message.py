@@ -98,7 +98,7 @@ def error_of(told: dict[str, Any]) -> MCPError:
 
 
 def unreadable_answer(line: bytes) -> int | None:
-    """The id that a line which cannot be decoded answers, as SDKs write answers: head or tail tell; None: it is none.
+    """The id in the head or tail of an answer, as SDKs write it, that cannot be decoded; None if neither has it.
 
     Text that is not UTF-8, half of a surrogate pair, NaN or 10,000 brackets spoil an answer, and still someone waits
     for it.

@@ -27,7 +27,7 @@ class Replaced(NamedTuple):
 
 
 def looks_secret(name: str, text: str) -> bool:
-    """Whether a value of this name holds a secret itself; references to the environment are none."""
+    """Whether a value of this name holds a secret itself; references to the environment do not."""
     bare = _SCHEME.sub("", literal(text), count=1).strip()
     if _NO_SECRET.fullmatch(bare):
         return False

@@ -334,6 +334,6 @@ def _expires(table: Table) -> int | None:
 
 
 def _duration(text: object) -> int:
-    """Seconds of a duration such as `1d12h`; 0 where it is none."""
+    """Seconds of a duration such as `1d12h`; 0 for any other text."""
     found = _DURATION.fullmatch(text) if isinstance(text, str) else None
     return sum(int(part or 0) * unit for part, unit in zip(found.groups(), _SECONDS, strict=True)) if found else 0

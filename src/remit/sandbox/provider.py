@@ -228,7 +228,7 @@ def _write_preview(asked: WriteArgs) -> Preview:
 
 
 def _text(stream: Stream) -> tuple[str, bool]:
-    """Return what was written as text, and whether some of it is none. A character that the limit cuts is left out."""
+    """Return the output as text, and whether some of it is not text. A character that the limit cuts is left out."""
     data = stream.data
     try:
         return data.decode(), False

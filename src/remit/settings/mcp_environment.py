@@ -90,7 +90,7 @@ def _arguments(settings: Settings, warnings: list[str]) -> list[Any] | None:
 
 
 def _array(text: str, source: str, warnings: list[str]) -> list[Any] | None:
-    """The JSON array; None, and a warning, where it is none."""
+    """The JSON array; None, and a warning, for anything else."""
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):

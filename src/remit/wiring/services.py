@@ -203,7 +203,7 @@ def _turnstiles(settings: Settings, journal: Journal) -> Turnstiles | None:
 
 
 def _day_limits(settings: Settings) -> DayLimits:
-    """Limits in force; 0 is none."""
+    """The limits in force; 0 means no limit."""
     from remit.gateway.allowance import DayLimits
 
     return DayLimits(tokens=settings.models.day_tokens or None, cost=settings.models.day_cents / 100 or None)

@@ -338,7 +338,7 @@ def _check_liveness(records: Sequence[tuple[dict[str, Any], str]]) -> None:
     times = [instant(record["ts"]) for record, _ in records]
     for earlier, later in pairwise(times):
         if earlier is None or later is None or later < earlier:
-            raise invalid("h", "a time goes back, or is none")
+            raise invalid("h", "a time goes back, or is not a time")
         if limit is not None and later - earlier > limit:
             raise invalid("h", "more time lies between two records than the run says")
     if limit is not None and last["type"] != "close":

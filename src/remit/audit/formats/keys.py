@@ -111,7 +111,7 @@ def _of_jwk(row: Mapping[str, Any]) -> PublicKey:
 
 
 def instant(text: object) -> datetime | None:
-    """Return an RFC 3339 time with its zone; None: it is none."""
+    """Return an RFC 3339 time with its zone; None for any other text."""
     try:
         found = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:

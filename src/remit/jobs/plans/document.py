@@ -96,7 +96,7 @@ class Document:
 
 
 def number(text: str) -> int | float | None:
-    """The number that a text is in JSON's grammar; None where it is none."""
+    """The number that a text is in JSON's grammar; None for any other text."""
     if _INTEGER.fullmatch(text):
         return int(text) if len(text) <= MAX_DIGITS else BEYOND
     return float(text) if _DECIMAL.fullmatch(text) else None

@@ -220,7 +220,7 @@ def _misfit(name: str, found: str, expected: str) -> PlanProblem:
 
 
 def _unquoted(text: str) -> Any:
-    """The JSON value that a text is; the text itself where it is none."""
+    """The JSON value that a text is; the text itself if it is not JSON."""
     try:
         return msgspec.json.decode(text)
     except ValueError:

@@ -59,7 +59,7 @@ Part = str | Reference
 
 
 class ReferenceSyntaxError(PlanError):
-    """A text holds something that begins like a reference and is none."""
+    """A text holds something that begins like a reference and is not one."""
 
     def __init__(self, found: str) -> None:
         """Keep what was `found`, for the problem that points into the file."""

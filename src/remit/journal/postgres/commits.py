@@ -103,7 +103,7 @@ class CommitTask:
         await self._link.close()
 
     def _next(self) -> tuple[list[Commit], list[asyncio.Future[None]]]:
-        """Return what goes into the next group, and who waits for it to be written."""
+        """Return what goes into the next group, and those that wait for it to be written."""
         group: list[Commit] = []
         reached: list[asyncio.Future[None]] = []
         size = taken = 0

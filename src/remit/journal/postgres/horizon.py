@@ -48,7 +48,7 @@ class Horizon:
         self._looking = asyncio.Lock()
 
     async def reach(self, db: asyncpg.Connection, after: int) -> tuple[int, int]:
-        """The last position that may be read, and the newest there is; waits a moment for who is writing.
+        """The last position that may be read, and the newest there is; waits a moment for those that write.
 
         Raises JournalError on a standby.
         """

@@ -47,7 +47,7 @@ _DURABLE: Final = """
 SELECT set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)
 """
 _OPEN: Final = "SELECT {lock}(hashtext('remit open {schema}'))"
-"""A lock that each of our connections shares for as long as it lives: who gets it alone is alone."""
+"""A lock that each of our connections shares while it lives: a connection that gets it exclusively is alone."""
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
 """A machine that went away without a word is noticed within about 25 seconds, by those systems that know these."""
 _CLOCK: Final = SystemClock()

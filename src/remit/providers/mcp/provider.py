@@ -259,7 +259,7 @@ class McpProvider:
         return connection
 
     async def _relist(self, connection: Connection) -> None:
-        """Ask again; who does not answer that is connected again. Raises ProviderError."""
+        """Ask again, and connect again if there is no answer. Raises ProviderError."""
         self._stale = False
         try:
             await connection.relist()
@@ -279,7 +279,7 @@ class McpProvider:
             listener(method, params)
 
     def _arrived(self, connection: Connection) -> None:
-        """A new connection may offer something else than the last one did; who lists it at this moment finds out."""
+        """A new connection may offer something else than the last one did; a listing at this moment finds out."""
         self._stale = False
         self._failed = None
         if not self._awaiting and (self._unlisted or connection.listing.hashes != self._offered):
