@@ -205,7 +205,8 @@ class Parked:
         for key, answer in responses.items():
             if key in self.questions and isinstance(answer, dict):
                 del self.questions[key]
-                self._answers[key].set_result(answer)
+                if not self._answers[key].done():  # else whoever asked gives up at this moment
+                    self._answers[key].set_result(answer)
         self._settle()
 
     def _free(self, key: str) -> str:
