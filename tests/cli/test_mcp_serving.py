@@ -338,15 +338,6 @@ def test_a_signal_ends_the_wrapped_server_too(project: Project, teller: list[str
         os.kill(child, 0)
 
 
-def test_a_wrapped_server_that_does_not_start_is_told_of_and_the_client_is_served(project: Project) -> None:
-    with serving(project, "mcp", "wrap", "--name", "gone", "--", "./no-such-program") as talk:
-        assert talk.ask("tools/list")["result"]["tools"] == []
-        answer = talk.ask("tools/call", {"name": "tell", "arguments": {}})
-        assert "no-such-program" in json.dumps(answer)
-        _, _, err = talk.leave()
-    assert "it is tried again when its tools are needed" in err
-
-
 def test_options_of_the_wrapped_command_are_its_own(project: Project, teller: list[str]) -> None:
     words = ("mcp", "wrap", "--era", "legacy", "--level", "tell=L0", *teller, "--port", "9", "--http", "-x")
     with serving(project, *words) as talk:

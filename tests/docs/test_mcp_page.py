@@ -26,7 +26,6 @@ from remit.mcp_config.places import Client as Whose
 from remit.mcp_config.plan import carry
 from remit.mcp_server import parking, sessions, views
 from remit.mcp_server.client import MAX_REQUEST_BYTES
-from remit.process import child
 from remit.process.environment import environment as seen
 from remit.providers.mcp import listing, session, supervisor
 from remit.settings import load
@@ -226,7 +225,7 @@ def test_the_settings_behind_the_limits_have_the_values_of_the_page() -> None:
     assert f"| a call | {settings.mcp.timeout_ms // 1000} s |" in PAGE
     assert f"| a message from a server | {settings.mcp.max_message_bytes // 2**20} MiB |" in PAGE
     assert f"| a result, as JSON | {settings.tools.max_value_bytes // 2**20} MiB |" in PAGE
-    assert (supervisor.PARK_AFTER, supervisor.PARK_S, child.GRACE_S) == (6, 60, 2)  # in words there
+    assert (supervisor.PARK_AFTER, supervisor.PARK_S, settings.mcp.grace_ms) == (6, 60, 2_000)  # in words there
 
 
 def test_a_server_sees_the_variables_that_are_listed_and_no_other() -> None:

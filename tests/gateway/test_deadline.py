@@ -43,6 +43,18 @@ async def test_who_is_done_in_time_is_left_alone() -> None:
     assert reached == ["only this"]
 
 
+async def test_more_time_counts_from_now_on_and_ends_where_it_has_to() -> None:
+    deadlines, task = Deadlines(), asyncio.current_task()
+    assert task is not None
+    now = asyncio.get_running_loop().time()
+    deadline = deadlines.start(task, 1_000)
+    deadlines.extend(deadline, 5_000, now + 3_000)
+    assert deadline.when == now + 3_000
+    deadlines.extend(deadline, 10, now + 3_000)  # never less than it has
+    assert deadline.when == now + 3_000
+    deadlines.stop(deadline)
+
+
 async def test_after_the_last_one_the_clock_is_left_alone() -> None:
     troubles: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: troubles.append(context))

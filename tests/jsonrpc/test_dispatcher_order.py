@@ -10,6 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 
 from tests.jsonrpc.pair import Context, Params, Side, echo, line, running, turns
+from tests.patience import PATIENCE_S
 
 # --- order
 
@@ -51,6 +52,42 @@ async def test_lines_that_come_before_the_run_are_kept_for_it() -> None:
 
 
 # --- the end
+
+
+async def test_what_came_before_the_end_of_input_is_answered_first_and_then_the_conversation_ends() -> None:
+    gate = asyncio.Event()
+
+    async def held(_context: Context, method: str, _params: Params) -> dict[str, Any]:
+        await gate.wait()
+        return {"method": method}
+
+    server = Side(held, inline=frozenset({"initialize"}))
+    server.dispatcher.received(line(id=1, method="initialize"))
+    server.dispatcher.received(line(id=2, method="x"))
+    server.dispatcher.finish("no more", PATIENCE_S)
+    assert not server.dispatcher.why_closed
+    async with running(server):
+        await turns()
+        with pytest.raises(MCPError, match="no more"):  # no one is there to be asked
+            await server.ask()
+        gate.set()
+        assert await server.dispatcher.closed() == "no more"
+    assert [message["id"] for message in server.wire.messages] == [1, 2]
+
+
+@pytest.mark.parametrize("patience_s", [0.0, PATIENCE_S])
+async def test_at_the_end_of_input_nothing_is_waited_for_that_is_not_owed(patience_s: float) -> None:
+    async def never(_context: Context, _method: str, _params: Params) -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    server = Side(never, lasting=frozenset({"listen"}))
+    async with running(server):
+        server.dispatcher.received(line(id=1, method="x" if not patience_s else "listen"))
+        await turns()
+        server.dispatcher.finish("no more", patience_s)
+        assert await server.dispatcher.closed() == "no more"
+    assert server.wire.sent == []
 
 
 async def test_the_end_wakes_everybody_with_the_reason() -> None:

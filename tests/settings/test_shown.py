@@ -132,7 +132,15 @@ def test_a_picture_is_made_of_settings_that_exist_and_fits_their_defaults() -> N
 
 
 def test_the_picture_of_a_server_says_all_that_is_no_secret(tmp_path: Path) -> None:
-    plain = {"name": "a", "cwd": "/srv", "timeout_ms": 5, "era": "legacy", "level": "L1", "tools": {"t": "L0"}}
+    plain = {
+        "name": "a",
+        "cwd": "/srv",
+        "timeout_ms": 5,
+        "grace_ms": 6,
+        "era": "legacy",
+        "level": "L1",
+        "tools": {"t": "L0"},
+    }
     plain |= {"idempotent": ["t"], "strict": True, "disabled": True, "sandbox": {"roots": ["/srv"]}}
     (picture,) = servers([{**plain, "command": ["npx", "a"], "env": {"K": "v"}}])
     assert picture == {**plain, "command": ["npx", "…"], "env": {"K": "…"}}

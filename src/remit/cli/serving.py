@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.cli import exit_codes
 from remit.cli.lasting import beside, keep_required
 from remit.cli.wrapping import recorded
-from remit.errors import RemitError, SettingsError
+from remit.errors import NotFoundError, SettingsError, StateError, UsageError
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
     from remit.cli.listening import Listening
     from remit.cli.running import Stop
     from remit.mcp_server.names import Names
+    from remit.mcp_server.relay import Relay
     from remit.mcp_server.server import ToolServer
+    from remit.mcp_server.stdio import LineWire
+    from remit.service.mcp import McpServers
+    from remit.tools.remote import RemoteStatus
+
+STARTS: Final = 3
+"""Attempts to start a wrapped server before its client is refused."""
+SOON_S: Final = 10.0
+"""Seconds after which a failed start is not tried again."""
 
 
 class Offer(NamedTuple):
@@ -39,6 +49,8 @@ def serve(state: State, offer: Offer, listening: Listening | None) -> int:
     from remit.cli.running import run_async
 
     if listening is None:
+        if sys.stdin is None or sys.stdout is None:
+            raise UsageError("stdin and stdout have to be open", remedy="Let an MCP client start this, or use --http.")
         if sys.stdin.isatty():
             state.note("waits for an MCP client on stdin; --http serves many")
         return run_async(lambda _stop: _one_client(state, offer))
@@ -46,16 +58,28 @@ def serve(state: State, offer: Offer, listening: Listening | None) -> int:
 
 
 async def _one_client(state: State, offer: Offer) -> int:
-    async with _faced(state, offer, "stdio") as (_, face):
-        from remit.mcp_server.stdio import serve_stdio
+    async with _opened(state, offer) as remit:
+        from remit.mcp_server.stdio import ClientGoneError, serve_stdio, standard_streams
 
-        await serve_stdio(face)
+        patience_s = remit.settings.mcp.drain_ms / 1_000
+        async with standard_streams(patience_s) as wire:
+            try:
+                relay = await wire.while_there(_relay(remit, offer.relayed, wire))
+            except ClientGoneError:
+                state.note("the client went before it was served")
+                return exit_codes.OK
+            except StateError as error:
+                await wire.refuse(error.message)
+                raise
+            async with _faced(state, remit, offer, relay, "stdio") as face:
+                wire.wait(patience_s)
+                await serve_stdio(face, wire)
     return exit_codes.OK
 
 
 async def _many_clients(state: State, offer: Offer, listening: Listening, stop: Stop) -> int:
     served = offer._replace(flags={**offer.flags, **listening.flags})
-    async with _faced(state, served, "http") as (remit, face):
+    async with _opened(state, served) as remit:
         from remit.cli.door import Door
         from remit.http.router import Mount
         from remit.mcp_server.card import card_mounts
@@ -64,56 +88,83 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
 
         door = Door(state, listening, remit.settings, remit.clock)
         card = card_mounts(remit.settings.serve.public_url, tokens=not door.guard.open)
-        await door.serve([Mount(PATH, Endpoint(face), "call"), *card], PATH, stop.requested)
+        relay = await _relay(remit, offer.relayed)
+        async with _faced(state, remit, offer, relay, "http") as face:
+            await door.serve([Mount(PATH, Endpoint(face), "call"), *card], PATH, stop.requested)
     return exit_codes.OK
 
 
 @asynccontextmanager
-async def _faced(state: State, offer: Offer, transport: str) -> AsyncIterator[tuple[Remit, ToolServer]]:
+async def _opened(state: State, offer: Offer) -> AsyncIterator[Remit]:
     try:
-        from remit.mcp_server.client import Terms
-        from remit.mcp_server.server import ToolServer
+        from remit.mcp_server import server  # noqa: F401 - an extra
     except ModuleNotFoundError as error:
         msg = f"{error.name} is not installed"
         raise SettingsError(msg, remedy="Install it: pip install 'remit[mcp]'") from error
-    from remit.settings.principal import principal
-
     # An agent names the folders here.
     flags = recorded(state, {**offer.flags, "fs.search_anywhere": False})
     async with state.remit(creates=True, flags=flags) as remit:
-        if offer.work and remit.settings.mcp.expose:
-            remit.engine.start(role="serve")
         state.note(f"records in {remit.url}")
-        relay = await _relay(state, remit, offer.relayed) if offer.relayed else None
-        who = principal(remit.settings)
-        journal = flags.get("journal.url")
-        confirm = shlex.join(["remit", "--journal", journal, "confirm"]) if journal else state.command("confirm")
-        face = ToolServer(
-            remit.service,
-            offer.names,
-            principal=who,
-            transport=transport,
-            relay=relay,
-            confirm=confirm,
-            terms=Terms.read(remit.settings),
-            clock=remit.clock,
-        )
-        if relay is not None:
-            relay.subscribe(face.changes.heard)
-        try:
-            async with beside(keep_required(remit)):
-                yield remit, face
-        finally:
-            await face.close()
+        yield remit
 
 
-async def _relay(state: State, remit: Remit, server: str) -> Any:
-    """Give the relay of the server's prompts and resources; None while it does not answer: its tools may come later."""
-    from remit.mcp_server.relay import Relay
+@asynccontextmanager
+async def _faced(
+    state: State, remit: Remit, offer: Offer, relay: Relay | None, transport: str
+) -> AsyncIterator[ToolServer]:
+    from remit.mcp_server.client import Terms
+    from remit.mcp_server.server import ToolServer
+    from remit.settings.principal import principal
 
+    if offer.work and remit.settings.mcp.expose:
+        remit.engine.start(role="serve")
+    journal = recorded(state, offer.flags).get("journal.url")
+    confirm = shlex.join(["remit", "--journal", journal, "confirm"]) if journal else state.command("confirm")
+    face = ToolServer(
+        remit.service,
+        offer.names,
+        principal=principal(remit.settings),
+        transport=transport,
+        relay=relay,
+        confirm=confirm,
+        terms=Terms.read(remit.settings),
+        clock=remit.clock,
+    )
+    if relay is not None:
+        relay.subscribe(face.changes.heard)
     try:
-        status = await remit.service.servers.status(server)
-    except RemitError as error:
-        state.note(f"{error.message}; it is tried again when its tools are needed")
+        async with beside(keep_required(remit)):
+            yield face
+    finally:
+        await face.close()
+
+
+async def _relay(remit: Remit, server: str, wire: LineWire | None = None) -> Relay | None:
+    """Give the relay of what the server offers beside tools; None where there is no such server.
+
+    A client whose input has ended waits for a server that answers, and hears of the first start that fails. Raises
+    StateError where it cannot be started.
+    """
+    from remit.mcp_server.relay import Relay
+    from remit.tools.remote import MET
+
+    service = remit.service
+    try:
+        remote = service.servers.remote(server)
+    except NotFoundError:  # a serve, or stubs that stand in for it
         return None
-    return Relay(remit.service.servers.remote(server), remit.service.sessions, status)
+    if wire is not None:
+        remote.subscribe(lambda method, _params: wire.expect() if method == MET else None)
+    return Relay(remote, service.sessions, await _status(service.servers, server, wire))
+
+
+async def _status(servers: McpServers, server: str, wire: LineWire | None) -> RemoteStatus:
+    """Give the status of a server that is up; its first start may fail by chance, if it does so soon."""
+    began = time.monotonic()
+    for _ in range(STARTS - 1):
+        try:
+            return await servers.status(server)
+        except StateError:
+            if (wire is not None and wire.input_ended) or time.monotonic() - began > SOON_S:
+                raise
+    return await servers.status(server)

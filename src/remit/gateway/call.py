@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Progress = Callable[[float | None, float | None, str], None]
 _encode: Final = msgspec.json.Encoder().encode
 _LONGEST_MS: Final = 10 * 365 * 86_400_000
+_MOVING_MS: Final = 3_600_000
 
 
 def no_progress(done: float | None, total: float | None, message: str) -> None:
@@ -229,7 +230,15 @@ class Call:
     @property
     def timeout_s(self) -> float:
         """Seconds that it may take: the tool's own, or less where a budget or the caller asks for less (rule 8)."""
-        limit = min(self.tool.meta.timeout_ms, self.wall_ms or _LONGEST_MS, _LONGEST_MS) / 1000
+        return self._seconds(self.tool.meta.timeout_ms)
+
+    @property
+    def longest_s(self) -> float:
+        """Seconds that it may take while its tool reports that it is at work: an hour at least, same limits."""
+        return self._seconds(max(self.tool.meta.timeout_ms, _MOVING_MS))
+
+    def _seconds(self, most_ms: int) -> float:
+        limit = min(most_ms, self.wall_ms or _LONGEST_MS, _LONGEST_MS) / 1000
         asked = self.request.timeout_s
         return limit if asked is None else min(limit, asked)
 

@@ -19,7 +19,7 @@ from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob
 from remit.journal.kinds import UNSET, BytesKept, decode
 from remit.journal.lineage import whole
-from remit.tools.provider import CallContext
+from remit.tools.provider import CallContext, no_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("remit.gateway")
 
 
-def context_of(call: Call, catalog: Catalog, *, timeout_s: float, now: int) -> CallContext:
+def context_of(
+    call: Call, catalog: Catalog, *, timeout_s: float, now: int, moves: Callable[[], None] = no_time
+) -> CallContext:
     """The context of a call that was just announced."""
     request = call.request
     return CallContext(
@@ -54,6 +56,7 @@ def context_of(call: Call, catalog: Catalog, *, timeout_s: float, now: int) -> C
         sandbox=request.sandbox,
         hidden=_hidden(call, catalog) if call.policy.restricts_arguments else None,
         within=request.within,
+        moves=moves,
     )
 
 

@@ -37,6 +37,10 @@ class Deadlines:
             self._arm(loop, deadline.when)
         return deadline
 
+    def extend(self, deadline: Deadline, timeout_s: float, until: float) -> None:
+        """Give the task `timeout_s` from now on, but not beyond `until`, on the loop's clock."""
+        deadline.when = max(deadline.when, min(deadline.task.get_loop().time() + timeout_s, until))
+
     def stop(self, deadline: Deadline) -> None:
         """The task is done with what the deadline was for, or was cancelled by it."""
         self._running.discard(deadline)

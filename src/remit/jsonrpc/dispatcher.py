@@ -18,6 +18,7 @@ import asyncio
 import logging
 from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -26,7 +27,7 @@ from mcp.shared.dispatcher import CallOptions, OnNotifyIntercept
 from mcp.shared.dispatcher import run_notify_intercept as intercepted
 
 from remit.jsonrpc import message as words
-from remit.jsonrpc.inbound import Answer, Inbound, answer_to
+from remit.jsonrpc.inbound import Answer, Inbound, answer_to, contained
 from remit.jsonrpc.message import CANCELLED, error_of, key_of, number, unreadable_answer
 from remit.jsonrpc.protocol import (
     CONNECTION_CLOSED,
@@ -55,19 +56,32 @@ MAX_REQUESTS: Final = 1_000
 class Dispatcher:
     """One side's half of a conversation."""
 
-    def __init__(self, wire: Transport, *, inline: frozenset[str] = frozenset(), answers_invalid: bool = False) -> None:
-        """`inline` names requests that are answered before anything after them is looked at.
+    def __init__(
+        self,
+        wire: Transport,
+        *,
+        inline: frozenset[str] = frozenset(),
+        lasting: frozenset[str] = frozenset(),
+        answers_invalid: bool = False,
+    ) -> None:
+        """`inline` names requests that are answered before anything after them is looked at; `lasting`, streams.
 
         `answers_invalid` has what is not JSON-RPC answered with an error, as a server does.
         """
         self._wire = wire
         self._inline = inline
+        self._lasting = lasting
         self._answers_invalid = answers_invalid
-        self._next_id = 0
+        self._ids = count(1)
         self._waiting: dict[RequestId, asyncio.Future[dict[str, Any]]] = {}
         self._asked: dict[RequestId, Transport] = {}
         self._progress: dict[RequestId, Callable[..., Awaitable[None]]] = {}
         self._served: dict[RequestId, Inbound] = {}
+        self._owed: set[RequestId] = set()
+        """Requests whose answers are waited for at the end."""
+        self._ending = ""
+        self._patience_s = 0.0
+        self._limit: asyncio.TimerHandle | None = None
         self._tasks = Tasks()
         self._held: list[bytes] | None = []
         self._on: tuple[Answer, OnNotify, OnNotifyIntercept | None] | None = None
@@ -133,14 +147,22 @@ class Dispatcher:
         if future is not None:
             _fail(future, error)
 
+    def finish(self, why: str, patience_s: float) -> None:
+        """End the conversation once what has come is answered, or takes `patience_s` from now or the answer before."""
+        if self.why_closed:
+            return
+        self._ending, self._patience_s = why, patience_s
+        self._fail_all(why)
+        self._go_on()
+
     def close(self, why: str) -> None:
         """End the conversation: a waiter for an answer hears why, and what is served is cancelled."""
         if self.why_closed:
             return
         self.why_closed = why
-        for future in self._waiting.values():
-            _fail(future, MCPError(code=CONNECTION_CLOSED, message=why))
-        self._waiting.clear()
+        if self._limit is not None:
+            self._limit.cancel()
+        self._fail_all(why)
         self._tasks.cancel()
         self._end.set()
 
@@ -173,6 +195,7 @@ class Dispatcher:
         """Serve from now on."""
         self._on = (on_request, on_notify, on_notify_intercept)
         self._release()
+        self._go_on()
 
     async def stop(self) -> None:
         """Serve no more; what was being served has ended."""
@@ -189,10 +212,10 @@ class Dispatcher:
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None, via: Transport
     ) -> dict[str, Any]:
         """The same over a wire that belongs to a request of the peer's."""
-        if self.why_closed:
-            raise MCPError(code=CONNECTION_CLOSED, message=self.why_closed)
+        if why := self.why_closed or self._ending:
+            raise MCPError(code=CONNECTION_CLOSED, message=why)
         opts = opts or {}
-        request_id = opts.get("request_id") or self._new_id()
+        request_id = opts.get("request_id") or next(each for each in self._ids if each not in self._waiting)
         key = key_of(request_id)
         if key in self._waiting:
             raise ValueError(f"a request with the id {request_id!r} is under way")
@@ -295,7 +318,7 @@ class Dispatcher:
         elif method == "notifications/progress" and not self._progressed(params or {}):
             return  # the SDK would print a traceback
         if not intercepted(intercept, method, params):
-            self._tasks.begin(_contained(on_notify(inbound, method, params)))
+            self._tasks.begin(contained(on_notify(inbound, method, params)))
 
     def _progressed(self, params: dict[str, Any]) -> bool:
         """Tell who waits of progress; whether the notification is one."""
@@ -304,7 +327,7 @@ class Dispatcher:
         report = self._progress.get(key_of(token)) if token is not None else None
         if report is not None and done is not None:
             told = message if isinstance(message, str) else None
-            self._tasks.begin(_contained(report(done, number(total), told)))
+            self._tasks.begin(contained(report(done, number(total), told)))
         fits = (total is None or number(total) is not None) and isinstance(message, str | None)
         return token is not None and done is not None and fits
 
@@ -319,6 +342,8 @@ class Dispatcher:
             inbound.wire.send(words.error(request_id, {"code": INVALID_REQUEST, "message": why}))
             return None
         self._served[key] = inbound
+        if method not in self._lasting:
+            self._owed.add(key)
         inline = method in self._inline
         if inline:
             self._held = []
@@ -330,8 +355,10 @@ class Dispatcher:
     def _served_to_the_end(self, key: RequestId, *, inline: bool) -> None:
         """A request is over, even if it was cancelled before its handler began."""
         self._served.pop(key, None)
+        self._owed.discard(key)
         if inline:
             self._release()
+        self._go_on()
 
     async def _answer(self, inbound: Inbound, on_request: Answer, method: str, params: dict[str, Any] | None) -> None:
         try:
@@ -346,11 +373,19 @@ class Dispatcher:
 
     # --- common
 
-    def _new_id(self) -> int:
-        while True:
-            self._next_id += 1
-            if self._next_id not in self._waiting:
-                return self._next_id
+    def _go_on(self) -> None:
+        """Where nothing comes any more, wait for the next answer that is owed, or end the conversation."""
+        if not self._ending or self.why_closed:
+            return
+        if self._limit is not None:
+            self._limit.cancel()
+        patience_s = self._patience_s if self._owed or self._held else 0
+        self._limit = asyncio.get_running_loop().call_later(patience_s, self.close, self._ending)
+
+    def _fail_all(self, why: str) -> None:
+        for future in self._waiting.values():
+            _fail(future, MCPError(code=CONNECTION_CLOSED, message=why))
+        self._waiting.clear()
 
     def _abandon(self, request_id: RequestId, opts: CallOptions, reason: str, via: Transport) -> None:
         """Tell the peer that no one waits for this answer any more."""
@@ -363,10 +398,3 @@ def _fail(future: asyncio.Future[dict[str, Any]], error: MCPError) -> None:
     if not future.done():
         future.set_exception(error)
         future.exception()  # the waiter may be gone
-
-
-async def _contained(work: Awaitable[None]) -> None:
-    try:
-        await work
-    except Exception:  # noqa: BLE001 - a handler's failure is not the conversation's
-        _log.exception("the handler of a notification failed")

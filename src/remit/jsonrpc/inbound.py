@@ -136,6 +136,14 @@ async def answer_to(
         inbound.end()
 
 
+async def contained(work: Awaitable[None]) -> None:
+    """Have a notification handled; its handler's failure is not the conversation's."""
+    try:
+        await work
+    except Exception:  # noqa: BLE001 - see above
+        _log.exception("the handler of a notification failed")
+
+
 def _error_data(error: Exception, method: str) -> dict[str, Any]:
     known: ErrorData | None = handler_exception_to_error_data(error)
     if known is not None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from remit.errors import UsageError
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.lines import Lines, LineTooLongError
 from remit.jsonrpc.message import Message, error
 from remit.jsonrpc.protocol import (
+    INTERNAL_ERROR,
     INVALID_REQUEST,
     MODERN_VERSIONS,
     PROTOCOL_VERSION_META_KEY,
@@ -28,12 +29,23 @@ if TYPE_CHECKING:
     from remit.mcp_server.conversation import Answering
     from remit.mcp_server.server import ToolServer
 
-_CHUNK: Final = 256 * 1024
+T = TypeVar("T")
+STARTING_S: Final = 60.0
+"""Seconds that a server which has answered the handshake may take to be served, where the client's input has ended."""
+LAST_WORDS_S: Final = 5.0
+"""Seconds that a client has to ask something, where all it will hear is why it is not served."""
+_FLUSH_S: Final = 1.0
+"""Seconds that a client has to read the last answers."""
+_GONE: Final = "the client closed our stdin"
 
 
-async def serve_stdio(face: ToolServer) -> None:
-    """Serve until the client closes our stdin. Meanwhile whatever prints to stdout reaches stderr instead."""
-    async with _standard_streams() as wire, face.answering() as answering:
+class ClientGoneError(Exception):
+    """The client closed our stdin before it could be served."""
+
+
+async def serve_stdio(face: ToolServer, wire: LineWire) -> None:
+    """Serve until the client closes our stdin; what it asked before is answered."""
+    async with face.answering() as answering:
         await OneClient(answering, wire.dispatcher).run()
 
 
@@ -78,7 +90,13 @@ class LineWire(asyncio.Protocol):
         self._writable.set()
         self.out: asyncio.WriteTransport | None = None
         self._over = False
-        self.dispatcher = Dispatcher(self, inline=frozenset({"initialize"}), answers_invalid=True)
+        self._starting = False
+        self._patience_s = 0.0
+        self.input_ended = False
+        """Whether the client says nothing any more."""
+        self.dispatcher = Dispatcher(
+            self, inline=frozenset({"initialize"}), lasting=frozenset({"subscriptions/listen"}), answers_invalid=True
+        )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if isinstance(transport, asyncio.Transport):  # a socket goes both ways
@@ -110,7 +128,7 @@ class LineWire(asyncio.Protocol):
 
     def eof_received(self) -> None:
         """End the conversation."""
-        self.dispatcher.close("the client closed our stdin")
+        self.dispatcher.close(_GONE)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._writable.set()
@@ -122,10 +140,63 @@ class LineWire(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._writable.set()
 
+    def end_input(self) -> None:
+        """End the conversation once what the client asked is answered, as far as there is patience."""
+        self.input_ended = True
+        self.dispatcher.finish(_GONE, self._patience_s)
+
+    def wait(self, patience_s: float) -> None:
+        """Give what the client asked `patience_s` after the end of its input, or from now on if it has ended."""
+        self._patience_s = patience_s
+        if self.input_ended:
+            self.end_input()
+
+    def expect(self) -> None:
+        """Have a client wait for a server that has begun to answer, if it is not being served yet."""
+        if self._starting:
+            self.wait(STARTING_S)
+
+    async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`, which is given up when the client goes. Raises ClientGoneError."""
+        task, gone = asyncio.ensure_future(work), asyncio.ensure_future(self.dispatcher.closed())
+        self._starting = True
+        try:
+            await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise ClientGoneError
+            return task.result()
+        finally:
+            self._starting = False
+            task.cancel()
+            gone.cancel()
+            await asyncio.wait([task, gone])
+
+    async def refuse(self, why: str) -> None:
+        """Answer with an error what the client asks, up to its first request."""
+        asked = asyncio.Event()
+
+        async def on_request(_context: Inbound, _method: str, _params: Mapping[str, Any] | None) -> dict[str, Any]:
+            asked.set()
+            raise MCPError(code=INTERNAL_ERROR, message=why)
+
+        async def on_notify(_context: Inbound, _method: str, _params: Mapping[str, Any] | None) -> None:
+            pass
+
+        self.dispatcher.start(on_request, on_notify)
+        with suppress(TimeoutError, ClientGoneError):
+            async with asyncio.timeout(LAST_WORDS_S):
+                await self.while_there(asked.wait())
+        self.dispatcher.finish(why, LAST_WORDS_S)
+        await self.dispatcher.closed()
+
 
 @asynccontextmanager
-async def _standard_streams() -> AsyncIterator[LineWire]:
-    """The wire over private copies of stdin and stdout; the numbers themselves lead elsewhere until we are done."""
+async def standard_streams(patience_s: float) -> AsyncIterator[LineWire]:
+    """The wire over private copies of stdin and stdout; the numbers themselves lead elsewhere until we are done.
+
+    So whatever prints to stdout reaches stderr instead. From the beginning on the wire hears when the client goes; what
+    it asked before is given up if it takes longer than `patience_s` after the last answer.
+    """
     loop = asyncio.get_running_loop()
     sys.stdout.flush()
     taken = os.dup(0), os.dup(1)
@@ -133,34 +204,70 @@ async def _standard_streams() -> AsyncIterator[LineWire]:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    wire = LineWire()
-    reading = writing = None
+    wire, inwards, outwards = LineWire(), None, None
+    wire.wait(patience_s)
     try:
         try:
-            writing, _ = await loop.connect_write_pipe(lambda: _Outwards(wire), os.fdopen(os.dup(taken[1]), "wb", 0))
-            wire.out = writing
-            reading, _ = await loop.connect_read_pipe(lambda: wire, os.fdopen(os.dup(taken[0]), "rb", 0))
+            outwards = _Outwards(wire)
+            await loop.connect_write_pipe(lambda: outwards, os.fdopen(os.dup(taken[1]), "wb", 0))
+            inwards = _Inwards(wire)
+            if os.path.samestat(os.fstat(taken[0]), os.stat(os.devnull)):  # noqa: PTH116 - beside a number
+                inwards.eof_received()  # no event loop can wait for it
+            else:
+                await loop.connect_read_pipe(lambda: inwards, os.fdopen(os.dup(taken[0]), "rb", 0))
         except ValueError as error:  # asyncio's word for a file
             remedy = "Let an MCP client start this command, or use --http."
             raise UsageError("stdin and stdout are not those of an MCP client", remedy=remedy) from error
         yield wire
     finally:
-        for transport in (reading, writing):
-            if transport is not None:
-                transport.close()
+        if inwards is not None:
+            inwards.close()
+        if outwards is not None:
+            await outwards.close()
         sys.stdout.flush()
         for number, copy in enumerate(taken):
             os.dup2(copy, number)
             os.close(copy)
 
 
-class _Outwards(asyncio.BaseProtocol):
-    """The words that the writing half tells the wire."""
+class _Inwards(asyncio.Protocol):
+    """The reading half of a wire."""
 
     def __init__(self, wire: LineWire) -> None:
         self._wire = wire
+        self._transport: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._wire.data_received(data)
+
+    def eof_received(self) -> None:
+        self._wire.end_input()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if exc is not None:
+            self._wire.connection_lost(exc)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+
+class _Outwards(asyncio.BaseProtocol):
+    """The writing half of a wire."""
+
+    def __init__(self, wire: LineWire) -> None:
+        self._wire = wire
+        self._ended = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.WriteTransport):
+            self._wire.out = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended.set()
         self._wire.connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -168,6 +275,18 @@ class _Outwards(asyncio.BaseProtocol):
 
     def resume_writing(self) -> None:
         self._wire.resume_writing()
+
+    async def close(self) -> None:
+        """End it once the client has read what was written, within `_FLUSH_S`."""
+        out = self._wire.out
+        if out is None:
+            return
+        out.close()
+        try:
+            async with asyncio.timeout(_FLUSH_S):
+                await self._ended.wait()
+        except TimeoutError:
+            out.abort()
 
 
 def _enveloped(params: Mapping[str, Any] | None) -> bool:

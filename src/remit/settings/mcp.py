@@ -36,6 +36,8 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     `${NAME}`), scope, issuer (the URLs of authorization servers elsewhere), client_metadata_url."""
     timeout_ms: int = 0
     """Milliseconds a call may take; 0: `mcp.timeout_ms`."""
+    grace_ms: int = 0
+    """Milliseconds it has to end once its stdin is closed, and after SIGTERM; 0: `mcp.grace_ms`."""
     era: Era = "auto"
     """The protocol it speaks, where that is known: `legacy` (initialize) or `modern` (2026-07-28)."""
     level: LevelName = "L2"

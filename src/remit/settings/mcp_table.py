@@ -34,6 +34,7 @@ _EXPECTED: Final = {
     "headers": "a table of texts, named like headers",
     "oauth": "a table of texts, with any of client_id, client_secret, scope, issuer and client_metadata_url",
     "timeout_ms": "an integer from 0 to 86400000",
+    "grace_ms": "an integer from 0 to 600000",
     "era": "auto, legacy or modern",
     "level": "L0, L1 or L2",
     "tools": "a table of levels (L0, L1 or L2), by names or patterns of tools",
@@ -44,7 +45,7 @@ _EXPECTED: Final = {
     "disabled": "true or false",
 }
 _OAUTH: Final = frozenset({"client_id", "client_secret", "scope", "issuer", "client_metadata_url"})
-_LONGEST_MS: Final = 86_400_000
+_MOST_MS: Final[Mapping[str, int]] = {"timeout_ms": 86_400_000, "grace_ms": 600_000}
 _AT: Final = re.compile(r"at `\$\.(\w+)")
 
 
@@ -128,16 +129,24 @@ def _consistent(server: McpServer, where: str) -> None:
         raise SettingsError(
             f"{where}: {both} given", remedy="Give command for a server that is started here, url for one that answers."
         )
-    owners = {"env": "command", "cwd": "command", "sandbox": "command", "headers": "url", "oauth": "url"}
+    owners = {
+        "env": "command",
+        "cwd": "command",
+        "sandbox": "command",
+        "headers": "url",
+        "oauth": "url",
+        "grace_ms": "command",
+    }
     for key, owner in owners.items():
-        if getattr(server, key) not in ({}, "", None, False) and not getattr(server, owner):
+        if getattr(server, key) not in ({}, "", None, False, 0) and not getattr(server, owner):
             raise SettingsError(f"{where}: {key} belongs to a server with {owner}", remedy=f"Leave {key} out.")
     if server.url and not _is_url(server.url):
         raise _misfit(where, "url")
     if not set(server.oauth or ()) <= _OAUTH:
         raise _misfit(where, "oauth")
-    if not 0 <= server.timeout_ms <= _LONGEST_MS:
-        raise _misfit(where, "timeout_ms")
+    for key, most in _MOST_MS.items():
+        if not 0 <= getattr(server, key) <= most:
+            raise _misfit(where, key)
     for key, pattern in (("env", _VARIABLE), ("headers", _HEADER)):
         if not all(pattern.fullmatch(name) for name in getattr(server, key)):
             raise _misfit(where, key)

@@ -86,7 +86,20 @@ def _each(value: Any) -> Any:
 
 _SERVER: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(
-        ("name", "cwd", "timeout_ms", "era", "level", "tools", "idempotent", "strict", "disabled", "sandbox"), plain
+        (
+            "name",
+            "cwd",
+            "timeout_ms",
+            "grace_ms",
+            "era",
+            "level",
+            "tools",
+            "idempotent",
+            "strict",
+            "disabled",
+            "sandbox",
+        ),
+        plain,
     ),
     **dict.fromkeys(("command", "cmd"), command),
     **dict.fromkeys(("env", "headers", "oauth"), names),

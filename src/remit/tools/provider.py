@@ -99,6 +99,10 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.decode(self.encoded)
 
 
+def no_time() -> None:
+    """Give a call no more time."""
+
+
 class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider may know of the call it serves."""
 
@@ -136,6 +140,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     Who searches or lists leaves out what could not be read by itself; from any thread. None: no rule is about
     arguments.
     """
+    moves: Callable[[], None] = no_time
+    """Told that the tool is at work, begins `timeout_s` again: for tools whose time runs while they are silent."""
     within: str = ""
     """The stream of the session that calls, if the call is recorded in another, as one that asks a person is."""
 

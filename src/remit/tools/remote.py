@@ -51,6 +51,8 @@ class Outage(NamedTuple):
 
 LOGIN_PORT: Final = 8_322
 """Port of 127.0.0.1 that a person's browser comes back to; the same each time, for it is what was registered."""
+MET: Final = "dev.remit/met"
+"""Method under which a remote tells its subscribers that it has answered the handshake of a new connection."""
 MCP_ERROR: Final = "mcp_error"
 """Key of a failure's detail under which an MCP server's own error stands: code, message, data."""
 

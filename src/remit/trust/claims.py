@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 HARMLESS: Final = frozenset({
     "evidence.inline_limit_bytes", "evidence.max_items_per_report", "evidence.raw_limit_bytes", "fs.max_read_bytes",
     "jobs.code_version", "jobs.concurrency", "jobs.drain_seconds", "jobs.lease_seconds", "jobs.mismatch",
-    "mcp.pins_file", "mcp.timeout_ms", "mcp.untrusted_input", "models.at_once", "models.day_cents", "models.day_tokens",
-    "models.patience_seconds", "output.color", "policy.tests", "readiness.required", "tools.max_value_bytes",
-    "tools.untrusted_output",
+    "mcp.drain_ms", "mcp.grace_ms", "mcp.pins_file", "mcp.timeout_ms", "mcp.untrusted_input", "models.at_once",
+    "models.day_cents", "models.day_tokens", "models.patience_seconds", "output.color", "policy.tests",
+    "readiness.required", "tools.max_value_bytes", "tools.untrusted_output",
 })  # fmt: skip
 """Settings that run nothing, allow nothing, send nothing and lead nowhere, whatever their value."""
 _VARIABLE: Final = re.compile(r"(?<!\$)\$\{([A-Za-z_]\w*)")

@@ -11,6 +11,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import JournalError, ProviderError
+from remit.gateway.deadline import Deadlines
 from remit.journal.kinds import ToolInvocationFinished
 from remit.tools.meta import Level
 from remit.tools.provider import CallContext, ToolResult
@@ -230,6 +231,25 @@ async def test_an_answer_in_the_last_moment_counts() -> None:
         task = asyncio.current_task()
         assert task is not None
         assert task.cancelling() == 0
+
+
+@pytest.mark.parametrize(("asked", "again", "most"), [(None, 2.0, 3_600.0), (1.0, 1.0, 1.0)])
+async def test_a_tool_at_work_gets_its_time_again_but_not_more_than_the_caller_gives(
+    asked: float | None, again: float, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[float, float]] = []
+    monkeypatch.setattr(Deadlines, "extend", lambda _self, _deadline, *times: given.append(times))
+
+    def behave(_args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        ctx.moves()
+        return ToolResult(1)
+
+    before = asyncio.get_running_loop().time()
+    async with opened(odd(behave, timeout_ms=2_000)) as world:
+        assert (await world.call(timeout_s=asked)).ok
+    ((timeout_s, until),) = given
+    assert timeout_s == again
+    assert before + most <= until <= asyncio.get_running_loop().time() + most
 
 
 async def test_a_deadline_too_long_for_the_event_loop_is_no_error() -> None:

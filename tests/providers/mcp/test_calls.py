@@ -63,9 +63,11 @@ async def test_a_deadline_reaches_the_server(mcp: World) -> None:
 
 async def test_progress_is_forwarded(mcp: World) -> None:
     heard: list[tuple[float, float | None, str]] = []
-    provider = mcp.provider()
-    result = await provider.invoke("mcp.puppet.count", {}, call_context(progress=lambda *report: heard.append(report)))
+    provider, moved = mcp.provider(), list[None]()
+    context = call_context(progress=lambda *report: heard.append(report), moves=lambda: moved.append(None))
+    result = await provider.invoke("mcp.puppet.count", {}, context)
     assert result.value == "counted"
+    assert len(moved) == 2  # each begins the call's time again
     assert heard == [(1.0, 2.0, "step"), (2.0, 2.0, "step")]
 
 

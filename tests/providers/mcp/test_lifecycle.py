@@ -13,7 +13,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.process.child import Child
-from remit.providers.mcp import stdio, supervisor
+from remit.providers.mcp import supervisor
 from remit.testing.providers import call_context
 from tests.patience import PATIENCE_S
 from tests.providers.mcp.world import TOOLS, World, alive, descriptors
@@ -258,8 +258,7 @@ async def test_a_server_that_ends_with_its_stdin_gets_no_signal_but_the_last(
         kill(child, how)
 
     monkeypatch.setattr(Child, "send_signal", counted)
-    monkeypatch.setattr(stdio, "GRACE_S", 20)  # however slowly this machine lets it end
-    provider = mcp.provider()
+    provider = mcp.provider(grace_ms=20_000)  # however slowly this machine lets it end
     await provider.list_tools()
     await provider.close()
     await provider.close()
@@ -276,8 +275,7 @@ async def test_a_server_that_will_not_end_is_told_and_then_killed(mcp: World, mo
         kill(child, how)
 
     monkeypatch.setattr(Child, "send_signal", counted)
-    monkeypatch.setattr(stdio, "GRACE_S", 0.1)
-    provider = mcp.provider(plan={"stays": True, "orders": [{"ignore": 1}]})
+    provider = mcp.provider(plan={"stays": True, "orders": [{"ignore": 1}]}, grace_ms=100)
     await provider.list_tools()
     await asyncio.gather(provider.close(), provider.close())
     assert signals[:2] == [signal.SIGTERM, signal.SIGKILL]
@@ -330,11 +328,8 @@ async def test_who_waits_for_a_server_that_is_closed_hears_so(mcp: World) -> Non
     assert caught.value.cause is Code.ProviderClosed
 
 
-async def test_who_closes_may_be_cancelled_and_the_server_ends_all_the_same(
-    mcp: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stdio, "GRACE_S", 0.1)
-    provider = mcp.provider(plan={"stays": True, "orders": [{"ignore": 1}]})
+async def test_who_closes_may_be_cancelled_and_the_server_ends_all_the_same(mcp: World) -> None:
+    provider = mcp.provider(plan={"stays": True, "orders": [{"ignore": 1}]}, grace_ms=100)
     await provider.list_tools()
     closing = asyncio.create_task(provider.close())
     await mcp.strings.report(lambda each: "eof" in each)

@@ -309,21 +309,45 @@ async def test_a_proxy_is_what_curl_takes_for_one(
 
 @pytest.mark.parametrize("code", [-32001, -32000, -32600])
 async def test_a_session_that_is_gone_is_known_whatever_words_the_server_has_for_it(mcp: World, code: int) -> None:
-    async def forgot(_scope: Scope, send: Send) -> bool:
+    forgotten = set[bytes]()
+
+    async def forget(scope: Scope, send: Send) -> bool:
+        session = dict(scope["headers"]).get(b"mcp-session-id")
+        if session is None or session not in forgotten:
+            return False
         error = f'{{"jsonrpc":"2.0","error":{{"code":{code},"message":"Who are you?"}},"id":null}}'
         await answer(send, 404, error.encode(), b"application/json")
         return True
 
     async with http_server() as server:
+        server.before = forget
         provider = mcp.provider(mcp.server(url=server.url, era="legacy"))
         await provider.list_tools()
         mcp.clock.advance(supervisor.STABLE_S)
-        server.before = forgot
-        with pytest.raises(ProviderError, match="Session terminated") as caught:
+        forgotten |= {
+            headers["mcp-session-id"].encode() for _, headers in server.requests if "mcp-session-id" in headers
+        }
+        assert forgotten
+        assert (await provider.invoke(ECHO, {"text": "x"}, call_context())).value == "x"  # once more, in a new session
+        await provider.close()
+
+
+async def test_a_server_that_forgets_each_session_has_certainly_not_made_the_call(mcp: World) -> None:
+    async def forget(scope: Scope, send: Send) -> bool:
+        called = dict(scope["headers"]).get(b"mcp-session-id") is not None and forgets
+        if called:
+            await answer(send, 404, b"")
+        return called
+
+    async with http_server() as server:
+        forgets, server.before = False, forget
+        provider = mcp.provider(mcp.server(url=server.url, era="legacy"))
+        await provider.list_tools()
+        mcp.clock.advance(supervisor.STABLE_S)
+        forgets = True
+        with pytest.raises(ProviderError) as caught:
             await provider.invoke(ECHO, {"text": "x"}, call_context())
-        assert caught.value.cause is Code.ConnectionError
-        server.before = None
-        assert (await provider.invoke(ECHO, {"text": "again"}, call_context())).value == "again"
+        assert caught.value.cause is Code.SpawnFailed
         await provider.close()
 
 

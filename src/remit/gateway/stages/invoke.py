@@ -58,7 +58,14 @@ class Invoke:
             msg = "a tool is called from a task"
             raise AssertionError(msg)
         timeout = call.timeout_s
-        context = context_of(call, self._catalog, timeout_s=timeout, now=self._clock.now())
+        until = task.get_loop().time() + call.longest_s
+        context = context_of(
+            call,
+            self._catalog,
+            timeout_s=timeout,
+            now=self._clock.now(),
+            moves=lambda: self._deadlines.extend(deadline, timeout, until),
+        )
         cancels, outcome, began = task.cancelling(), _OK, self._clock.monotonic()
         deadline = self._deadlines.start(task, timeout)
         try:

@@ -29,6 +29,7 @@ from remit.providers.mcp.listing import NOTHING, listing_of
 from remit.providers.mcp.session import TOOLS_CHANGED, Heard, Session
 from remit.providers.mcp.stdio import Stdio
 from remit.settings.places import server_folders
+from remit.tools.remote import MET
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -132,6 +133,9 @@ async def connected(
         except (MCPError, ProviderError, RuntimeError, ValidationError) as error:
             why = await process.account(str(error)) if process is not None else str(error)
             raise ProviderError(why, cause=Code.SpawnFailed) from error
+        if process is not None:
+            process.met()
+        heard(MET, {})
         try:
             async with asyncio.timeout(LIST_S):
                 await connection.relist()
@@ -163,6 +167,7 @@ async def _started(server: McpServer, max_message_bytes: int, launch: Launch | N
         cwd=server.cwd,
         env=environment(os.environ, server.env) if launch is None else server.env,
         max_message_bytes=max_message_bytes,
+        grace_s=server.grace_ms / 1_000,
         launch=launch,
     )
 

@@ -20,6 +20,8 @@ from remit.tools.remote import MCP_ERROR
 
 CAUSE: Final = "remit_cause"
 """Where the data of an error of ours names the cause it has for us."""
+UNKNOWN_SESSION: Final = "remit_unknown_session"
+"""Key of the data of an error of ours for a request that was refused because its session is not known."""
 _CAUSES: Final = {
     CONNECTION_CLOSED: Code.ConnectionError,
     REQUEST_TIMEOUT: Code.Timeout,
@@ -58,7 +60,14 @@ def lost(error: Exception) -> str | None:
     return str(error) or type(error).__name__ if _of_the_network(error) else None
 
 
+def refused_for_its_session(error: Exception) -> bool:
+    """Whether a request was certainly not taken, and may be in a new session."""
+    return isinstance(error, MCPError) and isinstance(error.data, dict) and error.data.get(UNKNOWN_SESSION) is True
+
+
 def _cause(error: MCPError) -> Code | None:
+    if refused_for_its_session(error):
+        return Code.SpawnFailed
     if _forgotten(error):
         return Code.ConnectionError
     named = error.data.get(CAUSE) if isinstance(error.data, dict) else None

@@ -7,11 +7,13 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from remit.codes import Code
 from remit.errors import ChainBrokenError, ProviderError
 from remit.providers.mcp.answers import Answers
 from remit.providers.mcp.connection import LIST_S, ListFailedError
-from remit.providers.mcp.failures import lost, translated
+from remit.providers.mcp.failures import lost, refused_for_its_session, translated
 from remit.providers.mcp.offers import full_names, meta_of, version_of
 from remit.providers.mcp.results import passed_on, result_of
 from remit.providers.mcp.session import TOOLS_CHANGED
@@ -56,6 +58,7 @@ class McpProvider:
 
         `login` is for servers that want OAuth; `launch` starts the server in the sandbox.
         """
+        server = replace(server, grace_ms=server.grace_ms or settings.grace_ms)
         self._server = server
         self._timeout_ms = settings.timeout_ms
         self._pins = pins
@@ -130,19 +133,17 @@ class McpProvider:
         own = self._own_names.get(name)
         if own is None:
             raise ProviderError(f"the MCP server {self._server.name} has no tool {name}", cause=Code.ToolNotFound)
-        connection = await self._supervisor.connection()
-        if own in self._withheld:
-            raise ProviderError(f"{name} is withheld: {self._withheld[own]}", cause=Code.ToolNotFound)
-        if connection.listing.hashes.get(own) != self._offered.get(own):
-            self._tell()
-            raise ProviderError(f"{name} changed since it was looked up; look it up again", cause=Code.ToolNotFound)
         attached = ctx.peer.attached if ctx.peer is not None else {}
         meta = {**attached, "traceparent": f"00-{ctx.trace_id}-{ctx.span_id}-01"}
         params = {"name": own, "arguments": args, "_meta": meta}
-        headers = connection.listing.headers(own, args)
-        call = ToolCall(connection.session, self._answers, ctx, self._clock)
-        support = task_support(connection.listing.tools[own])
-        raw = await self._asked(connection, call.result(params, support, headers))
+
+        def call(connection: Connection) -> Coroutine[Any, Any, dict[str, Any]]:
+            self._check(name, own, connection)
+            one = ToolCall(connection.session, self._answers, ctx, self._clock)
+            support = task_support(connection.listing.tools[own])
+            return one.result(params, support, connection.listing.headers(own, args))
+
+        raw = await self._asked(call)
         if ctx.peer is not None:
             ctx.peer.given(ctx.invocation_id, passed_on(raw))
         return result_of(raw, source=name, now=self._clock.now())
@@ -191,8 +192,7 @@ class McpProvider:
         )
 
     async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
-        connection = await self._supervisor.connection()
-        return await self._asked(connection, connection.session.settle(method, params, self._answers, peer))
+        return await self._asked(lambda connection: connection.session.settle(method, params, self._answers, peer))
 
     def subscribe(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
         self._listeners.append(listener)
@@ -218,14 +218,30 @@ class McpProvider:
             *(name, ", ".join(told) or "none", name, levels),
         )
 
-    async def _asked(self, connection: Connection, asking: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-        """An answer; or a failure in our words, which may say that the connection is of no use any more."""
-        try:
-            return await asking
-        except Exception as error:
-            if (why := lost(error)) is not None:
-                connection.lose(why)
-            raise translated(error, self._server.name) from error
+    def _check(self, name: str, own: str, connection: Connection) -> None:
+        """Raise ProviderError where a tool is withheld, or not what it was when it was looked up."""
+        if own in self._withheld:
+            raise ProviderError(f"{name} is withheld: {self._withheld[own]}", cause=Code.ToolNotFound)
+        if connection.listing.hashes.get(own) != self._offered.get(own):
+            self._tell()
+            raise ProviderError(f"{name} changed since it was looked up; look it up again", cause=Code.ToolNotFound)
+
+    async def _asked(self, ask: Callable[[Connection], Coroutine[Any, Any, dict[str, Any]]]) -> dict[str, Any]:
+        """An answer; or a failure in our words, which may say that the connection is of no use any more.
+
+        A server that does not know our session any more has done nothing: it is asked once more in a new one.
+        """
+        for last in (False, True):
+            connection = await self._supervisor.connection()
+            try:
+                return await ask(connection)
+            except Exception as error:
+                if (why := lost(error)) is not None:
+                    connection.lose(why)
+                if last or not refused_for_its_session(error):
+                    raise translated(error, self._server.name) from error
+        msg = "the second attempt is the last"
+        raise AssertionError(msg)
 
     async def _listed(self, *, to_the_catalog: bool = False) -> Connection:
         """The connection, its tools listed; to the catalog within `LIST_S`. Raises ProviderError."""

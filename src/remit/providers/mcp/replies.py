@@ -20,7 +20,7 @@ from remit.jsonrpc.protocol import (
     REQUEST_TIMEOUT,
     MCPError,
 )
-from remit.providers.mcp.failures import CAUSE
+from remit.providers.mcp.failures import CAUSE, UNKNOWN_SESSION
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
@@ -55,7 +55,8 @@ async def refusal(response: aiohttp.ClientResponse, *, in_session: bool) -> MCPE
     if not _certain(response.status):
         return _open(told.message, told.code) if told is not None else _ours(_line(response), Code.BadGateway)
     if response.status == HTTPStatus.NOT_FOUND and in_session and (told is None or told.code != METHOD_NOT_FOUND):
-        return MCPError(code=INVALID_REQUEST, message="Session terminated")  # whatever words the server has for it
+        # Whatever words the server has for it.
+        return MCPError(code=INVALID_REQUEST, message="Session terminated", data={UNKNOWN_SESSION: True})
     return told or _untold(response)
 
 

@@ -10,13 +10,15 @@ from typing import Final
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.lines import Lines, LineTooLongError
 from remit.jsonrpc.message import Message
-from remit.process.child import DRAIN_S, GRACE_S, STDIN, STDOUT, Child, Launch
+from remit.process.child import DRAIN_S, STDIN, STDOUT, Child, Launch
 from remit.process.family import Family
 from remit.redact import line
 
 SHOWN: Final = 600
 """Characters of its stderr that are shown behind a reason."""
 
+_UNMET_S: Final = 0.1
+"""The most grace of a server before the handshake: it has begun nothing that it could finish."""
 _MUTE: Final = "it closed its stdout"
 _DEAF: Final = "it takes no more requests"
 
@@ -24,9 +26,10 @@ _DEAF: Final = "it takes no more requests"
 class Stdio(Child):
     """The wire to a server that is a child process."""
 
-    def __init__(self, max_message_bytes: int) -> None:
-        """Refuse messages of more than `max_message_bytes`."""
-        super().__init__(grace_s=GRACE_S)
+    def __init__(self, max_message_bytes: int, grace_s: float) -> None:
+        """Refuse messages of more than `max_message_bytes`; give it `grace_s` to end by itself once it is `met`."""
+        super().__init__(grace_s=min(grace_s, _UNMET_S))
+        self._whole_grace_s = grace_s
         self._family: Family | None = None
         """None in the sandbox, which ends as a whole."""
         self._lines = Lines(max_message_bytes)
@@ -43,15 +46,20 @@ class Stdio(Child):
         cwd: str,
         env: Mapping[str, str],
         max_message_bytes: int,
+        grace_s: float,
         launch: Launch | None = None,
     ) -> Stdio:
         """Start a server, by `launch` if it is given. Raises OSError if the system cannot, and what `launch` raises."""
-        server = cls(max_message_bytes)
+        server = cls(max_message_bytes, grace_s)
         if launch is None:
             server._family = Family()
             env = {**env, **server._family.env}
         await server.start(command, cwd=cwd, env=env, launch=launch)
         return server
+
+    def met(self) -> None:
+        """Give it its whole grace from now on: the handshake is over."""
+        self._grace_s = self._whole_grace_s
 
     async def account(self, why: str) -> str:
         """The reason `why` it is of no use, with how it ended and the last it wrote to stderr, as far as that is known.

@@ -53,7 +53,7 @@ class ToolCall:
         older = not self._modern and self._makes_task(support)
         given = {**params, "task": {}} if older else params
         raw = await self._session.settle(
-            "tools/call", given, self._answers, self._ctx.peer, headers=headers, progress=self._ctx.progress
+            "tools/call", given, self._answers, self._ctx.peer, headers=headers, progress=self._moves
         )
         task = raw.get("task") if older else raw if raw.get("resultType") == "task" else None
         if task is None:
@@ -66,6 +66,11 @@ class ToolCall:
             except asyncio.CancelledError:
                 await self._give_up(task["taskId"])
                 raise
+
+    def _moves(self, done: float, total: float | None, message: str) -> None:
+        """Pass on what the server reports; the call's time begins again."""
+        self._ctx.moves()
+        self._ctx.progress(done, total, message)
 
     def _makes_task(self, support: str) -> bool:
         """Whether we ask for a task (2025-11-25)."""

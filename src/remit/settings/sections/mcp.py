@@ -30,6 +30,22 @@ class McpSettings(Section, frozen=True):
             env=("MCP_TIMEOUT_MS",),
         ),
     ] = 30_000
+    grace_ms: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=600_000),
+        About(
+            "Milliseconds that a server on stdio has to end by itself once its input is closed, and again after "
+            "SIGTERM, before it is killed; if the server sets none of its own."
+        ),
+    ] = 2_000
+    drain_ms: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=86_400_000),
+        About(
+            "Milliseconds after the last answer for which Remit still works on what a client on stdio asked before it "
+            "closed its output."
+        ),
+    ] = 800
     first_use: Annotated[
         Literal["trust", "refuse"],
         About(

@@ -16,6 +16,12 @@ from remit.cli.wrapping import name_of, wrapped
 @click.option(
     "--era", type=click.Choice(["legacy", "modern"]), help="The protocol that the server speaks. Default: detected."
 )
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.001, max=86_400),
+    metavar="S",
+    help="Seconds a call may take without progress. Default: 30.",
+)
 @click.option("--sampling", is_flag=True, help="Let the server ask for the client's model.")
 @click.option("--strict", is_flag=True, help="Refuse arguments that the schema of a tool does not declare.")
 @click.option("--http", "over_http", is_flag=True, help="Serve many clients over streamable HTTP instead of stdio.")
@@ -27,6 +33,7 @@ def command(
     name: str | None,
     levels: tuple[str, ...],
     era: str | None,
+    timeout: float | None,
     sampling: bool,
     strict: bool,
     over_http: bool,
@@ -47,7 +54,9 @@ def command(
 
     state.search = False  # a client starts this in the folder that its agent works on, which must not loosen the guard
     called = name or name_of(words)
-    table = wrapped(called, words, tools=dict(map(_level, levels)), era=era, strict=strict)
+    table = wrapped(
+        called, words, tools=dict(map(_level, levels)), era=era, strict=strict, timeout_ms=round((timeout or 0) * 1_000)
+    )
     flags = {**table, "mcp.elicitation": "forward"}
     if sampling:
         flags["mcp.sampling"] = "forward"
