@@ -18,7 +18,7 @@ from mcp.client.extension import advertise
 
 from remit import Remit
 from remit.clock import SystemClock, isoformat
-from remit.jsonrpc.protocol import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, TASKS, MCPError
+from remit.jsonrpc.protocol import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_REQUIRED_CLIENT_CAPABILITY, TASKS, MCPError
 from remit.mcp_server import task_handles
 from remit.mcp_server.client import Terms
 from remit.mcp_server.names import Names, OwnNames, WireNames
@@ -148,7 +148,7 @@ async def test_a_client_that_does_not_take_tasks_gets_none(remit_in: OpenRemit, 
         assert (await raw(client, "tools/call", WRITE))["resultType"] == "complete"
         with pytest.raises(MCPError) as caught:
             await raw(client, "tasks/get", {"taskId": "x"})
-    assert caught.value.code == MISSING_CLIENT_CAPABILITY
+    assert caught.value.code == MISSING_REQUIRED_CLIENT_CAPABILITY
     assert caught.value.data == {"requiredCapabilities": {"extensions": {TASKS: {}}}}
 
 
@@ -167,7 +167,7 @@ async def test_the_extension_is_offered_since_2026_and_the_older_capability_in_i
     assert before is not None
     assert before.extensions is None
     assert before.tasks is not None
-    assert caught.value.code in {METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY}
+    assert caught.value.code in {METHOD_NOT_FOUND, MISSING_REQUIRED_CLIENT_CAPABILITY}
 
 
 async def test_one_principal_has_so_many_tasks_and_the_ended_ones_make_room(

@@ -22,7 +22,7 @@ from remit.jsonrpc.protocol import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
-    MISSING_CLIENT_CAPABILITY,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
     RELATED_TASK_META_KEY,
     TASKS,
     TASKS_VERSION,
@@ -114,7 +114,7 @@ class TaskHandles:
             raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=method)
         if request.modern and not request.takes_tasks:
             required: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-            raise MCPError(MISSING_CLIENT_CAPABILITY, "Missing required client capability", required)
+            raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "Missing required client capability", required)
         if method == "tasks/list":
             return {"tasks": [self.seen(handle) for handle in self._handles.values() if handle.owner == owner]}
         handle = self._handles.get(str(request.params.get("taskId")))
