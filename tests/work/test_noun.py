@@ -11,6 +11,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import RemitError
+from remit.record.views import JobRow
 from remit.sandbox.scratch import scratch
 from remit.work.references import IssueRef
 from remit.work.result import Changes, Test, WorkResult
@@ -96,7 +97,8 @@ async def test_a_person_is_an_executor(project: Project) -> None:
 
 async def test_an_issue_has_parts_that_show_how_far_they_are(project: Project) -> None:
     whole = await project.work.issue("Mend all clocks", body="See SpecRef.")
-    parts = [await project.work.issue(f"Clock {number}", parent=whole) for number in (1, 2)]
+    named = await project.work.issue("Clock 1", body="SpecRef: none\nParent: #1")
+    parts = [named, await project.work.issue("Clock 2", parent=whole)]
     await project.work.decide(parts[0], "done")
     await project.work.start(parts[1], "manual")
     view: UnitView = await project.work.view(whole)
@@ -158,6 +160,47 @@ async def test_what_a_person_commits_is_looked_at_too(
     if code != "permission_denied":
         assert [test.result for test in result.tests] == ["pass" if state == "review" else "fail"], "Remit ran them"
     assert len(git(project.folder, "worktree", "list").splitlines()) == 1
+
+
+async def test_a_run_that_no_worker_has_is_stopped_and_replaced_at_once(project: Project) -> None:
+    issue = await project.work.issue("Mend the clock")
+    await project.remit.engine.stop()  # as after `remit work run --detach`
+    first = await project.work.start(issue, "mend")
+    async with asyncio.timeout(PATIENCE_S):
+        assert (await project.work.stop(issue, "not now")).state == "todo"
+        second = await project.work.start(issue, "mend")
+        third = await project.work.switch(issue, "mend", "another")
+    await project.remit.engine.restart()
+    async with asyncio.timeout(PATIENCE_S):
+        view = await project.ended(third)
+        assert {(await project.remit.ended(run.job)).state for run in (first, second)} == {"cancelled"}
+    assert (view.state, list(view.results)) == ("review", [third.run_id]), "a worker ends the others"
+
+
+async def test_a_run_whose_job_ends_while_it_is_stopped_is_stopped(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issue = await project.work.issue("Mend the clock")
+    started = await project.work.start(issue, "hang")
+    await project.survivor()
+    jobs = project.remit.service.jobs
+    cancel = jobs.cancel
+
+    async def cancel_late(job: str, *, by: str = "", reason: str = "") -> JobRow:
+        await cancel(job, by=by, reason=reason)
+        await project.remit.ended(job)
+        return await cancel(job, by=by, reason=reason)
+
+    monkeypatch.setattr(jobs, "cancel", cancel_late)
+    assert (await project.work.stop(issue, "enough")).state == "todo"
+    assert (await jobs.row(started.job)).state == "cancelled"
+
+
+async def test_what_cannot_be_previewed_is_refused_when_it_is_staged(project: Project) -> None:
+    (project.folder / "workflow.toml").write_text('[outbox]\nbackend = "github"\n')
+    with pytest.raises(RemitError, match=r"outbox\.create: .*names no repo") as refused:
+        await project.work.staged("issue", {"title": "Mend the clock"})
+    assert refused.value.code is Code.InvalidInput
 
 
 async def test_a_result_by_hand_waits_for_the_end_of_the_program(project: Project) -> None:

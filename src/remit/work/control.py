@@ -21,7 +21,7 @@ from remit.errors import ProviderError, RemitError
 from remit.jobs.state import ENDED
 from remit.journal.leases import heads_changed_within
 from remit.service.calls import Turns
-from remit.work.flow import MAX_RETRIES, dependencies_in, rest_after, urgency
+from remit.work.flow import MAX_RETRIES, dependencies_in, parent_in, rest_after, urgency
 from remit.work.kinds import WorkControlled
 from remit.work.outbox.rows import begin, turn_of
 from remit.work.references import IssueRef
@@ -305,7 +305,7 @@ class ControlPlane:
 
     async def _block(self, issue: Issue, blocked_by: tuple[str, ...]) -> None:
         reference = IssueRef.parse(issue.issue_ref)
-        await self._store.open(reference, issue.title, self._principal)
+        await self._store.open(reference, issue.title, self._principal, parent_in(issue.body, reference.project))
         why = f"waits for {', '.join(blocked_by)}"
         await self._store.move(reference, "blocked", reason=why, by=self._principal, blocked_by=blocked_by)
 

@@ -16,6 +16,7 @@ from remit.jobs.state import ENDED
 from remit.operation import Body, By, operation
 from remit.work.executors.registry import MANUAL, hand_of, tool_of
 from remit.work.executors.worktree import paths_of
+from remit.work.flow import parent_in
 from remit.work.forms import Form, read_result_in
 from remit.work.git import changed_by, commit_of
 from remit.work.references import IssueRef
@@ -152,7 +153,7 @@ class Work:
             body = f"Parent: {IssueRef.parse(parent)}\n\n{body}"
         made = await self._runs.call("outbox.create", {"title": title, "body": body, "labels": list(labels)}, by)
         issue = IssueRef.parse(made["issue_ref"])
-        await self._store.open(issue, title, by or self._principal, parent)
+        await self._store.open(issue, title, by or self._principal, parent_in(body, issue.project))
         return str(issue)
 
     @operation(

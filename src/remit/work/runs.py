@@ -205,18 +205,26 @@ class Runs:
         return await self.store.unit(issue)
 
     async def _end(self, run: Run, reason: str) -> None:
-        """Cancel a job, and wait until it has ended: its program ends with it. Raise StateError (WORK_CONFLICT)."""
+        """Cancel a job, and wait until no program of it can live. Raise StateError (WORK_CONFLICT).
+
+        A job that waits and that no worker has runs none, and the worker that takes it next ends it.
+        """
         if await self.standing(run) in {"", *ENDED}:
             return
-        await self._jobs.cancel(run.job, reason=line(reason, 200))
+        with suppress(StateError):  # it has ended by now
+            await self._jobs.cancel(run.job, reason=line(reason, 200))
         waited = self.journal.clock.now() + int(STOP_S * SECOND)
         mark = await self.journal.heads_changed(0)
-        while await self.standing(run) not in ENDED:
+        while await self._may_act(run.job):
             if self.journal.clock.now() > waited:
                 why = f"{run.job} was asked to stop and has not ended"
                 remedy = "`remit workers` shows who runs jobs; start `remit worker` if none does."
                 raise StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
             mark = await heads_changed_within(self.journal, mark, _LOOK_S)
+
+    async def _may_act(self, job: str) -> bool:
+        row = await self._jobs.row(job)
+        return row.state not in ENDED and bool(row.worker or row.state == "running")
 
     async def write(self, issue: IssueRef, by: str) -> None:
         """Write the comments that are queued for an issue, each once."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from remit.codes import Code
-from remit.errors import NotFoundError, ProviderError, UsageError
+from remit.errors import NotFoundError, ProviderError, StateError, UsageError
 from remit.jobs.state import ENDED
 from remit.journal import kinds as k
 from remit.operation import Source, operations
@@ -135,7 +135,10 @@ class StagedRuns(Runs):
         known = await self._catalog.find(tool)
         shown = None
         if known is not None and isinstance(known.provider, Previews):
-            shown = await known.provider.preview(tool, args)
+            try:
+                shown = await known.provider.preview(tool, args)
+            except ProviderError as error:
+                raise StateError(f"{tool}: {error}", code=error.cause or Code.TOOL_EXEC_FAILED) from error
         self._writes.append(StagedWrite(by=tool, what=shown.what if shown else "", diff=shown.diff if shown else ""))
         if tool == "outbox.create":
             raise OpenedError
