@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from tests.cli.test_mcp_clients import CLIENT, TOKEN
 from tests.cli.test_mcp_pins import far
 from tests.cli.test_remote import serving
 from tests.mcp_server.links import at, text_of
+from tests.mcp_server.test_relays import SERVER as SHELF
 from tests.patience import PATIENCE_S
 
 __all__ = ["far"]
@@ -102,3 +104,14 @@ async def test_mcp_clients_of_a_server_are_asked_and_answered_as_its_settings_sa
     assert not waits.is_error
     assert waits.meta is not None
     assert waits.meta["dev.remit/outcome"]["status"] == "pending"
+
+
+async def test_mcp_clients_of_a_server_get_the_prompts_and_resources_of_its_mcp_servers(project: Project) -> None:
+    command = json.dumps([sys.executable, "-I", "-S", str(SHELF), "ann"])
+    async with client_of(project, f'[[mcp.servers]]\nname = "ann"\ncommand = {command}\n') as client:
+        assert [each.name for each in (await client.list_prompts()).prompts] == [
+            "mcp__ann__greet",
+            "mcp__ann__part__two",
+        ]
+        (said,) = (await client.read_resource("ui://ann/page")).contents
+        assert getattr(said, "text", "") == "ann has ui://ann/page"

@@ -33,6 +33,7 @@ from remit.mcp_server.endpoint import Endpoint
 from remit.mcp_server.names import Names, WireNames
 from remit.mcp_server.place import PATH
 from remit.mcp_server.relay import Relay
+from remit.mcp_server.relays import Relays
 from remit.mcp_server.server import ToolServer
 from remit.mcp_server.stdio import OneClient
 
@@ -78,7 +79,7 @@ async def facing(
     principal: str = "tester",
     transport: str = "stdio",
     terms: Terms = Terms(),  # noqa: B008 - a value
-    relay: Relay | None = None,
+    relay: Relay | Relays | None = None,
 ) -> AsyncIterator[ToolServer]:
     """A face of an open Remit."""
     names = names or WireNames()

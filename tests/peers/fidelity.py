@@ -195,7 +195,7 @@ SUBJECTS: Final = (
 
 
 Names = Callable[[str], str]
-"""Turns a name of the server into the one that clients see."""
+"""Turns a name of the server, of a tool or a prompt, into the one that clients see."""
 
 
 class Answers(NamedTuple):
@@ -213,8 +213,27 @@ async def answers(client: Client, subject: Subject, names: Names = str) -> Answe
     listed = await client.ask("tools/list", {})
     tools = {tool["name"]: tool for tool in listed["tools"]}
     calls = [await client.ask("tools/call", {"name": names(name), "arguments": args}) for name, args in subject.calls]
-    asks = [await client.ask(method, params) for method, params in subject.asks]
+    asks = [await client.ask(method, _seen(method, params, names)) for method, params in subject.asks]
     return Answers(introduction, tools, calls, asks)
+
+
+def _seen(method: str, params: dict[str, Any], names: Names) -> dict[str, Any]:
+    """A request in the names that clients see."""
+    if method == "prompts/get":
+        return {**params, "name": names(params["name"])}
+    if method == "completion/complete" and params["ref"]["type"] == "ref/prompt":
+        return {**params, "ref": {**params["ref"], "name": names(params["ref"]["name"])}}
+    return params
+
+
+def _listed(answer: dict[str, Any], names: Names) -> dict[str, Any]:
+    """An answer with its list of prompts, if it is one, in the names that clients see."""
+    prompts = answer.get("prompts")
+    return (
+        answer
+        if prompts is None
+        else {**answer, "prompts": [{**each, "name": names(each["name"])} for each in prompts]}
+    )
 
 
 class Count(NamedTuple):
@@ -243,7 +262,7 @@ def comparison(direct: Answers, through: Answers, subject: Subject, names: Names
         "errors": _count([row for row in calls if _failed(row[1])]),
         "other answers": _count(
             [
-                (f"{method} {params}", expected, seen)
+                (f"{method} {params}", _listed(expected, names), seen)
                 for (method, params), expected, seen in zip(subject.asks, direct.asks, through.asks, strict=True)
             ]
         ),

@@ -27,7 +27,7 @@ ROOT: Final = servers.ROOT
 ALL: Final = bool(os.environ.get("REMIT_TEST_FIDELITY"))
 KINDS: Final = {
     "wrap": ("introduction", "tools", "results", "errors", "other answers"),
-    "serve": ("tools", "results", "errors"),
+    "serve": ("tools", "results", "errors", "other answers"),
 }
 """What a command passes on as the server said it; a client of `serve` meets Remit, with many servers behind."""
 RULES: Final = """
@@ -95,7 +95,7 @@ tools = {{ {", ".join(f'"{tool}" = "L0"' for tool in tools)} }}
 
 
 def names(way: Way, subject: Subject) -> Names:
-    """Names of tools as clients see them."""
+    """Names of tools and prompts as clients see them."""
     return str if way.command == "wrap" else f"mcp__{subject.name}__{{}}".format
 
 

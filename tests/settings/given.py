@@ -86,6 +86,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "mcp.person_ms": (0, 10, 20),
     "mcp.expose_tools": ("search", "all", "search"),
     "mcp.always": (["a"], ["b", "c.*"], ["d"]),
+    "mcp.instructions": (0, 10, 20),
     "mcp.max_message_bytes": (1, 2, 3),
     "mcp.expose": (["a"], ["b", "c_*"], ["d"]),
     "mcp.untrusted_input": (["a"], ["b", "c_*"], ["d"]),

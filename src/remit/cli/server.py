@@ -88,6 +88,7 @@ def _load_mcp() -> None:
 @asynccontextmanager
 async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
     """Give what answers MCP clients; closed at the end of the block."""
+    from remit.cli.serving import relays_of
     from remit.mcp_server.client import Terms
     from remit.mcp_server.endpoint import Endpoint
     from remit.mcp_server.names import WireNames
@@ -98,6 +99,7 @@ async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
         WireNames(),
         principal=who,
         transport="http",
+        relay=relays_of(remit),
         confirm=state.command("confirm"),
         terms=Terms.read(remit.settings),
     )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from remit.cli.running import Stop
     from remit.mcp_server.names import Names
     from remit.mcp_server.relay import Relay
+    from remit.mcp_server.relays import Relays
     from remit.mcp_server.server import ToolServer
     from remit.mcp_server.stdio import LineWire
     from remit.service.mcp import McpServers
@@ -110,7 +111,7 @@ async def _opened(state: State, offer: Offer) -> AsyncIterator[Remit]:
 
 @asynccontextmanager
 async def _faced(
-    state: State, remit: Remit, offer: Offer, relay: Relay | None, transport: str
+    state: State, remit: Remit, offer: Offer, relay: Relay | Relays | None, transport: str
 ) -> AsyncIterator[ToolServer]:
     from remit.mcp_server.client import Terms
     from remit.mcp_server.server import ToolServer
@@ -130,8 +131,6 @@ async def _faced(
         terms=Terms.read(remit.settings),
         clock=remit.clock,
     )
-    if relay is not None:
-        relay.subscribe(face.changes.heard)
     try:
         async with beside(keep_required(remit)):
             yield face
@@ -139,7 +138,7 @@ async def _faced(
         await face.close()
 
 
-async def _relay(remit: Remit, server: str, wire: LineWire | None = None) -> Relay | None:
+async def _relay(remit: Remit, server: str, wire: LineWire | None = None) -> Relay | Relays | None:
     """Give the relay of what the server offers beside tools; None where there is no such server.
 
     A client whose input has ended waits for a server that answers, and hears of the first start that fails. Raises
@@ -149,13 +148,22 @@ async def _relay(remit: Remit, server: str, wire: LineWire | None = None) -> Rel
     from remit.tools.remote import MET
 
     service = remit.service
+    if not server:
+        return relays_of(remit)
     try:
         remote = service.servers.remote(server)
-    except NotFoundError:  # a serve, or stubs that stand in for it
+    except NotFoundError:  # stubs stand in for it
         return None
     if wire is not None:
         remote.subscribe(lambda method, _params: wire.expect() if method == MET else None)
     return Relay(remote, service.sessions, await _status(service.servers, server, wire))
+
+
+def relays_of(remit: Remit) -> Relays:
+    """Give the relay of what all servers offer beside tools."""
+    from remit.mcp_server.relays import Relays
+
+    return Relays(remit.service.servers, remit.service.sessions, instructions=remit.settings.mcp.instructions)
 
 
 async def _status(servers: McpServers, server: str, wire: LineWire | None) -> RemoteStatus:

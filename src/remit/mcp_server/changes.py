@@ -7,7 +7,7 @@ others list everything again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp.server.subscriptions import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from remit.mcp_server.views import Viewer, Views
 
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+RESOURCE_UPDATED: Final = "notifications/resources/updated"
 
 
 class _Given(NamedTuple):
@@ -48,6 +49,8 @@ class Changes:
         self.listening = ListenHandler(self._bus)
         """Serves the streams that clients of 2026-07-28 listen to."""
         self._connections: dict[int, Connection] = {}
+        self._followed: dict[int, set[str]] = {}
+        """The resources that clients subscribed to, by connection."""
         self._held: dict[int, _Given] = {}
         self._held_since: dict[Viewer, _Given] = {}
         self._tasks = Tasks()
@@ -62,6 +65,7 @@ class Changes:
         def leave() -> None:
             self._connections.pop(key, None)
             self._held.pop(key, None)
+            self._followed.pop(key, None)
 
         connection.exit_stack.callback(leave)
 
@@ -86,10 +90,29 @@ class Changes:
                 self._tasks.begin(self._announce(method, {}, PromptsListChanged()))
             case "notifications/resources/list_changed":
                 self._tasks.begin(self._announce(method, {}, ResourcesListChanged()))
-            case "notifications/resources/updated":
+            case _ if method == RESOURCE_UPDATED:
                 self._tasks.begin(self._announce(method, params, ResourceUpdated(uri=str(params.get("uri")))))
             case _:
                 pass
+
+    def heard_by_followers(self, method: str, params: Mapping[str, Any]) -> None:
+        """The same, but of a changed resource only those are told that subscribed to it."""
+        if method != RESOURCE_UPDATED:
+            self.heard(method, params)
+            return
+        uri = str(params.get("uri"))
+        there = [self._connections[key] for key, uris in self._followed.items() if uri in uris]
+        self._tasks.begin(self._announce(method, params, ResourceUpdated(uri=uri), there))
+
+    def follow(self, connection: Connection, uri: str) -> None:
+        """A client (before 2026-07-28) subscribed to a resource."""
+        if id(connection) in self._connections:
+            self._followed.setdefault(id(connection), set()).add(uri)
+
+    def unfollow(self, connection: Connection, uri: str) -> bool:
+        """A client does not want to hear of it any more; whether others still do."""
+        self._followed.get(id(connection), set()).discard(uri)
+        return any(uri in uris for uris in self._followed.values())
 
     async def close(self) -> None:
         """Tell no client anything any more."""
@@ -121,9 +144,12 @@ class Changes:
         there = [self._connections[key] for key in differing if key in self._connections]
         await asyncio.gather(*(each.notify(TOOLS_CHANGED, {}) for each in there))
 
-    async def _announce(self, method: str, params: Mapping[str, Any], event: Any) -> None:
+    async def _announce(
+        self, method: str, params: Mapping[str, Any], event: Any, there: Sequence[Connection] | None = None
+    ) -> None:
         await self._bus.publish(event)
-        await asyncio.gather(*(each.notify(method, params) for each in list(self._connections.values())))
+        told = list(self._connections.values()) if there is None else there
+        await asyncio.gather(*(each.notify(method, params) for each in told))
 
 
 def _differs(given: _Given, today: Mapping[Viewer, View]) -> bool:

@@ -5,31 +5,43 @@ These are read and not called: no policy decides on them. Each request leaves a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.errors import ProviderError
 from remit.jsonrpc.protocol import INTERNAL_ERROR, SERVER_INFO_META_KEY, TASKS, MCPError
 from remit.tools.remote import MCP_ERROR
 
 if TYPE_CHECKING:
+    from remit.mcp_server.changes import Changes
     from remit.mcp_server.client import Client
     from remit.mcp_server.request import ClientRequest
     from remit.service.sessions import Sessions
     from remit.tools.peer import Peer
     from remit.tools.remote import Remote, RemoteStatus
 
-_BY_CAPABILITY: Final = {
-    "prompts": ("prompts/list", "prompts/get"),
-    "resources": (
-        "resources/list",
-        "resources/templates/list",
-        "resources/read",
-        "resources/subscribe",
-        "resources/unsubscribe",
-    ),
-    "completions": ("completion/complete",),
-    "logging": ("logging/setLevel",),
+
+class Passed(NamedTuple):
+    """A request that is passed on."""
+
+    capability: str
+    """The capability of a server that takes it."""
+    member: str = ""
+    """Of a list: the member of its answer that holds the entries."""
+    key: str = ""
+    """The member of the request, or of each entry of a list, that names what it is about."""
+
+
+PASSED: Final[Mapping[str, Passed]] = {
+    "prompts/list": Passed("prompts", "prompts", "name"),
+    "prompts/get": Passed("prompts", key="name"),
+    "resources/list": Passed("resources", "resources", "uri"),
+    "resources/templates/list": Passed("resources", "resourceTemplates", "uriTemplate"),
+    "resources/read": Passed("resources", key="uri"),
+    "resources/subscribe": Passed("resources", key="uri"),
+    "resources/unsubscribe": Passed("resources", key="uri"),
+    "completion/complete": Passed("completions", key="ref"),
+    "logging/setLevel": Passed("logging"),
 }
 _OFFERED: Final = frozenset(
     {"tools", "prompts", "resources", "completions", "logging", "tasks", "extensions", "experimental"}
@@ -39,20 +51,67 @@ _CACHEABLE: Final = frozenset({"prompts/list", "resources/list", "resources/temp
 _OURS: Final = ("_meta", "requestState", "inputResponses")
 _NEWER: Final = ("resultType", "ttlMs", "cacheScope")
 _TARGET: Final = 500
+Sees = Callable[[str], bool | None]
+"""Whether a client sees the server of this name; None: not known, since its tools are not."""
+Look = Callable[[float], Awaitable[Sees]]
+"""Finds that out; waits so many seconds at most for servers that are still connecting."""
+
+
+class Passage:
+    """The way of requests to one server, each of which leaves a record."""
+
+    def __init__(self, remote: Remote, sessions: Sessions) -> None:
+        self.remote = remote
+        self._sessions = sessions
+
+    async def ask(
+        self, client: Client, request: ClientRequest, peer: Peer, params: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The server's answer in the words of the client's era, to `params` in place of its own. Raises MCPError."""
+        method = request.method
+        given = request.params if params is None else params
+        asked = {key: value for key, value in given.items() if key not in _OURS}
+        if peer.attached:
+            asked["_meta"] = dict(peer.attached)
+        try:
+            result = await self.remote.relay(method, asked, peer)
+        except ProviderError as error:
+            await self._record(client, method, asked, str(error))
+            raise error_of(error) from error
+        await self._record(client, method, asked, "")
+        return in_era(request, result)
+
+    async def _record(self, client: Client, method: str, asked: Mapping[str, Any], error: str) -> None:
+        target = next((asked[key] for key in ("uri", "name") if isinstance(asked.get(key), str)), "")
+        provider_id, session = self.remote.provider_id, await client.session()
+        await self._sessions.relayed(session, provider_id, method, target[:_TARGET], error[:_TARGET])
+
+
+def in_era(request: ClientRequest, result: dict[str, Any]) -> dict[str, Any]:
+    """A result in the words of the client's era."""
+    if not request.modern:
+        return {key: value for key, value in result.items() if key not in _NEWER}
+    return {"ttlMs": 0, "cacheScope": "private", **result} if request.method in _CACHEABLE else result
+
+
+def extensions_of(introduction: Mapping[str, Any]) -> dict[str, Any]:
+    """The extensions that a server declared; not tasks, which are ours, whether the server makes them or not."""
+    capabilities = introduction.get("capabilities")
+    extensions = capabilities.get("extensions") if isinstance(capabilities, dict) else None
+    return {name: extensions[name] for name in extensions if name != TASKS} if isinstance(extensions, dict) else {}
 
 
 class Relay:
     """Passes requests on to one server."""
 
+    wraps: Final = True
+    """We speak in its name."""
+
     def __init__(self, remote: Remote, sessions: Sessions, status: RemoteStatus) -> None:
         """Pass on what a server of this `status` answers, and speak in its name."""
-        self._remote = remote
-        self._sessions = sessions
+        self._passage = Passage(remote, sessions)
         self._introduction = status.introduction
-        capabilities = status.capabilities
-        self.methods = frozenset(
-            method for capability, methods in _BY_CAPABILITY.items() if capability in capabilities for method in methods
-        )
+        self.methods = frozenset(name for name, each in PASSED.items() if each.capability in status.capabilities)
         """Those of the requests that are passed on."""
 
     @property
@@ -61,7 +120,7 @@ class Relay:
         info = self._introduction.get("serverInfo")
         return info if isinstance(info, dict) and isinstance(info.get("name"), str) else None
 
-    def introduce(self, ours: dict[str, Any]) -> dict[str, Any]:
+    async def introduce(self, ours: dict[str, Any], look: Look) -> dict[str, Any]:  # noqa: ARG002 - of many servers
         """The answer to a handshake: ours in the server's name, with its capabilities, and our words after its own."""
         theirs, info = self._introduction, self.info
         if not theirs:
@@ -69,9 +128,8 @@ class Relay:
         capabilities = theirs.get("capabilities")
         offered = capabilities if isinstance(capabilities, dict) else {}
         said = {"capabilities": {name: value for name, value in offered.items() if name in _OFFERED}}
-        extensions = said["capabilities"].get("extensions")
-        if isinstance(extensions, dict) and TASKS in extensions:  # tasks are ours, whether the server makes them or not
-            said["capabilities"]["extensions"] = {name: extensions[name] for name in extensions if name != TASKS}
+        if isinstance(said["capabilities"].get("extensions"), dict):
+            said["capabilities"]["extensions"] = extensions_of(theirs)
         words = [
             text for text in (theirs.get("instructions"), ours.get("instructions")) if isinstance(text, str) and text
         ]
@@ -82,30 +140,13 @@ class Relay:
             said["_meta"] = {**meta, SERVER_INFO_META_KEY: info}
         return {**ours, **said, "instructions": "\n\n".join(words)}
 
-    def subscribe(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
-        """Have `listener` told what the server tells everyone."""
-        self._remote.subscribe(listener)
+    def subscribe(self, changes: Changes) -> None:
+        """Have clients told what the server tells everyone."""
+        self._passage.remote.subscribe(changes.heard)
 
-    async def answer(self, client: Client, request: ClientRequest, peer: Peer) -> dict[str, Any]:
+    async def answer(self, client: Client, request: ClientRequest, peer: Peer, look: Look) -> dict[str, Any]:  # noqa: ARG002 - of many servers
         """Return what the server answers. Raises MCPError."""
-        method = request.method
-        asked = {key: value for key, value in request.params.items() if key not in _OURS}
-        if peer.attached:
-            asked["_meta"] = dict(peer.attached)
-        try:
-            result = await self._remote.relay(method, asked, peer)
-        except ProviderError as error:
-            await self._record(client, method, asked, str(error))
-            raise error_of(error) from error
-        await self._record(client, method, asked, "")
-        if not request.modern:
-            return {key: value for key, value in result.items() if key not in _NEWER}
-        return {"ttlMs": 0, "cacheScope": "private", **result} if method in _CACHEABLE else result
-
-    async def _record(self, client: Client, method: str, asked: Mapping[str, Any], error: str) -> None:
-        target = next((asked[key] for key in ("uri", "name") if isinstance(asked.get(key), str)), "")
-        provider_id, session = self._remote.provider_id, await client.session()
-        await self._sessions.relayed(session, provider_id, method, target[:_TARGET], error[:_TARGET])
+        return await self._passage.ask(client, request, peer)
 
 
 def error_of(error: ProviderError) -> MCPError:

@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
     from mcp.server.models import InitializationOptions
 
     from remit.mcp_server.names import Names
-    from remit.mcp_server.relay import Relay
+    from remit.mcp_server.relay import Look, Relay
+    from remit.mcp_server.relays import Relays
     from remit.service.service import Service
 
 _KEY_BYTES: Final = 32
@@ -91,7 +93,7 @@ class ToolServer:
         *,
         principal: str,
         transport: str,
-        relay: Relay | None = None,
+        relay: Relay | Relays | None = None,
         confirm: str = "remit confirm",
         terms: Terms = Terms(),  # noqa: B008 - a value
         clock: Clock = SystemClock(),  # noqa: B008 - without a state
@@ -113,6 +115,8 @@ class ToolServer:
         self._parking = Parking(self._tasks)
         self._views = Views(service.tools, names)
         self.changes = Changes(self._views)
+        if relay is not None:
+            relay.subscribe(self.changes)
         self.server: Server[Any] = _Server(
             "remit",
             version=__version__,
@@ -162,7 +166,7 @@ class ToolServer:
             case "tools/list":
                 return await self._answered(ctx, self._listed)
             case "initialize" | "server/discover":
-                return self._introduced(await call_next(ctx), ctx.method)
+                return await self._introduced(ClientRequest.of(ctx), await call_next(ctx))
             case method if method in METHODS:
                 return await self._answered(ctx, self._asked_about)
             case "notifications/initialized":
@@ -173,12 +177,12 @@ class ToolServer:
                 pass
         return await call_next(ctx)
 
-    def _introduced(self, said: HandlerResult, method: str) -> HandlerResult:
+    async def _introduced(self, request: ClientRequest, said: HandlerResult) -> HandlerResult:
         """The answer to a handshake; where a server is wrapped, it is the one that introduces itself."""
         if not isinstance(said, dict):
             return said
-        introduced = said if self._relay is None else self._relay.introduce(said)
-        return announced(introduced, method, wrapped=self._relay is not None)
+        introduced = said if self._relay is None else await self._relay.introduce(said, self._look(request))
+        return announced(introduced, request.method, wrapped=self._relay is not None and self._relay.wraps)
 
     async def _answered(self, ctx: ServerRequestContext[Any, Any], answer: _Answer) -> dict[str, Any]:
         """The result with what every result of its era says. Raises MCPError while the handshake is still due."""
@@ -234,7 +238,24 @@ class ToolServer:
         if relay is None:
             msg = "nothing is relayed"
             raise AssertionError(msg)
-        return await self._parking.talk(request, lambda peer: relay.answer(client, request, peer), self._who(request))
+        changes, connection, uri = self.changes, request.connection, str(request.params.get("uri"))
+        if request.method == "resources/unsubscribe" and changes.unfollow(connection, uri):
+            return {}  # others still follow it
+        if request.method == "resources/subscribe":
+            changes.follow(connection, uri)  # now: a server may tell of it at once
+        look = self._look(request)
+        try:
+            return await self._parking.talk(
+                request, lambda peer: relay.answer(client, request, peer, look), self._who(request)
+            )
+        except MCPError:
+            if request.method == "resources/subscribe":
+                changes.unfollow(connection, uri)
+            raise
+
+    def _look(self, request: ClientRequest) -> Look:
+        """Finds out which servers a client sees."""
+        return partial(self._views.seen, self._viewer(request))
 
     async def _asked_about(self, request: ClientRequest) -> dict[str, Any]:
         peer = ClientPeer(request)

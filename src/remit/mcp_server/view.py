@@ -14,7 +14,7 @@ from remit.policy.overlay import covers
 
 if TYPE_CHECKING:
     from remit.mcp_server.names import Names
-    from remit.service.visible import OfferedTool
+    from remit.service.visible import OfferedTool, Visible
 
 _log: Final = logging.getLogger("remit.mcp")
 
@@ -28,6 +28,10 @@ class View(msgspec.Struct, frozen=True):
     """Those of tools that are found by a search instead."""
     tools: dict[str, str]
     """Full names by the names that are shown; also of tools that are not offered, so that a call is told why."""
+    providers: dict[str, bool] = {}
+    """Whether a provider offers any tool, by its id; those without tools are left out."""
+    unlisted: frozenset[str] = frozenset()
+    """Ids of providers whose tools are not known."""
 
     def schema(self, shown: str) -> dict[str, Any] | None:
         """The input schema of a tool."""
@@ -35,15 +39,17 @@ class View(msgspec.Struct, frozen=True):
         return next((each["inputSchema"] for each in offered if each["name"] == shown), None)
 
 
-def view_of(tools: Sequence[OfferedTool], names: Names, listed: Sequence[str] | None) -> View:
-    """The offer of these tools; left out is what the principal may not use, and what the protocol cannot carry.
+def view_of(visible: Visible, names: Names, listed: Sequence[str] | None) -> View:
+    """The offer of the visible tools; left out is what the principal may not use, and what the protocol cannot carry.
 
     `listed` names the tools that are in the list beside those that find and call the others; None: all are.
     """
     definitions: dict[str, dict[str, Any]] = {}
     hidden: dict[str, str] = {}
     full: dict[str, str] = {}
-    for tool in tools:
+    providers: dict[str, bool] = {}
+    for tool in visible.tools:
+        providers[tool.provider_id] = providers.get(tool.provider_id, False) or tool.offered
         shown = names.shown(tool)
         if shown is None or shown in full:
             continue
@@ -62,7 +68,7 @@ def view_of(tools: Sequence[OfferedTool], names: Names, listed: Sequence[str] | 
     in_list = [definitions[name] for name in sorted(definitions) if name not in hidden]
     if listed is not None:
         in_list = [*definitions_of(hidden.values()), *in_list]
-    return View(tuple(in_list), tuple(definitions[name] for name in sorted(hidden)), full)
+    return View(tuple(in_list), tuple(definitions[name] for name in sorted(hidden)), full, providers, visible.unlisted)
 
 
 def _stays(tool: OfferedTool, shown: str, listed: Sequence[str]) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.mcp_server.view import View, view_of
+from remit.policy.overlay import covers
 
 if TYPE_CHECKING:
     from remit.mcp_server.names import Names
@@ -43,10 +44,25 @@ class Views:
         if view is None:
             generation = self._generation
             seen = await self._tools.visible(viewer.principal, kind="mcp", only=viewer.only, patience_s=patience_s)
-            view = view_of(seen.tools, self._names, viewer.listed)
+            view = view_of(seen, self._names, viewer.listed)
             if seen.complete and generation == self._generation:
                 self._kept[viewer] = view
         return view
+
+    async def seen(self, viewer: Viewer, patience_s: float) -> Callable[[str], bool | None]:
+        """Whether a client sees an MCP server: it may use one of its tools, or would any that it might have.
+
+        None where its tools are not known.
+        """
+        view = await self.of(viewer, patience_s)
+
+        def sees(server: str) -> bool | None:
+            if f"mcp_{server}" in view.unlisted:
+                return None
+            any_tool = not viewer.only or covers(viewer.only, f"mcp.{server}.", "")
+            return view.providers.get(f"mcp_{server}", any_tool)
+
+        return sees
 
     async def best(self, viewer: Viewer, query: str, limit: int, patience_s: float) -> list[dict[str, Any]]:
         """The tools of a client's offer that fit a question, the best first."""

@@ -92,7 +92,7 @@ class Tools:
         for, but no longer than `patience_s` seconds.
         """
         tools = await self._services.catalog.tools(patience_s)
-        return visible(tools, self._services, principal, kind, only, complete=not self._services.catalog.listing)
+        return visible(tools, self._services, principal, kind, only)
 
     async def known(self, name: str) -> OfferedTool | None:
         """A tool as last listed; None if the name is unknown."""

@@ -43,15 +43,19 @@ class Visible(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[OfferedTool, ...]
     complete: bool
     """Whether all providers have been listed; False: more may come."""
+    unlisted: frozenset[str] = frozenset()
+    """Ids of the providers whose tools are not known now: they are being listed, or could not be."""
 
 
-def visible(
-    tools: list[Tool], services: Services, principal: str, kind: CallerKind, only: tuple[str, ...], *, complete: bool
-) -> Visible:
+def visible(tools: list[Tool], services: Services, principal: str, kind: CallerKind, only: tuple[str, ...]) -> Visible:
     """Return what a principal sees of `tools`; with `only`, of those that these names, globs or keys cover."""
-    caller = Caller(principal=principal, kind=kind)
+    caller, catalog = Caller(principal=principal, kind=kind), services.catalog
     covered = [tool for tool in tools if not only or covers(only, tool.meta.name, tool.key)]
-    return Visible(tools=tuple(offered_tool(tool, services, caller) for tool in covered), complete=complete)
+    return Visible(
+        tools=tuple(offered_tool(tool, services, caller) for tool in covered),
+        complete=not catalog.listing,
+        unlisted=frozenset(each for each in catalog.provider_ids if not catalog.heard(each)),
+    )
 
 
 def offered_tool(tool: Tool, services: Services, caller: Caller) -> OfferedTool:

@@ -114,6 +114,14 @@ class McpSettings(Section, frozen=True):
         Texts,
         About("Tools that stay in the list beside these two: names, or patterns such as `fs.*`."),
     ] = ()
+    instructions: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=1_000_000),
+        About(
+            "Characters of each server's instructions that clients of `serve` are told, under a heading for each "
+            "server. 0: none."
+        ),
+    ] = 2_000
     max_message_bytes: Annotated[Bytes, About("The largest message accepted from a server.")] = 64 * 1024 * 1024
     expose: Annotated[
         Texts,
