@@ -205,7 +205,7 @@ class Parked:
         for key, answer in responses.items():
             if key in self.questions and isinstance(answer, dict):
                 del self.questions[key]
-                if not self._answers[key].done():  # else whoever asked gives up at this moment
+                if not self._answers[key].done():  # else the call gives up at this moment
                     self._answers[key].set_result(answer)
         self._settle()
 
