@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from remit.clock import SECOND
+from remit.clock import DAY, SECOND
 from remit.codes import Code
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WAIT: Final = SECOND
 """Microseconds for which it counts that a process waits, unless it says so again."""
 _REMEMBERED: Final = 600 * SECOND
-"""Microseconds for which it is remembered whose turn it was."""
+"""Microseconds for which it is remembered whose turn it was, and a full bucket, whose clock may be another's."""
 _MOST: Final = 256
 """Shares whose turns are remembered."""
 
@@ -73,13 +73,20 @@ class State(msgspec.Struct, omit_defaults=True):
     turns: dict[str, int] = {}
     """By share, when the last call of it began."""
     failures: int = 0
+    failed_at: int = 0
+    """When the last of them was."""
     opens_at: int = 0
     """When the next call is tried; 0: the circuit is closed."""
     probe: str = ""
     probe_until: int = 0
 
     def forget(self, now: int) -> None:
-        """Drop what has lapsed."""
+        """Drop what has lapsed; what is at rest then equals a state that no one used."""
+        if self.full_at <= now - _REMEMBERED:
+            self.full_at = 0
+        if max(self.failed_at, self.opens_at) <= now - DAY:
+            self.failures = self.failed_at = self.opens_at = self.probe_until = 0
+            self.probe = ""
         self.places = {call: place for call, place in self.places.items() if place.until > now}
         waits = {
             process: {share: until for share, until in shares.items() if now < until <= now + WAIT}
@@ -168,6 +175,7 @@ def leave(limit: CallLimit, state: State, call: str, end: End, now: int) -> None
     if limit.breaker is None or end in {"unused", "unknown"} or (state.opens_at and not probed):
         return
     state.failures = 0 if end == "answered" else state.failures + 1
+    state.failed_at = now if state.failures else 0
     state.opens_at = now + limit.breaker_seconds * SECOND if state.failures >= limit.breaker else 0
 
 

@@ -2,8 +2,10 @@
 
 The state of a limit is one row in the journal's store, replaced on the condition that no other process replaced it
 meanwhile (`Folds.keep`). A process decides on all of its waiting calls in one look, so that many calls cost few looks;
-of several processes that look at the same moment, one goes on and the others look again. Nothing here decides what was
-allowed or used: that is recorded in streams (rule 14). A row that is lost, or cannot be read, counts as one unused.
+of several processes that look at the same moment, one goes on and the others look again. A limit that each value has
+for itself has a fixed number of rows, which values share by their digests; a look drops the states in its row that are
+at rest. Nothing here decides what was allowed or used: that is recorded in streams (rule 14). A row that is lost, or
+cannot be read, counts as one unused.
 """
 
 from __future__ import annotations
@@ -37,6 +39,10 @@ _LOOK_S: Final = 0.05, 0.5
 """Seconds between looks while other processes hold the places: first, and at most."""
 _MOST: Final = 1_000
 """Turnstiles that are kept while no call is at them."""
+_SHARED: Final = 3
+"""Hexadecimal digits of their digests by which values share a row: 4,096 rows."""
+_DIGITS: Final = 32
+"""Hexadecimal digits that tell the values in a row apart."""
 
 
 class Caller(NamedTuple):
@@ -57,12 +63,13 @@ class Caller(NamedTuple):
 class Turnstile:
     """One limit."""
 
-    def __init__(self, journal: Journal, row: str, limit: CallLimit, process: str, tasks: Tasks) -> None:
-        """Keep the state in the row of this name."""
+    def __init__(self, journal: Journal, row: str, key: str, limit: CallLimit, process: str, tasks: Tasks) -> None:
+        """Keep the state in the row of this name, under a key."""
         self.limit = limit
         self._clock = journal.clock
         self._folds = journal.folds
         self._row = row
+        self._key = key
         self._process = process
         self._tasks = tasks
         self._waiting: dict[Wish, asyncio.Future[Obstacle | None]] = {}
@@ -142,15 +149,17 @@ class Turnstile:
     async def _round(self) -> tuple[int, bool]:
         """Decide on all that wait: when to look again, and whether others may make room before that."""
         while True:
-            position, state = await self._read()
+            position, states = await self._read()
             now, limit = self._clock.now(), self.limit
             leaving, waiting = list(self._leaving), [wish for wish, turn in self._waiting.items() if not turn.done()]
-            before = msgspec.json.encode(state)
-            state.forget(now)
+            before = msgspec.json.encode(states)
+            state = states.setdefault(self._key, State())
+            for each in states.values():
+                each.forget(now)
             for call, end, _ in leaving:
                 leave(limit, state, call, end, now)
             told = take_turns(limit, state, waiting, now, self._process)
-            after = msgspec.json.encode(state)
+            after = msgspec.json.encode({key: each for key, each in states.items() if each != State()})
             if after == before or await self._folds.keep([Fold(self._row, position + 1, after)], position):
                 break
         self._failures = state.failures
@@ -178,14 +187,14 @@ class Turnstile:
         self._inside.discard(call)
         self._leaving.append((call, "unused", asyncio.get_running_loop().create_future()))
 
-    async def _read(self) -> tuple[int, State]:
+    async def _read(self) -> tuple[int, dict[str, State]]:
         rows = await self._folds.read(self._row)
         if not rows:
-            return 0, State()
+            return 0, {}
         try:
-            return rows[0].position, msgspec.json.decode(rows[0].data, type=State)
+            return rows[0].position, msgspec.json.decode(rows[0].data, type=dict[str, State])
         except msgspec.DecodeError:
-            return rows[0].position, State()
+            return rows[0].position, {}
 
     def _fail(self, error: Exception) -> None:
         for turn in self._waiting.values():
@@ -210,7 +219,7 @@ class Turnstiles:
         self._process = new_id("proc")
         self._tasks = Tasks()
         self._of: dict[str, tuple[str, ...]] = {}
-        self._open: dict[str, Turnstile] = {}
+        self._open: dict[tuple[str, str], Turnstile] = {}
 
     def __bool__(self) -> bool:
         return bool(self._limits)
@@ -225,14 +234,15 @@ class Turnstiles:
     def turnstile(self, pattern: str, caller: Caller) -> Turnstile:
         """Return the turnstile of a limit that a call has to pass."""
         limit = self._limits[pattern]
-        row = f"limits/{pattern}"
+        row, key = f"limits/{pattern}", ""
         if limit.each is not None:
-            row += "/" + sha256(caller.value(limit.each).encode()).removeprefix("sha256:")
-        found = self._open.get(row)
+            key = sha256(caller.value(limit.each).encode()).removeprefix("sha256:")[:_DIGITS]
+            row += f"/{key[:_SHARED]}"
+        found = self._open.get((row, key))
         if found is None:
             if len(self._open) >= _MOST:
                 self._open = {name: each for name, each in self._open.items() if not each.idle}
-            found = self._open[row] = Turnstile(self._journal, row, limit, self._process, self._tasks)
+            found = self._open[row, key] = Turnstile(self._journal, row, key, limit, self._process, self._tasks)
         return found
 
     async def close(self) -> None:

@@ -10,10 +10,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
 from typing import Any, Final
 
+import msgspec
+
+from remit.canonical import sha256
+from remit.clock import DAY, SECOND
 from remit.codes import Code
 from remit.gateway.turns import Obstacle
 from remit.gateway.turnstiles import Caller, Turnstile, Turnstiles
@@ -189,6 +195,37 @@ async def check_a_row_that_cannot_be_read_counts_as_unused(storage: Storage) -> 
         assert len(_begun(await _enter([turnstiles.turnstile("web.*", _CALLER)], 2))) == 1
 
 
+def _neighbours(number: int) -> tuple[str, list[str]]:
+    """Return a row, and as many principals whose states share it."""
+    rows = defaultdict[str, list[str]](list)
+    for principal in map(str, count()):
+        row = f"limits/web.*/{sha256(principal.encode()).removeprefix('sha256:')[:3]}"
+        rows[row].append(principal)
+        if len(rows[row]) == number:
+            return row, rows[row]
+    raise AssertionError  # it counts on
+
+
+async def check_values_with_limits_for_themselves_take_bounded_room(storage: Storage) -> None:
+    """They share a row, each with a state of its own, until that is at rest: also one with failures of long ago."""
+    clock = ManualClock()
+    row, (ann, bob, eve) = _neighbours(3)
+    async with opened(storage, clock) as journal:
+        limit = CallLimit(rate="1/h", breaker=2, each="principal", wait_seconds=0)
+        every = Turnstiles(journal, {"web.*": limit})
+        of = {name: every.turnstile("web.*", Caller("web.fetch", name, "", {})) for name in (ann, bob, eve)}
+        for name in (ann, bob):
+            assert len(_begun(await _enter([of[name]], 2))) == 1
+        await of[bob].leave("call-0", "unreachable")
+        for later, values in ((3_000, 3), (DAY // SECOND, 1)):
+            clock.advance(later)
+            await _enter([of[eve]], 1)
+            (fold,) = await journal.folds.read(row)
+            assert len(msgspec.json.decode(fold.data)) == values
+        assert len(_begun(await _enter([of[bob]], 1))) == 1
+        await every.close()
+
+
 TURN_CHECKS: Final[tuple[Check, ...]] = (
     check_a_rate_holds_over_all_processes,
     check_a_call_that_was_never_made_does_not_count,
@@ -199,4 +236,5 @@ TURN_CHECKS: Final[tuple[Check, ...]] = (
     check_a_circuit_is_open_for_all_processes,
     check_those_who_wait_take_turns,
     check_a_row_that_cannot_be_read_counts_as_unused,
+    check_values_with_limits_for_themselves_take_bounded_room,
 )
