@@ -132,6 +132,28 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(
     assert cursor.read_text(encoding="utf-8") == CURSOR
 
 
+def test_a_file_and_a_link_to_it_are_the_same(project: Project, cursor: Path) -> None:
+    link = project.folder / "link.json"
+    link.symlink_to(cursor)
+    shown = project.here("mcp", "connect", "cursor", "--file", str(link), "--yes").out
+    assert shown.startswith(f"--- a{link}\n+++ b{link}\n")
+    assert link.is_symlink()
+    assert project.here("mcp", "disconnect", "cursor", "--yes").status == 0
+    assert cursor.read_text(encoding="utf-8") == CURSOR
+
+
+def test_a_folder_that_cannot_be_made_is_refused_with_what_to_do(project: Project, cursor: Path) -> None:
+    refused = project.here("mcp", "connect", "cursor", "--file", str(cursor / "mcp.json"), "--yes", "--json")
+    assert (refused.status, refused.error["code"]) == (2, "USAGE")
+    assert refused.error["remedy"] == "Make it and its folder writable."
+
+
+def test_levels_without_servers_to_wrap_are_refused(project: Project, cursor: Path) -> None:
+    refused = project.here("mcp", "connect", "cursor", "--level", "get_*=L0", "--yes")
+    assert (refused.status, "--wrap or --all" in refused.err) == (2, True)
+    assert cursor.read_text(encoding="utf-8") == CURSOR
+
+
 def test_a_person_at_a_terminal_is_asked(project: Project, cursor: Path) -> None:
     with project.terminal("mcp", "connect", "cursor") as screen:
         screen.expect(r"Change .*mcp.json\? \[y/N\]")

@@ -94,6 +94,7 @@ def test_remit_is_put_before_a_server_and_the_change_alone_is_taken_back_byte_fo
     assert {key: entry[key] for key in before if key not in {"command", "args"}} == {
         key: value for key, value in before.items() if key not in {"command", "args"}
     }
+    assert "\r\n" not in text or after.text.count("\n") == after.text.count("\r\n"), "one kind of line ends"
     back = after.undone(change).text
     assert back == text or (" = {" in text and back.replace(" ", "") == text.replace(" ", ""))
 

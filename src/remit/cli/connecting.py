@@ -41,7 +41,7 @@ def shown_difference(file: Path, before: str, after: str) -> str:
     from remit.files.edits import whole_diff
     from remit.redact import mask
 
-    return mask(whole_diff(str(file), before, after)) if before != after else ""
+    return mask(whole_diff(str(file).removeprefix("/"), before, after)) if before != after else ""
 
 
 def agreed(state: State, difference: str, question: str, *, yes: bool) -> bool:

@@ -21,16 +21,25 @@ def read_text(file: Path) -> str:
 
 
 def replace_text(file: Path, text: str, *, private: bool = False) -> None:
-    """Put a text in the place of a file's, or make the file; durable when this returns.
+    """Put a text in the place of a file's, or make the file and its folder; durable when this returns.
 
     A link stays a link. The mode stays what it was; `private`: only its owner may read it afterwards. Raises UsageError
     where that is not possible; the file is then as it was.
     """
     target = Path(os.path.realpath(file))
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         replace_file(target, text.encode(), mode=_mode(target, private=private))
     except (OSError, UnicodeEncodeError) as exc:
         raise UsageError(f"{file}: cannot be written: {_why(exc)}", remedy="Make it and its folder writable.") from exc
+
+
+def remove(file: Path) -> None:
+    """Remove a file, if there is one. Raises UsageError."""
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as exc:
+        raise UsageError(f"{file}: cannot be removed: {_why(exc)}", remedy="Make its folder writable.") from exc
 
 
 def _mode(target: Path, *, private: bool) -> int:

@@ -24,6 +24,7 @@ CODEX_KEYS: Final[Mapping[str, Any]] = {"required": True, "default_tools_approva
 """Has Codex wait for the server, and leave the question to Remit."""
 _HEADER: Final = re.compile(r"^[ \t]*\[[ \t]*[\"']?mcp_servers[\"']?[ \t]*[].]", re.MULTILINE)
 """The beginning of a table of servers, as against one that is written inline."""
+_BARE_END: Final = re.compile(r"(?<!\r)\n")
 _NOT_EDITABLE: Final = "is written in a way that Remit cannot edit"
 
 
@@ -150,7 +151,7 @@ class ClientFile:
         _within(wanted, path[:-1])[path[-1]] = value
         item = tomlkit.value(source) if source is not None else value
         _within(document, path[:-1])[path[-1]] = item
-        return self._checked(tomlkit.dumps(document), wanted)
+        return self._checked(self._with_own_ends(tomlkit.dumps(document)), wanted)
 
     def _without(self, path: Sequence[str]) -> ClientFile:
         if self._client != "codex":
@@ -159,6 +160,11 @@ class ClientFile:
         for data in (wanted, document):
             del _within(data, path[:-1])[path[-1]]
         return self._checked(tomlkit.dumps(document), wanted)
+
+    def _with_own_ends(self, text: str) -> str:
+        """A text with the line ends of this one, if it has CRLF alone: tomlkit writes others."""
+        ends = self.text.count("\r\n")
+        return _BARE_END.sub("\r\n", text) if ends and ends == self.text.count("\n") else text
 
     def _source(self, name: str, key: str) -> str:
         path = (self._key, name, key)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 )
 @click.option("--all", "everything", is_flag=True, help="Put Remit before all servers that it starts.")
 @click.option(
-    "--level", "levels", metavar="TOOL=L0", multiple=True, help="With --wrap: the level of a tool; repeatable."
+    "--level", "levels", metavar="TOOL=L0", multiple=True, help="With --wrap or --all: the level of a tool; repeatable."
 )
 @click.option("--name", default="remit", metavar="NAME", show_default=True, help="Without --wrap: the server's name.")
 @click.option("--project", is_flag=True, help="The servers of this project in place of its user's.")
@@ -62,6 +62,8 @@ def command(
     text = read_text(file) if file.exists() else None
     before = ClientFile(text or "", client, str(file))
     notes: list[str] = []
+    if levels and not (wrap or everything):
+        raise click.BadParameter("it is for servers that are wrapped: --wrap or --all", param_hint="--level")
     if wrap or everything:
         after, changes = _wrapped(state, before, wrap, levels, notes, everything=everything)
     else:
@@ -71,7 +73,6 @@ def command(
     written = bool(changes) and agreed(state, difference, f"Change {file}?", yes=yes)
     if written:
         record.keep(put_together(record.read(), file, client, text, after.text, changes))
-        file.parent.mkdir(parents=True, exist_ok=True)
         replace_text(file, after.text)
     names = [change.name for change in changes]
     if state.as_json:

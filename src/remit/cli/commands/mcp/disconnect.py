@@ -31,7 +31,7 @@ def command(state: State, client: Client, project: bool, other: Path | None, yes
     Takes back what `remit mcp connect` did: the file is as it was before, byte for byte. If it was changed since, only
     Remit's own changes are taken back, and the rest stays.
     """
-    from remit.mcp_config.config_file import read_text, replace_text
+    from remit.mcp_config.config_file import read_text, remove, replace_text
     from remit.mcp_config.connection_record import taken_back
 
     file, record = place(state, client, project=project, other=other)
@@ -46,7 +46,7 @@ def command(state: State, client: Client, project: bool, other: Path | None, yes
     written = agreed(state, difference, f"Change {file}?", yes=yes)
     if written:
         if after is None:
-            file.unlink(missing_ok=True)
+            remove(file)
         elif after != text:
             replace_text(file, after)
         record.forget()
