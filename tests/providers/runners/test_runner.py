@@ -133,6 +133,13 @@ async def test_what_went_wrong_at_the_runner_is_told_here(answer: Any, code: Cod
     assert (caught.value.code, caught.value.cause) == (code, cause)
 
 
+async def test_a_limit_of_the_runner_says_when_to_call_again() -> None:
+    refusal = OutcomeView(status="blocked", code="RATE_LIMITED", reason="note.write: too often", again_ms=1_500)
+    provider, _ = runner(ManualClock(), refusal)
+    with pytest.raises(ProviderError, match=r"^too often, at the runner far: again in 2 s$"):
+        await provider.invoke("note.write", {}, call_context())
+
+
 async def test_a_runner_that_stops_is_asked_again_under_the_same_key() -> None:
     clock = ManualClock()
     provider, connection = runner(clock, StateError("", code=Code.SERVER_STOPPING), OutcomeView(status="ok", value=3))

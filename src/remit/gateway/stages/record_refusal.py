@@ -61,6 +61,7 @@ class RecordRefusal:
             decided_at=call.decided_at,
             facts=call.facts,
             policy_kept=True,
+            again_ms=outcome.again_ms,
             **_known(call),
         )
         if request.provenance is not None:

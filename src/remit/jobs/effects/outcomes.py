@@ -92,6 +92,7 @@ def _refused(refused: GateRefused) -> Outcome:
         reason=refused.reason,
         remedy=refused.remedy,
         confirmation=refused.confirmation or None,
+        again_ms=refused.again_ms,
     )
 
 

@@ -194,6 +194,8 @@ class GateRefused(Payload, frozen=True, kw_only=True):
     """The facts beside the call that rules asked for."""
     policy_kept: bool = False
     """Whether the text of the rules is kept under `policy_hash`."""
+    again_ms: int | None = None
+    """The call may be made again after so many milliseconds, as a limit says; None: no limit refused it."""
 
 
 class SchemaGateWarned(Payload, frozen=True, kw_only=True):

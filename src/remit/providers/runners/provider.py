@@ -60,7 +60,7 @@ class RunnerProvider:
         )
         if outcome.status == "ok":
             return ToolResult(value=outcome.value)
-        raise _failure(outcome, self._entry.name)
+        raise _failure(outcome, name, self._entry.name)
 
     async def close(self) -> None:
         self._closed = True
@@ -114,7 +114,7 @@ def _meta(view: ToolView, provider_id: str) -> ToolMeta:
     )
 
 
-def _failure(outcome: OutcomeView, runner: str) -> ProviderError:
+def _failure(outcome: OutcomeView, tool: str, runner: str) -> ProviderError:
     """A call that the runner refused was not made; one that waits for a person there can wait only here."""
     code = Code.__members__.get(outcome.code)
     cause = Code.__members__.get(outcome.cause)
@@ -123,4 +123,7 @@ def _failure(outcome: OutcomeView, runner: str) -> ProviderError:
     elif outcome.status == "pending":
         why = f"a rule of the runner {runner} asks a person; let its policy allow the call, and ask here"
         return ProviderError(why, code=Code.POLICY_DENIED, cause=None)
-    return ProviderError(outcome.reason, code=code, cause=cause, detail=outcome.detail)
+    why = outcome.reason.removeprefix(f"{tool}: ")  # the gate here names the tool itself
+    if outcome.again_ms is not None:
+        why = f"{why}, at the runner {runner}: again in {-(-outcome.again_ms // 1_000)} s"
+    return ProviderError(why, code=code, cause=cause, detail=outcome.detail)
