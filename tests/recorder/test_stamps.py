@@ -17,6 +17,7 @@ from remit.clock import SECOND
 from remit.journal.blobs import pack
 from remit.journal.sqlite.store import SqliteStore
 from remit.recorder.note import Checkpoint, encoded, notes_in
+from remit.recorder.opening import close
 from remit.recorder.publishing import Published
 from remit.recorder.stamps import check_answer, is_over, query, roots_in, stamped_at
 from remit.testing.journal.storage import note
@@ -181,7 +182,9 @@ async def test_a_stamp_for_another_checkpoint_is_found(tmp_path: Path, authoriti
     assert "the stamp of the checkpoint over 2 leaves is not for it" in codes[0]
 
 
-async def test_an_authority_that_fails_holds_nothing_up_and_is_named(tmp_path: Path, authorities: list[Served]) -> None:
+async def test_an_authority_that_fails_holds_nothing_up_and_is_named(
+    tmp_path: Path, authorities: list[Served], caplog: pytest.LogCaptureFixture
+) -> None:
     authority, url = authorities[0]
     world = World(tmp_path, lambda clock: SqliteStore(str(tmp_path / "journal.db"), clock))
     world.authority, authority.spoils = url, b"no stamp"
@@ -193,7 +196,12 @@ async def test_an_authority_that_fails_holds_nothing_up_and_is_named(tmp_path: P
     authority.spoils = b""
     await process.publisher.publish()
     assert process.publisher.failures == {}
-    await process.end()
+    authority.spoils = b"no stamp"
+    await process.journal.post("job/2", "job", note(1))
+    await close(process.recorder, process.publisher)
+    await process.journal.close()
+    authority.spoils = b""
+    assert "the last checkpoint: the stamps: its answer cannot be read" in caplog.text
     assert (await world.verify())[:2] == ("whole", [])
 
 

@@ -110,6 +110,8 @@ async def close(recorder: Recorder, publisher: Publisher) -> None:
                 await publisher.publish(last=True)
         except TimeoutError:
             _log.warning("the last checkpoint: no place took it in time")
+        for place, why in publisher.failures.items():
+            _log.warning("the last checkpoint: %s: %s", place, why)
         await recorder.end()
     except RemitError as error:
         _log.warning("the last checkpoint: %s", error)
