@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ import yaml
 
 from remit import Remit, Run, recipe
 from remit.cli.root import root
+from remit.http.guard import Guard
 from remit.journal.postgres.address import Address
 from remit.settings import load
+from remit.testing.clock import ManualClock
 from tests.crash.server_worker import free_port
 from tests.journal.postgres.conftest import postgres, schema, storage
 from tests.journal.storages import PostgresStorage
@@ -115,28 +118,44 @@ def test_the_image_copies_what_is_there_and_its_pins_agree() -> None:
     assert {package: versions for package, versions in pins.items() if len(versions) > 1} == {}
 
 
+def servers() -> dict[str, tuple[list[str], str]]:
+    """How servers are started, and the Python that asks whether one lives."""
+    (compose,) = documents("compose.yaml")
+    (deployment, *_) = documents("kubernetes/remit.yaml")
+    service, pod = compose["services"]["server"], deployment["spec"]["template"]["spec"]["containers"][0]
+    return {
+        "compose": (service["command"], service["healthcheck"]["test"][-1]),
+        "kubernetes": (pod["args"], pod["livenessProbe"]["exec"]["command"][-1]),
+    }
+
+
+@pytest.mark.parametrize("name", ["compose", "kubernetes"])
+def test_a_server_goes_by_the_name_that_its_probe_uses(name: str) -> None:
+    command, probe = servers()[name]
+    names = [value for option, value in pairwise(command) if option in {"--host", "--known-as"}]
+    (host,) = re.findall(r"http://([^/]+)/", probe)
+    Guard(names, [], ManualClock()).admit_page({"host": host})
+
+
 @pytest.mark.slow
-def test_a_server_answers_its_probes_until_it_is_told_to_stop(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["compose", "kubernetes"])
+def test_a_server_answers_its_probe_until_it_is_told_to_stop(tmp_path: Path, name: str) -> None:
     port = str(free_port())
     given = {"REMIT_CONFIG": str(DEPLOY / "remit.toml"), "REMIT_JOURNAL": str(tmp_path / "journal.db")}
     env = {**os.environ, **GIVEN, **given, "REMIT_TRUST": "1"}
-    (compose,) = documents("compose.yaml")
-    (deployment, *_) = documents("kubernetes/remit.yaml")
-    kubernetes = deployment["spec"]["template"]["spec"]["containers"][0]["livenessProbe"]["exec"]["command"]
-    probes = [compose["services"]["server"]["healthcheck"]["test"][1:], kubernetes]
-    codes = [probe[2].replace("8320", port) for probe in probes]
-    command = [sys.executable, "-m", "remit", "serve", "--port", port, "--no-work"]
+    words, probe = servers()[name]
+    code = probe.replace("8320", port)
+    command = [sys.executable, "-m", "remit", *words, "--port", port]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        assert port in server.stdout.readline()
-        for code in codes:
+        try:
+            assert server.stdout is not None
+            assert port in server.stdout.readline()
             subprocess.run([sys.executable, "-c", code], env=env, check=True)
-        server.terminate()
-        assert server.wait() == 0
-    for code in codes:
-        assert (
-            subprocess.run([sys.executable, "-c", code], env=env, check=False, stderr=subprocess.PIPE).returncode == 1
-        )
+            server.terminate()
+            assert server.wait() == 0
+        finally:
+            server.kill()
+    assert subprocess.run([sys.executable, "-c", code], env=env, check=False, stderr=subprocess.PIPE).returncode == 1
 
 
 @recipe("listens")

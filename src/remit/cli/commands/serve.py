@@ -18,8 +18,8 @@ def command(state: State, listening: Listening, no_work: bool) -> int:
 
     Answers at /v1, /mcp, /metrics, /health and /openapi.json, and serves the console at /; by default only to this
     machine. [[clients]] lists who may connect. To listen beyond this machine, every client needs a token and the server
-    a certificate (--tls-cert). On SIGTERM or Ctrl-C, running calls get jobs.drain_seconds to end; a second signal stops
-    at once.
+    a certificate (--tls-cert). On SIGTERM or Ctrl-C, the server goes on answering for serve.drain_seconds; then
+    running calls get jobs.drain_seconds to end. A second signal stops at once.
     """
     from remit.cli.server import serve
 
