@@ -224,7 +224,7 @@ class FileStore(WatchedStore):
 async def test_of_two_processes_that_use_one_approval_one_pays(tmp_path: Path) -> None:  # C16
     def process() -> World:
         clock = ManualClock()
-        parts: dict[str, Any] = {"limits": Limits(), "rules": (), "required": {}, "optional": {}}
+        parts: dict[str, Any] = {"limits": Limits(), "calls": {}, "rules": (), "required": {}, "optional": {}}
         return World(FileStore(tmp_path / "journal.db", clock), clock, [FunctionProvider([pay])], **parts)
 
     one, two = process(), process()

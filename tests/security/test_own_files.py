@@ -106,17 +106,22 @@ def test_a_key_that_others_may_read_or_change_is_none(tmp_path: Path, mode: int)
         load_keys(place)
 
 
-def test_a_key_behind_a_link_is_none_and_is_not_made_there(tmp_path: Path) -> None:
-    make_key(tmp_path / "real.keys")
-    before = (tmp_path / "real.keys").read_bytes()
-    (tmp_path / "j.keys").symlink_to(tmp_path / "real.keys")
-    (tmp_path / "new.keys").symlink_to(tmp_path / "made.keys")
-    make_key(tmp_path / "j.keys")
-    make_key(tmp_path / "new.keys")
-    assert (tmp_path / "real.keys").read_bytes() == before
-    assert not (tmp_path / "made.keys").exists()
+def test_a_key_behind_a_link_out_of_its_folder_is_not_read_and_none_is_made_behind_a_link(tmp_path: Path) -> None:
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    project.mkdir()
+    elsewhere.mkdir()
+    make_key(elsewhere / "real.keys")
+    before = (elsewhere / "real.keys").read_bytes()
+    (project / "j.keys").symlink_to(elsewhere / "real.keys")
+    (elsewhere / "j.keys").symlink_to("real.keys")
+    (project / "new.keys").symlink_to(project / "made.keys")
+    make_key(project / "j.keys")
+    make_key(project / "new.keys")
+    assert (elsewhere / "real.keys").read_bytes() == before
+    assert not (project / "made.keys").exists()
     with pytest.raises(SettingsError):
-        load_keys(tmp_path / "j.keys")
+        load_keys(project / "j.keys")
+    assert load_keys(elsewhere / "j.keys") is not None  # as Kubernetes mounts a secret
 
 
 # --- what is trusted
