@@ -152,13 +152,26 @@ async def test_a_call_that_is_refused_afterwards_does_not_count() -> None:
 
 
 async def test_calls_that_ask_a_person_take_their_turn_once_they_run() -> None:
-    async with opened(odd(fine, level=Level.L1), calls=limits(rate="1/d")) as world:
+    async with opened(odd(fine, level=Level.L1), calls=limits(rate="1/min")) as world:
         pending = [await world.call(step=str(number)) for number in range(2)]
         assert {outcome.code for outcome in pending} == {Code.CONFIRMATION_REQUIRED}
         for outcome in pending:
             await world.approve(outcome)
         assert (await world.again(pending[0], "odd.tool", step="0")).ok
         assert (await world.again(pending[1], "odd.tool", step="1")).code is Code.RATE_LIMITED
+        world.clock.advance(60)
+        assert (await world.again(pending[1], "odd.tool", step="1")).ok  # it is still approved
+
+
+async def test_an_approval_of_a_step_that_a_limit_refused_ends() -> None:
+    job = JobFacts(id="job_1", recipe="r", labels={}, encoded=b"{}")
+    async with opened(odd(fine, level=Level.L1), calls=limits(rate="1/min")) as world:
+        pending = [await world.call(step=str(number), job=job) for number in range(2)]
+        for outcome in pending:
+            await world.approve(outcome)
+        assert (await world.again(pending[0], "odd.tool", step="0", job=job)).ok
+        assert (await world.again(pending[1], "odd.tool", step="1", job=job)).code is Code.RATE_LIMITED
+        assert (await world.question(pending[1])).state == "withdrawn"
 
 
 async def test_a_journal_that_cannot_say_whose_turn_it_is_fails_the_call(monkeypatch: pytest.MonkeyPatch) -> None:

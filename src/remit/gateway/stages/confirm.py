@@ -57,10 +57,20 @@ class Confirm:
         if found.state == "used" and same:
             return _spent(call, found) if call.request.attempt == 1 else await proceed(call)
         if same and found.usable(self._clock.now()):
-            return await proceed(call) if self._confirmations.claim(found) else _spent(call, found)
+            return await self._use(call, found, proceed)
         if found.state == "pending" and same and call.decision.effect == "ask":
             return _asked(found.id, found.request.tool_name)
         return await self._anew(call, found, proceed)
+
+    async def _use(self, call: Call, found: Confirmation, proceed: Proceed) -> Outcome:
+        """Proceed with an approval. If the call is refused below, before it is announced, the approval is not used."""
+        if not self._confirmations.claim(found):
+            return _spent(call, found)
+        try:
+            return await proceed(call)
+        finally:
+            if not call.invocation_id and call.confirmation is found:  # another: policy decided again, and took over
+                self._confirmations.unclaim(found)
 
     async def _anew(self, call: Call, found: Confirmation, proceed: Proceed) -> Outcome:
         """Go on without a confirmation that does not fit this call, or that it does not need."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from remit.tools.catalog import Tool
 
 _MAX_NAME: Final = 200
+_LIMITED: Final = frozenset({Code.RATE_LIMITED, Code.CONCURRENCY_LIMITED, Code.CIRCUIT_OPEN})
 
 
 class RecordRefusal:
@@ -67,7 +68,7 @@ class RecordRefusal:
         if request.provenance is not None:
             request.provenance.refused(refusal)
         found = call.confirmation if call.writer.failure is None else None
-        if found is not None and found.state in {"pending", "approved"} and code is not Code.MCP_REQUIRED_UNAVAILABLE:
+        if found is not None and found.state in {"pending", "approved"} and not _may_come_again(call, code):
             # Its question must be closed. Before the record, since what is recorded as refused is not looked
             # at again; after a crash in between, the next pass refuses it.
             await self._confirmations.withdraw(found, outcome.reason)
@@ -75,6 +76,14 @@ class RecordRefusal:
         if refusal.request_schema_hash:
             blobs += self._kept.schemas(call.tool, call.writer)
         await call.journal.append(call.writer, refusal, synced=request.leaves, blobs=blobs)
+
+
+def _may_come_again(call: Call, code: Code) -> bool:
+    """Tell whether what was approved can still be made: the same call, once a tool or a limit lets it pass.
+
+    In a job, a step that a limit refused has ended.
+    """
+    return code is Code.MCP_REQUIRED_UNAVAILABLE or (code in _LIMITED and call.request.job is None)
 
 
 def _known(call: Call) -> dict[str, Any]:
