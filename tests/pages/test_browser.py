@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any, Literal
 
@@ -234,7 +235,9 @@ async def test_a_hostile_job_changes_nothing(served: Served, browser: Browser) -
         await page.get_by_role("button", name="Ask with these arguments").click()
         await expect(page.get_by_role("heading", name="What was edited")).to_be_visible()
         await page.get_by_role("button", name="Approve once").click()
-        assert await job == f"2 {''.join(ATTACKS)} False {'y' * 100_000}"
+        async with asyncio.timeout(PATIENCE_S):
+            result = await job
+        assert result == f"2 {''.join(ATTACKS)} False {'y' * 100_000}"
 
 
 BOXES = """() => [...document.querySelectorAll("table")].flatMap((table) => {
