@@ -114,9 +114,9 @@ def served() -> Served:
     return serving
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="module")
 async def browser() -> AsyncIterator[Chromium]:
-    """Give a real browser, the same to all tests of a module; each opens a window of its own."""
+    """Give a real browser to each test: tests that shared one hung now and then."""
     async with browsing() as chromium:
         yield chromium
 
