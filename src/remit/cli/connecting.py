@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def place(state: State, client: Client, *, project: bool, other: Path | None) -> tuple[Path, ConnectionRecord]:
-    """A client's file, and the record of what was done to it. Raises UsageError."""
+    """Return a client's file, and the record of what was done to it. Raises UsageError."""
     from remit.cli.servers import settings_file
     from remit.mcp_config.connection_record import ConnectionRecord
     from remit.mcp_config.places import file_of
@@ -37,7 +37,7 @@ def place(state: State, client: Client, *, project: bool, other: Path | None) ->
 
 
 def shown_difference(file: Path, before: str, after: str) -> str:
-    """A unified diff, its secrets masked; empty if nothing differs."""
+    """Return a unified diff, its secrets masked; empty if nothing differs."""
     from remit.files.edits import whole_diff
     from remit.redact import mask
 

@@ -162,7 +162,7 @@ class Holding:
     # --- those who wait for a pass
 
     async def finished(self, stream: str) -> None:
-        """Wait until the pass over a stream has ended, however it did; at once if there is none."""
+        """Wait until the pass over a stream has ended, in whatever way; return at once if there is no pass."""
         if stream in self._passes:
             await asyncio.wait([self._passes[stream][1]])
 

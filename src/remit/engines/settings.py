@@ -10,7 +10,7 @@ _Most = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 
 
 class DbosSettings(Section, frozen=True):
-    """How DBOS places jobs, where `jobs.engine` is `dbos`. Workers on one queue need the same values."""
+    """Settings of DBOS, which places jobs where `jobs.engine` is `dbos`. Workers on one queue need the same values."""
 
     queue: Annotated[
         Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_-]{1,40}$")],

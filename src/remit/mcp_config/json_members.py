@@ -48,7 +48,7 @@ class JsonText:
         self._indent = indent[1] if indent else "  "
 
     def at(self, path: Sequence[str]) -> Any:
-        """The value there; None if there is none. Raises SettingsError where the way leads through no object."""
+        """Return the value there, or None. Raise SettingsError if a part of the path is not an object."""
         value: Any = self.value
         for number, name in enumerate(path):
             if not isinstance(value, dict):

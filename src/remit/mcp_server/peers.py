@@ -93,7 +93,7 @@ class ClientPeer:
         return False
 
     def decide(self, words: str) -> None:
-        """Take how a question about the call ended; of no use to who waits for its result."""
+        """Take how a question about the call ended; unused if the client waits for the result."""
 
     async def report(self, done: float, total: float | None, message: str) -> None:
         """Tell how far a call is."""

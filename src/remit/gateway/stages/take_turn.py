@@ -28,7 +28,7 @@ _MOMENT: Final = SECOND // 10
 class TakeTurn:
     """Lets calls in as often, and as many at once, as the settings say.
 
-    It stands before the queue for a slot of this process: who waits here keeps nothing from others.
+    It stands before the queue for a slot of this process: a call that waits here holds no slot.
     """
 
     def __init__(self, services: Services) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def open_runners(opening: Opening) -> list[ToolProvider]:
-    """One for each runner. Raises SettingsError or UsageError."""
+    """Return one for each runner. Raises SettingsError or UsageError."""
     tables = opening.settings.value("runners.entries", default=())
     if not tables:
         return []

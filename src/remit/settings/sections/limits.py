@@ -54,7 +54,7 @@ class CallLimit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def period(self) -> int:
-        """Microseconds between two calls at the rate; 0: there is none."""
+        """Microseconds between two calls at the rate; 0 without a rate."""
         parts = _RATE.fullmatch(self.rate)
         return max(1, _UNITS[parts[2]] // int(parts[1])) if parts else 0
 
@@ -66,7 +66,7 @@ class CallLimit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def call_limits(settings: LimitSettings) -> dict[str, CallLimit]:
-    """The limits, by the pattern of their tools. Raises SettingsError."""
+    """Return the limits, by the pattern of their tools. Raises SettingsError."""
     limits = {}
     for pattern, table in settings.tools.items():
         try:

@@ -34,9 +34,9 @@ def command(state: State, tool: str, args: str, timeout: float | None) -> int:
     """
     from remit.cli.running import run_to_end
 
-    given = json_object(args, "the arguments")
+    arguments = json_object(args, "the arguments")
     name = tool if tool.startswith(_PREFIX) else _PREFIX + tool
-    outcome = run_to_end(_call(state, name, given, timeout))
+    outcome = run_to_end(_call(state, name, arguments, timeout))
     if state.as_json:
         state.output.json(outcome)
     else:
@@ -56,7 +56,7 @@ async def _call(state: State, tool: str, args: dict[str, Any], seconds: float | 
 
 
 async def _is_answered(state: State, remit: Remit, confirmation: str) -> bool:
-    """Whether a person here has answered the question about the call."""
+    """Ask the person here about the call; return whether they answered."""
     if not confirmation or state.as_json or not state.output.interactive:
         return False
     from remit.cli.prompt import Prompt
