@@ -15,7 +15,7 @@ from remit.service.requests import Requests
 from remit.service.sessions import Sessions
 from remit.tickets.runner import RunnerConfig
 from tests.client.conftest import serving
-from tests.crash.ticket_worker import WITNESS, opened
+from tests.crash.ticket_worker import FOLDER, opened
 
 Moment = Literal["accepted", "done", "recorded", "never"]
 """When the server dies: once it has taken the request, done what it asks, or recorded the answer."""
@@ -32,7 +32,7 @@ def free_port() -> int:
 
 def serve_until_killed(url: str, folder: str, port: int, moment: Moment = "never") -> None:
     """Serve a journal and work on its jobs; die at `moment`. Entry point of a process."""
-    WITNESS.append(Path(folder) / "witness")
+    FOLDER.append(Path(folder))
     if moment == "accepted":
         _die_after(Requests, "take")
         _die_before(Sessions, "call")

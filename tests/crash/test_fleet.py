@@ -21,11 +21,12 @@ from remit import Code, Remit
 from remit.errors import StateError
 from remit.jobs.state import stream_of
 from remit.tickets.ticket import derived_id
-from tests.crash.fleet_worker import FOLDER, STEPS, opened, serve, work
+from tests.crash.fleet_worker import STEPS, opened, serve, work
 from tests.crash.server_worker import free_port
 from tests.crash.test_server import answered
 from tests.crash.test_tickets import create
 from tests.crash.test_tickets import settle as settle_tickets
+from tests.crash.ticket_worker import FOLDER
 from tests.journal.postgres.server import PostgresServer
 
 pytestmark = pytest.mark.slow
@@ -39,9 +40,9 @@ PROCESSES.set_forkserver_preload(["tests.crash.fleet_worker", "remit.app"])
 class Fleet:
     """The processes of a fleet."""
 
-    def __init__(self, url: str, folder: Path, stack: ExitStack) -> None:
-        self.url = url
+    def __init__(self, url: str, folder: Path, placer: str, stack: ExitStack) -> None:
         self.folder = folder
+        self._given = url, str(folder), placer
         self.ports = [free_port() for _ in range(SERVERS)]
         self._stack = stack
         self.servers = [self.start(serve, port) for port in self.ports]
@@ -49,7 +50,7 @@ class Fleet:
 
     def start(self, target: Any, *given: Any) -> ForkServerProcess:
         """A process that is gone at the end, whatever happens."""
-        process = PROCESSES.Process(target=target, args=(self.url, str(self.folder), *given))
+        process = PROCESSES.Process(target=target, args=(*self._given, *given))
         process.start()
         self._stack.callback(process.join)
         self._stack.callback(process.kill)
@@ -124,7 +125,7 @@ async def settle(remit: Remit, fleet: Fleet) -> None:
                 happened = f"{stream_of(row.job)} {step.step}" in done
                 with suppress(StateError):  # it may have been decided already, and not been heard of
                     await remit.service.steps.decide(row.job, step.step, "done" if happened else "retry", 1)
-    await settle_tickets(remit, fleet.folder / "tickets")
+    await settle_tickets(remit, fleet.folder / "witness")
 
 
 async def until_all_ended(remit: Remit, fleet: Fleet, jobs: list[str], tools: list[str]) -> None:
@@ -142,12 +143,13 @@ async def until_all_ended(remit: Remit, fleet: Fleet, jobs: list[str], tools: li
         await settle(remit, fleet)
 
 
-async def test_each_job_and_ticket_of_a_fleet_in_trouble_ends_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("placer", ["local", "dbos"])
+async def test_each_job_and_ticket_of_a_fleet_in_trouble_ends_once(placer: str, tmp_path: Path) -> None:
     FOLDER.append(tmp_path)
-    (tmp_path / "tickets").touch()
+    (tmp_path / "witness").touch()
     with PostgresServer.running(fsync="on") as server, ExitStack() as stack:
-        fleet = Fleet(server.url, tmp_path, stack)
-        async with opened(server.url, tmp_path) as remit:
+        fleet = Fleet(server.url, tmp_path, placer, stack)
+        async with opened(server.url, tmp_path, "local") as remit:
             jobs = await start_jobs(fleet)
             tools = await create(remit, TICKETS)
             fleet.workers = [fleet.start(work) for _ in range(WORKERS)]
@@ -162,7 +164,7 @@ async def test_each_job_and_ticket_of_a_fleet_in_trouble_ends_once(tmp_path: Pat
             files = set(fleet.lines("files"))
             assert len(files) == len({line.rpartition(" ")[0] for line in files}) == 8 * len(jobs)
             charges = {f"{tool} {place * 10 + part}": 1 for place, tool in enumerate(tools) for part in range(2)}
-            assert Counter(fleet.lines("tickets")) == charges
+            assert Counter(fleet.lines("witness")) == charges
             assert await remit.runtime.journal.counts("job") == {"completed": len(jobs) + len(tools)}
             for tool in tools:
                 reply = await remit.service.tickets.get(derived_id(tool, "REPLY"))
