@@ -16,16 +16,17 @@ import asyncpg
 import psutil
 
 from bench.floors import ROW
-from bench.lab import DBOS_POSTGRES, RESTATE, ROOT, Lab
+from bench.lab import DBOS_POSTGRES, PROCRASTINATE, RESTATE, ROOT, Lab
 from bench.measure import Reading, Result, Watch, against
 from bench.peers.postgres import database
 from bench.peers.processes import Server
+from bench.peers.program import EACH, JOBS, MOST
 from bench.subject import read, reads
 from remit import Remit
 from remit.settings import load
 
-JOBS, EACH, GROUP, MOST = 128, 50, 64, 4
-"""Jobs, their steps, rows in a group of the floor, and workers at most."""
+GROUP = 64
+"""Rows in a group of the floor."""
 
 
 def opened(url: str, engine: str, concurrency: int) -> Remit:
@@ -99,14 +100,14 @@ async def workers_on_postgres(lab: Lab) -> list[Result]:
     results: list[Result] = []
     for count in (1, 2, 4)[: MOST.bit_length()]:
         note = f"floor: PostgreSQL, groups of 64 on as many connections ({count})"
-        peers = [*lab.rival(DBOS_POSTGRES, "concurrent", None), *lab.rival(RESTATE, "concurrent", None)]
+        names = DBOS_POSTGRES, PROCRASTINATE, RESTATE
         results += await against(
             f"128 jobs of 50 on {count} worker{'s' if count > 1 else ''}",
             "per second",
             partial(worked_off, count),
             partial(inserted, count),
             note,
-            peers=peers if count == 1 else (),
+            peers=[peer for name in names for peer in lab.rival(name, f"workers-{count}", None)],
         )
     results += await against(
         "128 jobs of 50 on 2 workers, placed by DBOS",

@@ -14,6 +14,8 @@ Work = TypeVar("Work")
 
 STEPS, RUNS, EACH = 1_000, 64, 50
 """One run of so many steps, or so many runs at once of so many steps each."""
+JOBS, MOST = 128, 4
+"""Runs of `EACH` steps that are shared by up to so many worker processes."""
 LONG = 10_000
 """Steps of the run that is forked."""
 TICKETS, WORKERS = 256, 64

@@ -1,16 +1,21 @@
-"""Restate: its server from npm beside a service of its Python SDK, speaking HTTP/2 with each other."""
+"""Restate: its server from npm beside a service of its Python SDK, speaking HTTP/2 with each other.
+
+The service runs in this process, or in several that share its port.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import socket
 import threading
 import time
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +24,8 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 
 from bench.peers.processes import answers, free_ports, started
-from bench.peers.program import EACH, RUNS, STEPS, Meter, asked, missing
+from bench.peers.program import EACH, JOBS, MOST, RUNS, STEPS, Meter, asked, missing
+from bench.peers.workers import Start, ready
 
 _SERVER = Path(__file__).parents[2] / "build/peers/node_modules/.bin/restate-server"
 _service = restate.Service("bench")
@@ -62,13 +68,13 @@ def sequential(url: str, meter: Meter) -> None:
     meter.stop(STEPS)
 
 
-def concurrent(url: str, meter: Meter) -> None:
+def concurrent(runs: int, url: str, meter: Meter) -> None:
     """Many runs at once."""
-    with ThreadPoolExecutor(RUNS) as callers:
+    with ThreadPoolExecutor(runs) as callers:
         meter.start()
-        for call in [callers.submit(_post, f"{url}/bench/steps", EACH) for _ in range(RUNS)]:
+        for call in [callers.submit(_post, f"{url}/bench/steps", EACH) for _ in range(runs)]:
             call.result()
-        meter.stop(RUNS * EACH)
+        meter.stop(runs * EACH)
 
 
 def replay(url: str, meter: Meter) -> None:
@@ -86,13 +92,22 @@ def replay(url: str, meter: Meter) -> None:
 
 
 def _serve(port: int) -> None:
-    config = Config.from_mapping(bind=[f"127.0.0.1:{port}"], loglevel="ERROR")
+    with socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listening.bind(("127.0.0.1", port))
+        config = Config.from_mapping(bind=[f"fd://{listening.detach()}"], loglevel="ERROR")
     app: Any = restate.app([_service], "bidi")
     asyncio.run(serve(app, config, shutdown_trigger=asyncio.Event().wait, mode="asgi"))
 
 
-def main(workload: Callable[[str, Meter], None], folder: Path) -> None:
-    """Start both, make them known to each other, measure."""
+def _work(start: Start, port: int) -> None:
+    threading.Thread(target=start.wait, daemon=True).start()
+    _serve(port)
+
+
+def main(workload: tuple[int, Callable[[str, Meter], None]], folder: Path) -> None:
+    """Start both, the service in so many processes of its own or in this one (0), make them known, measure."""
+    count, measured = workload
     if not _SERVER.exists():
         missing("its server is not installed; `make bench PEERS=1` does that")
         return
@@ -107,17 +122,29 @@ def main(workload: Callable[[str, Meter], None], folder: Path) -> None:
         "RESTATE_INGRESS__BIND_ADDRESS": f"127.0.0.1:{ingress}",
         "RESTATE_ADMIN__BIND_ADDRESS": f"127.0.0.1:{admin}",
     }
-    threading.Thread(target=_serve, args=(own,), daemon=True).start()
+    if not count:
+        threading.Thread(target=_serve, args=(own,), daemon=True).start()
 
-    def ready() -> bool:
+    def up() -> bool:
         return all(map(answers, (own, ingress, admin)))
 
-    with started([str(_SERVER), "--no-logo"], ready, folder=folder, env={**os.environ, **env}) as server:
+    with (
+        ready(count, _work, own) as workers,
+        started([str(_SERVER), "--no-logo"], up, folder=folder, env={**os.environ, **env}) as server,
+    ):
         _post(f"http://127.0.0.1:{admin}/deployments", {"uri": f"http://127.0.0.1:{own}"})
         url = f"http://127.0.0.1:{ingress}"
         _post(f"{url}/bench/steps", 1)
-        workload(url, Meter(server.cpu))
+        measured(url, Meter(lambda: server.cpu() + workers.cpu()))
+
+
+WORKLOADS: dict[str, tuple[int, Callable[[str, Meter], None]]] = {
+    "sequential": (0, sequential),
+    "concurrent": (0, partial(concurrent, RUNS)),
+    "replay": (0, replay),
+    **{f"workers-{count}": (count, partial(concurrent, JOBS)) for count in range(1, MOST + 1)},
+}
 
 
 if __name__ == "__main__":
-    asked({"sequential": sequential, "concurrent": concurrent, "replay": replay}, main)
+    asked(WORKLOADS, main)
