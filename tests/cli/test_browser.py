@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import webbrowser
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -15,58 +16,94 @@ from remit.tools.remote import Authorized
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     pages: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", pages.append)
+
+    def open_page(url: str) -> bool:
+        pages.append(url)
+        return "nowhere" not in url
+
+    monkeypatch.setattr(webbrowser, "open", open_page)
     monkeypatch.setattr(login, "LOGIN_PORT", 0)
     return pages
 
 
-async def came_back(shown: Browser, monkeypatch: pytest.MonkeyPatch, *targets: str) -> Authorized:
-    """What is heard when a browser asks for these targets, one after another."""
-    listening: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+@pytest.fixture
+async def ports(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[int]]:
+    """Where is listened, in order; nobody listens in the end."""
+    found: list[int] = []
+    servers: list[asyncio.Server] = []
     real = asyncio.start_server
 
     async def start(*args: object, **options: object) -> asyncio.Server:
         server: asyncio.Server = await real(*args, **options)  # type: ignore[arg-type]
-        listening.set_result(server.sockets[0].getsockname()[1])
+        found.append(server.sockets[0].getsockname()[1])
+        servers.append(server)
         return server
 
     monkeypatch.setattr(asyncio, "start_server", start)
+    yield found
+    for server in servers:
+        server.close()
+        await server.wait_closed()
+
+
+async def came_back(shown: Browser, port: int, *targets: str, strange: int = 0) -> Authorized:
+    """What is heard when a browser asks for these targets, one after another; the first `strange` are refused."""
     waiting = asyncio.create_task(shown.callback())
-    port = await listening
-    for target in targets:
+    for number, target in enumerate(targets):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"GET {target} HTTP/1.1\r\n\r\n".encode())
-        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 400" if number < strange else b"HTTP/1.1 200")
         await reader.read()
         writer.close()
         await writer.wait_closed()
     return await waiting
 
 
-async def test_the_page_is_opened_and_shown(opened: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_page_is_opened_and_shown(
+    opened: list[str], ports: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
     await Browser(State()).redirect("https://login.example/?a=1")
     assert opened == ["https://login.example/?a=1"]
     assert "https://login.example/?a=1" in capsys.readouterr().err
 
 
-async def test_what_the_browser_brings_back_is_heard(opened: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_no_browser_opens_a_person_is_told_how_to_come_back(
+    opened: list[str], ports: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    await Browser(State()).redirect("https://nowhere.example/?state=s")
+    assert "ssh -L" in capsys.readouterr().err
+
+
+async def test_what_the_browser_brings_back_is_heard(opened: list[str], ports: list[int]) -> None:
     shown = Browser(State())
-    await shown.redirect("https://login.example")
-    found = await came_back(shown, monkeypatch, "/callback?code=c&state=s&iss=https%3A%2F%2Flogin.example")
+    await shown.redirect("https://login.example?state=s")
+    found = await came_back(shown, ports[0], "/callback?code=c&state=s&iss=https%3A%2F%2Flogin.example")
     assert found == Authorized("c", "s", "https://login.example")
 
 
-async def test_what_brings_no_code_is_passed_over(opened: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_belongs_to_no_login_of_ours_is_refused(opened: list[str], ports: list[int]) -> None:
+    """A page that sends the browser here neither logs a person in as someone else, nor ends their login."""
     shown = Browser(State())
-    await shown.redirect("https://login.example")
-    found = await came_back(shown, monkeypatch, "/favicon.ico", "/callback?code=c")
-    assert found == Authorized("c")
+    await shown.redirect("https://login.example?state=s")
+    strange = ("/favicon.ico", "/callback?code=evil", "/callback?code=evil&state=t", "/callback?error=x&state=")
+    found = await came_back(shown, ports[0], *strange, "/callback?code=c&state=s", strange=4)
+    assert found == Authorized("c", "s")
 
 
-async def test_a_refusal_comes_back_without_a_code(opened: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_refusal_comes_back_without_a_code(opened: list[str], ports: list[int]) -> None:
     shown = Browser(State())
-    await shown.redirect("https://login.example")
-    assert await came_back(shown, monkeypatch, "/callback?error=access_denied&state=s") == Authorized("", "s")
+    await shown.redirect("https://login.example?state=s")
+    assert await came_back(shown, ports[0], "/callback?error=access_denied&state=s") == Authorized("", "s")
+
+
+async def test_a_browser_that_is_fast_finds_someone_who_listens(opened: list[str], ports: list[int]) -> None:
+    shown = Browser(State())
+    await shown.redirect("https://login.example?state=s")
+    reader, writer = await asyncio.open_connection("127.0.0.1", ports[0])
+    writer.write(b"GET /callback?code=c&state=s HTTP/1.1\r\n\r\n")
+    await reader.read()
+    writer.close()
+    assert await shown.callback() == Authorized("c", "s")
 
 
 async def test_nobody_comes_back_who_was_never_sent() -> None:

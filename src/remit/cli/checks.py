@@ -136,15 +136,20 @@ def _terminal(state: State) -> Check:
 
 def _servers(settings: Settings) -> Iterator[Check]:
     """Servers that the environment names and that cannot be used: without a word, others would be taken instead."""
+    from remit.cli.servers import login_of
     from remit.settings.mcp_servers import written_servers
 
     try:
-        warnings = written_servers(settings, os.environ).warnings
+        written = written_servers(settings, os.environ)
     except RemitError as error:
         yield Check("servers", "fail", error.message, error.remedy)
         return
-    for warning in warnings:
+    for warning in written.warnings:
         yield Check("servers", "warn", warning, "Correct the environment; docs/mcp.md shows the form.")
+    for server in written.enabled:
+        if (login := login_of(server)) in {"none", "expired"}:
+            why = f"the login at {server.name} has expired" if login == "expired" else f"no login at {server.name}"
+            yield Check("servers", "warn", why, f"Log in: remit mcp login {server.name}")
 
 
 def _policy(settings: Settings) -> Check:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
 from remit.cli.context import State
+from remit.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -16,6 +17,19 @@ pass_state: Final = click.make_pass_decorator(State)
 """Gives a command the process's State as its first argument."""
 LEVELS: Final = ("L0", "L1", "L2")
 """The values of `--level`."""
+
+
+def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
+    """The pairs of texts such as `K=V`. Raises UsageError, which quotes no value."""
+    found = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            raise UsageError(f"{option} takes K=V", remedy=f"Write {option} NAME=VALUE.")  # it may be a secret
+        if key in found:
+            raise UsageError(f"{option} {key} appears twice", remedy="Leave one of them out.")
+        found[key] = value
+    return found
 
 
 def _json(context: click.Context, _parameter: click.Parameter, value: bool) -> None:

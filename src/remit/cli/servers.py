@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from remit.cli.context import State
-from remit.errors import UsageError
+from remit.errors import RemitError, UsageError
 
 if TYPE_CHECKING:
-    import click
     from click.shell_completion import CompletionItem
 
     from remit.settings import Settings
     from remit.settings.base import Base
+    from remit.settings.logins import LoginFile, LoginState
+    from remit.settings.mcp import McpServer
     from remit.settings.mcp_servers import Servers
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def known_servers(settings: Settings) -> Servers:
@@ -51,6 +57,58 @@ def base_of(file: Path) -> Base:
     from remit.settings.base import Base
 
     return Base(file.parent, Path(os.environ["HOME"]) if os.environ.get("HOME") else None)
+
+
+def by_url(command: F) -> F:
+    """The options of a command about a server that only `remit mcp wrap --url` knows."""
+    options = (
+        click.option("--url", default="", metavar="URL", help="The URL of a server that remit.toml does not name."),
+        click.option("--name", "given_name", default="", metavar="NAME", help="With --url: its name, as for `wrap`."),
+        click.option(
+            "--issuer",
+            "issuers",
+            metavar="URL",
+            multiple=True,
+            help="With --url: where its login may lead, if elsewhere.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def meant(
+    state: State, name: str | None, url: str, given_name: str, issuers: tuple[str, ...]
+) -> tuple[str, dict[str, Any]]:
+    """The name of the server that is meant, and the flags under which it is known. Raises UsageError."""
+    from remit.cli.wrapping import alone, answering, name_at
+
+    if bool(name) == bool(url):
+        raise UsageError("either the name of a server or --url is needed", remedy="`remit mcp list` lists the servers.")
+    if name:
+        return name, {}
+    state.search = False
+    called = given_name or name_at(url)
+    return called, alone(called, answering(called, url, issuers=issuers))
+
+
+def login_file(server: McpServer) -> LoginFile:
+    """The file of a server's login. Raises SettingsError for a variable that is not set."""
+    from remit.settings.expansion import expanded
+    from remit.settings.logins import LoginFile
+    from remit.settings.places import login_folder
+
+    return LoginFile(login_folder(os.environ), expanded(server, os.environ))
+
+
+def login_of(server: McpServer) -> LoginState:
+    """The state of a server's login, by its file alone; empty also where variables of its table are not set."""
+    from remit.clock import SECOND, SystemClock
+
+    try:
+        return login_file(server).state(server, SystemClock().now() / SECOND)
+    except RemitError:
+        return ""
 
 
 def warn_of_rival(state: State, settings: Settings, file: Path) -> None:

@@ -7,27 +7,73 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from remit.cli.context import State
+from remit.cli.options import pairs
+from remit.errors import UsageError
+from remit.http.guard import LOOPBACK
+from remit.mcp_config.secrets import is_url, refuse_secrets
+from remit.settings.address import address
+from remit.settings.expansion import expand
 from remit.settings.places import data_folder
 
 _RUNNERS: Final = frozenset({"npx", "uvx", "node", "python", "python3", "uv", "run", "docker", "bunx", "pnpm", "dlx"})
 _ANYBODY: Final = frozenset({"index", "main", "server", "mcp", "cli", "app", "start"})
 """Names of program files whose folder says whose they are."""
 _FOLDERS: Final = frozenset({"dist", "build", "src", "bin", "lib"})
+_HOSTS: Final = frozenset({"mcp", "api", "www", "server"})
+"""Parts of a host's name that do not say whose it is."""
 _LONGEST: Final = 40
 
 
 def wrapped(name: str, words: Sequence[str], **more: Any) -> dict[str, Any]:
-    """The settings under which this server is the only one; it sees the environment and folder that we see."""
-    table = {
-        "name": name,
-        "command": [word.replace("${", "$${") for word in words],
-        "cwd": str(Path.cwd()),
-        "env": _passed_on(os.environ),
-        **{key: value for key, value in more.items() if value},
-    }
+    """The settings under which this server is the only one: a command, or a URL and headers as `K=V`."""
+    place = answering(name, words[0], pairs(words[1:], "a header")) if is_url(words[0]) else _started(words)
+    return alone(name, place, **more)
+
+
+def alone(name: str, place: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """The settings under which the server at a place is the only one."""
+    table = {"name": name, **place, **{key: value for key, value in more.items() if value}}
     return {"mcp.servers": [table], "mcp.servers_json": "[]"}
+
+
+def _started(words: Sequence[str]) -> dict[str, Any]:
+    """The place of a server that a command starts; it sees the environment and folder that we see."""
+    command = [word.replace("${", "$${") for word in words]
+    return {"command": command, "cwd": str(Path.cwd()), "env": _passed_on(os.environ)}
+
+
+def answering(
+    name: str, url: str, headers: Mapping[str, str] | None = None, issuers: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The place of a server that answers at a URL, with a login where no header authorizes. Raises UsageError.
+
+    What is secret stands in the environment, as `${NAME}`: everyone on this machine can read a command line. What a
+    server is asked is read by everyone on the way, unless it is this machine or by TLS.
+    """
+    place: dict[str, Any] = {"url": url, "headers": dict(headers or {})}
+    if "authorization" not in {header.lower() for header in headers or ()}:
+        place["oauth"] = {"issuer": " ".join(issuers)} if issuers else {}
+    refuse_secrets(name, place, "nothing was started")
+    for each in (expand(url, os.environ, f"MCP server {name}"), *issuers):
+        _check_private(each)
+    return place
+
+
+def _check_private(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme == "https" and parts.hostname:
+        return
+    if parts.scheme != "http" or (parts.hostname or "") not in LOOPBACK:
+        raise UsageError(
+            f"{address(url)} is not an https URL, nor one of this machine",
+            remedy="Give the server's https URL; http is for 127.0.0.1, localhost and ::1.",
+        )
 
 
 def recorded(state: State, flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,6 +94,18 @@ def name_of(words: Sequence[str]) -> str:
     parts = [part for part in re.split(r"[^a-z0-9]+", (telling or stems)[0].lower()) if part]
     useful = [part for part in parts if part not in {"mcp", "server"}] or parts
     return "_".join(useful)[:_LONGEST].strip("_") or "server"
+
+
+def name_at(url: str) -> str:
+    """A server's name made from its URL: of `https://mcp.linear.app/mcp`, `linear`."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        host = ""
+    labels = [] if ":" in host else host.split(".")
+    telling = [label for label in labels[: max(len(labels) - 1, 1)] if label not in _HOSTS and not label.isdigit()]
+    name = "_".join(part for part in re.split(r"[^a-z0-9]+", max(telling, key=len, default="")) if part)
+    return name[:_LONGEST].strip("_") or "server"
 
 
 def _passed_on(environ: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from remit.errors import UsageError
 from remit.redact import mask
 from remit.settings.address import is_opaque
 from remit.settings.expansion import literal
@@ -108,6 +109,18 @@ class SecretReplacer:
             number += 1
         self._replaced.append(Replaced(place, name))
         return f"${{{name}}}"
+
+
+def refuse_secrets(server: str, table: dict[str, Any], so: str) -> None:
+    """Raise UsageError, with `so` what follows, if a table has literal secrets; the words do not quote them."""
+    _, secrets = SecretReplacer().table(server, table)
+    if secrets:
+        raise UsageError(
+            f"these values look like secrets: {', '.join(one.place for one in secrets)}; {so}",
+            remedy="\n".join(
+                f"Write '${{{one.variable}}}' instead, and set {one.variable} in the environment." for one in secrets
+            ),
+        )
 
 
 def is_url(text: str) -> bool:

@@ -13,6 +13,11 @@ def data_folder(env: Mapping[str, str]) -> Path:
     return Path(env.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "remit"
 
 
+def login_folder(env: Mapping[str, str]) -> Path:
+    """Where logins at MCP servers are kept, a file each (remit.settings.logins)."""
+    return data_folder(env) / "mcp-auth"
+
+
 def server_folders(env: Mapping[str, str]) -> Path:
     """Return what the folders lie in that MCP servers are started in unless they say another one."""
     return data_folder(env) / "mcp-servers"

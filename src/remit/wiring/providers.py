@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.service.job_tools import PROVIDER_ID as JOBS
 from remit.settings.mcp_servers import configured_servers
-from remit.settings.places import data_folder
+from remit.settings.places import data_folder, login_folder
 from remit.tools.stub import StubProvider
 from remit.wiring.capabilities import FIRST_PARTY
 
@@ -45,7 +45,8 @@ def private(settings: Settings) -> tuple[Path, ...]:
     kept = data_folder(os.environ)
     named = [settings.journal.key_file, settings.serve.tls_key, settings.value("recorder.key", "")]
     return (
-        *(kept / name for name in ("journal-keys", "recorder-keys", "mcp-auth", "trust")),
+        *(kept / name for name in ("journal-keys", "recorder-keys", "trust")),
+        login_folder(os.environ),
         *(Path(name) for name in named if name),
     )
 

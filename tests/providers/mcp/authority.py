@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import mcp_types as types
 import uvicorn
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
@@ -34,6 +35,14 @@ class Authority:
         """What it gives for a code."""
         self.asked: list[str] = []
         """The path of every request."""
+        self.valid = {TOKEN}
+        """The tokens that the server takes."""
+        self.renewals: list[str] = []
+        """The refresh tokens that were used; each counts once, and a second use ends them all."""
+        self.forms: list[dict[str, str]] = []
+        """What the token endpoint was asked for."""
+        self.issuer_of_answer = ""
+        """The issuer that its answer to a login names (RFC 9207)."""
 
     async def __aenter__(self) -> Self:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -65,10 +74,27 @@ class Authority:
         async def listed(_ctx: Any, _params: Any) -> types.ListToolsResult:
             return types.ListToolsResult(tools=[ECHO])
 
-        manager = StreamableHTTPSessionManager(Server("hosted", on_list_tools=listed))
+        async def called(
+            ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+        ) -> types.CallToolResult:
+            assert ctx.request is not None
+            words = f"{ctx.request.headers.get('authorization', '')} {ctx.request.headers.get('x-team', '')}"
+            if params.arguments == {"text": "fail"}:
+                return types.CallToolResult(content=[types.TextContent(text="line one\n  line two")], is_error=True)
+            return types.CallToolResult(content=[types.TextContent(text=words)], _meta={"com.acme/kept": [1]})
+
+        server = Server(
+            "hosted",
+            version="9.9",
+            title="Hosted Server",
+            instructions="Use echo.",
+            on_list_tools=listed,
+            on_call_tool=called,
+        )
+        manager = StreamableHTTPSessionManager(server)
         return Starlette(
             routes=[
-                Route("/mcp", endpoint=_Guarded(StreamableHTTPASGIApp(manager), self._named)),
+                Route("/mcp", endpoint=_Guarded(StreamableHTTPASGIApp(manager), self._named, self.valid)),
                 Route("/.well-known/oauth-protected-resource/mcp", self._resource),
                 Route("/.well-known/oauth-authorization-server", self._metadata),
                 Route("/register", self._register, methods=["POST"]),
@@ -98,21 +124,36 @@ class Authority:
 
     async def _authorize(self, request: Request) -> Response:
         back = {"code": "a-code", "state": request.query_params["state"]}
+        if self.issuer_of_answer:
+            back["iss"] = self.issuer_of_answer
         return RedirectResponse(f"{request.query_params['redirect_uri']}?{urlencode(back)}", status_code=302)
 
-    async def _token(self, _request: Request) -> Response:
-        return JSONResponse(self.token)
+    async def _token(self, request: Request) -> Response:
+        form = {name: str(value) for name, value in (await request.form()).items()}
+        self.forms.append(form)
+        if form["grant_type"] != "refresh_token":
+            return JSONResponse(self.token)
+        if form["refresh_token"] in self.renewals:
+            self.valid.clear()
+            return JSONResponse({"error": "invalid_grant"}, status_code=400)
+        self.renewals.append(form["refresh_token"])
+        number = len(self.renewals)
+        self.valid.clear()
+        self.valid.add(f"{TOKEN}-{number}")
+        fresh = {"access_token": f"{TOKEN}-{number}", "refresh_token": f"again-{number}"}
+        return JSONResponse({"token_type": "Bearer", "expires_in": 3600, **fresh})
 
 
 class _Guarded:
     """Lets in who has the token, and tells others where to get one."""
 
-    def __init__(self, inner: ASGIApp, named: Callable[[str], str]) -> None:
+    def __init__(self, inner: ASGIApp, named: Callable[[str], str], valid: set[str]) -> None:
         self._inner = inner
         self._named = named
+        self._valid = valid
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if Request(scope).headers.get("authorization") == f"Bearer {TOKEN}":
+        if Request(scope).headers.get("authorization", "").removeprefix("Bearer ") in self._valid:
             await self._inner(scope, receive, send)
         else:
             where = f'Bearer resource_metadata="{self._named("resource")}/.well-known/oauth-protected-resource/mcp"'

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import stat
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -12,9 +14,10 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.mcp.oauth import Login, Nobody, Origins, TokenFile
+from remit.settings.logins import EXPIRY, LoginFile
 from remit.settings.mcp import McpServer
 from remit.tools.remote import Authorized
-from tests.providers.mcp.authority import Authority
+from tests.providers.mcp.authority import TOKEN, Authority
 from tests.providers.mcp.world import World
 
 SERVER = McpServer(name="hosted", url="https://mcp.example/mcp", oauth={})
@@ -27,26 +30,26 @@ def kept_in(folder: Path) -> list[Path]:
 
 
 async def test_tokens_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
-    file = TokenFile(tmp_path / "auth", SERVER)
+    file = TokenFile(LoginFile(tmp_path / "auth", SERVER))
     assert await file.get_tokens() is None
     await file.set_tokens(TOKENS)
     await file.set_client_info(CLIENT)
     assert await file.get_tokens() == TOKENS
-    assert (await TokenFile(tmp_path / "auth", SERVER).get_client_info()) == CLIENT
+    assert (await TokenFile(LoginFile(tmp_path / "auth", SERVER)).get_client_info()) == CLIENT
     (written,) = kept_in(tmp_path / "auth")
     assert stat.S_IMODE(written.stat().st_mode) == 0o600
     assert stat.S_IMODE(written.parent.stat().st_mode) == 0o700
 
 
 async def test_tokens_of_one_url_are_not_those_of_another(tmp_path: Path) -> None:
-    await TokenFile(tmp_path, SERVER).set_tokens(TOKENS)
+    await TokenFile(LoginFile(tmp_path, SERVER)).set_tokens(TOKENS)
     moved = McpServer(name="hosted", url="https://elsewhere.example/mcp", oauth={})
-    assert await TokenFile(tmp_path, moved).get_tokens() is None
+    assert await TokenFile(LoginFile(tmp_path, moved)).get_tokens() is None
 
 
 @pytest.mark.parametrize("damaged", [b"", b"{", b"[]", b'{"client": 5}'])
 async def test_a_damaged_file_is_none(tmp_path: Path, damaged: bytes) -> None:
-    file = TokenFile(tmp_path, SERVER)
+    file = TokenFile(LoginFile(tmp_path, SERVER))
     await file.set_client_info(CLIENT)
     (written,) = kept_in(tmp_path)
     written.write_bytes(damaged)
@@ -56,7 +59,7 @@ async def test_a_damaged_file_is_none(tmp_path: Path, damaged: bytes) -> None:
 
 async def test_where_nobody_is_there_the_way_to_log_in_is_told() -> None:
     with pytest.raises(OAuthFlowError, match="remit mcp login hosted"):
-        await Nobody("hosted").redirect("https://login.example")
+        await Nobody("remit mcp login hosted").redirect("https://login.example")
 
 
 async def test_a_server_without_oauth_is_not_asked_for_it(tmp_path: Path) -> None:
@@ -78,7 +81,7 @@ class Person:
 
     async def callback(self) -> Authorized:
         given = {name: values[0] for name, values in parse_qs(urlsplit(self.back).query).items()}
-        return Authorized(given["code"], given["state"])
+        return Authorized(given["code"], given["state"], given.get("iss"))
 
 
 @pytest.mark.slow
@@ -102,6 +105,95 @@ async def test_without_a_login_the_failure_says_what_to_do(mcp: World, tmp_path:
         with pytest.raises(ProviderError, match="remit mcp login hosted") as raised:
             await provider.list_tools()
         assert raised.value.cause is Code.SpawnFailed
+
+
+def expired(folder: Path, server: McpServer, **tokens: str) -> LoginFile:
+    """The file of a login whose access token has expired."""
+    file = LoginFile(folder, server)
+    content = {"access_token": TOKEN, "token_type": "Bearer", "refresh_token": "again", **tokens}
+    file.keep(tokens=content, client={"client_id": "us", "redirect_uris": None}, **{EXPIRY: 1_000.0})
+    return file
+
+
+@pytest.mark.slow
+async def test_another_process_renews_a_login_where_it_was_given(mcp: World, tmp_path: Path) -> None:
+    """The authorization server lies elsewhere: what a process knew of it, the next one knows."""
+    async with Authority() as authority, Authority() as other:
+        authority.elsewhere = {"token": other.origin}
+        authority.token = other.token = {**authority.token, "refresh_token": "again"}
+        server = McpServer(name="hosted", url=authority.url, level="L0", oauth={"issuer": other.origin})
+        first = mcp.provider(server, login=Login(tmp_path, Person()))
+        await first.list_tools()
+        await first.close()
+        authority.valid.clear()
+        authority.valid.add(f"{TOKEN}-1")  # which `other` gives next
+        LoginFile(tmp_path, server).keep(**{EXPIRY: 1_000.0})
+        later = mcp.provider(server, login=Login(tmp_path))
+        assert len(await later.list_tools()) == 1
+        assert other.renewals == ["again"]
+        assert other.forms[-1]["resource"] == authority.url
+        assert LoginFile(tmp_path, server).read()["tokens"]["refresh_token"] == "again-1"
+
+
+@pytest.mark.slow
+async def test_a_token_that_is_refused_before_its_time_is_renewed(mcp: World, tmp_path: Path) -> None:
+    async with Authority() as authority:
+        server = McpServer(name="hosted", url=authority.url, level="L0", oauth={})
+        file = expired(tmp_path, server, access_token="withdrawn")
+        file.keep(**{EXPIRY: None})
+        assert len(await mcp.provider(server, login=Login(tmp_path)).list_tools()) == 1
+        assert authority.renewals == ["again"]
+
+
+@pytest.mark.slow
+async def test_many_renew_a_login_once(mcp: World, tmp_path: Path) -> None:
+    """Refresh tokens that rotate count once: a second use would end the login for all."""
+    async with Authority() as authority:
+        server = McpServer(name="hosted", url=authority.url, level="L0", oauth={})
+        expired(tmp_path, server)
+        providers = [mcp.provider(server, login=Login(tmp_path)) for _ in range(4)]
+        listed = await asyncio.gather(*(provider.list_tools() for provider in providers))
+        assert [len(tools) for tools in listed] == [1] * 4
+        assert authority.renewals == ["again"]
+
+
+@pytest.mark.slow
+async def test_an_answer_of_another_issuer_is_no_login(mcp: World, tmp_path: Path) -> None:
+    async with Authority() as authority:
+        authority.issuer_of_answer = "https://evil.example"
+        server = McpServer(name="hosted", url=authority.url, level="L0", oauth={})
+        with pytest.raises(ProviderError, match="iss"):
+            await mcp.provider(server, login=Login(tmp_path, Person())).list_tools()
+        assert authority.forms == [], "no code was shown to anyone"
+
+
+async def test_a_client_id_that_the_operator_changes_counts(tmp_path: Path) -> None:
+    for client_id in ("one", "two"):
+        server = McpServer(name="hosted", url=SERVER.url, oauth={"client_id": client_id})
+        authorization = await Login(tmp_path).auth(server)
+        assert authorization is not None
+        await authorization.close()
+        held = await TokenFile(LoginFile(tmp_path, server)).get_client_info()
+        assert held is not None
+        assert held.client_id == client_id
+
+
+@pytest.mark.parametrize(
+    ("content", "state"),
+    [
+        ({}, "none"),
+        ({"tokens": {"access_token": "x"}}, "logged in"),
+        ({"tokens": {"access_token": "x"}, EXPIRY: 99.0}, "expired"),
+        ({"tokens": {"access_token": "x", "refresh_token": "y"}, EXPIRY: 99.0}, "logged in"),
+    ],
+)
+def test_a_file_says_how_its_login_is(tmp_path: Path, content: dict[str, Any], state: str) -> None:
+    file = LoginFile(tmp_path, SERVER)
+    if content:
+        file.keep(**content)
+    assert file.state(SERVER, 100.0) == state
+    assert file.remove() is bool(content)
+    assert file.state(SERVER, 100.0) == "none"
 
 
 NAMES = ("resource", "issuer", "registration", "token", "authorization")

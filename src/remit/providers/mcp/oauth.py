@@ -7,22 +7,30 @@ someone to log in and no one is there, the call fails with AuthError and says wh
 from __future__ import annotations
 
 import logging
-import os
-from contextlib import suppress
+import shlex
+from collections.abc import Mapping
+from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
-import msgspec
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
-from pydantic import AnyUrl, ValidationError
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from mcp.shared.auth_utils import calculate_token_expiry
+from pydantic import AnyUrl, BaseModel, ValidationError
 
-from remit.canonical import sha256
 from remit.jsonrpc.protocol import MCP_PROTOCOL_VERSION_HEADER
 from remit.providers.mcp.replies import LoginError
 from remit.settings.address import address
+from remit.settings.logins import EXPIRY, LoginFile
 from remit.tools.remote import LOGIN_PORT
 
 if TYPE_CHECKING:
@@ -31,8 +39,12 @@ if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
     from remit.tools.remote import Authorized, Authorizer
 
-REDIRECT: Final = f"http://127.0.0.1:{LOGIN_PORT}/callback"
+_BACK: Final = AnyUrl(f"http://127.0.0.1:{LOGIN_PORT}/callback")
 """Where a person's browser comes back to."""
+_TOKENS, _CLIENT, _SERVER, _RESOURCE = "tokens", "client", "server", "resource"
+"""Keys of the file."""
+_LONG_AGO_S: Final = 1.0
+_M = TypeVar("_M", bound=BaseModel)
 _SHOWN: Final = 200
 _QUOTED: Final = " [type="
 """From here on the SDK quotes an answer that does not fit, in which tokens stand."""
@@ -45,12 +57,12 @@ _PATIENCE_S: Final = 30.0
 class Nobody:
     """There is no one to log in."""
 
-    def __init__(self, server: str) -> None:
-        self._server = server
+    def __init__(self, command: str) -> None:
+        self._command = command
 
     async def redirect(self, url: str) -> None:  # noqa: ARG002 - the protocol's signature
         """Raises OAuthFlowError."""
-        raise OAuthFlowError(f"a login is required: remit mcp login {self._server}")
+        raise OAuthFlowError(f"a login is required: {self._command}")
 
     async def callback(self) -> Authorized:
         """Raises OAuthFlowError."""
@@ -58,75 +70,93 @@ class Nobody:
 
 
 class TokenFile:
-    """Tokens and registration of one server, in a file for its owner alone (`mcp.client.auth.TokenStorage`)."""
+    """Tokens and registration of one server, as the SDK keeps them (`mcp.client.auth.TokenStorage`)."""
 
-    def __init__(self, folder: Path, server: McpServer) -> None:
-        """Keep them in `folder`, by the server's URL: tokens of one server are never sent to another."""
-        self._path = folder / f"{server.name}-{sha256(server.url.encode()).rpartition(':')[2][:16]}.json"
+    def __init__(self, file: LoginFile) -> None:
+        self._file = file
 
     async def get_tokens(self) -> OAuthToken | None:
         """The tokens of the last login."""
-        held = self._held().get("tokens")
-        return OAuthToken.model_validate(held) if held else None
+        return _read(OAuthToken, self._file.read().get(_TOKENS))
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep these from now on."""
-        self._keep("tokens", tokens.model_dump(mode="json", exclude_none=True))
+        """Keep these from now on, and until when they count."""
+        plain = tokens.model_dump(mode="json", exclude_none=True)
+        self._file.keep(**{_TOKENS: plain, EXPIRY: calculate_token_expiry(tokens.expires_in)})
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Return what the authorization server knows us as."""
-        held = self._held().get("client")
-        with suppress(ValidationError):
-            return OAuthClientInformationFull.model_validate(held) if held else None
-        return None
+        return _read(OAuthClientInformationFull, self._file.read().get(_CLIENT))
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Keep it from now on."""
-        self._keep("client", client_info.model_dump(mode="json", exclude_none=True))
+        self._file.keep(**{_CLIENT: client_info.model_dump(mode="json", exclude_none=True)})
 
-    def _held(self) -> dict[str, Any]:
-        try:
-            held = msgspec.json.decode(self._path.read_bytes())
-        except (OSError, msgspec.DecodeError):
-            return {}
-        return held if isinstance(held, dict) else {}
 
-    def _keep(self, what: str, value: dict[str, Any]) -> None:
-        """Replace the file as a whole; it is never readable by others, not even for a moment."""
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        beside = self._path.with_suffix(f".{os.getpid()}")
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(msgspec.json.encode({**self._held(), what: value}))
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._path)
+class Flow(OAuthClientProvider):
+    """The SDK's flow, which knows of earlier processes until when their tokens count and where they are renewed."""
+
+    refused = ""
+    """The header that the server did not take, though its token may not have expired."""
+
+    def __init__(self, url: str, metadata: OAuthClientMetadata, file: LoginFile, **handlers: Any) -> None:
+        super().__init__(url, metadata, TokenFile(file), **handlers)
+        self._file = file
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is nothing to renew: its token counts, or there is none."""
+        return self._initialized and (self.context.is_token_valid() or not self.context.can_refresh_token())
+
+    def reload(self, refused: str = "") -> None:
+        """Read the file again: another process may have renewed the token."""
+        self._initialized, self.refused = False, refused
+
+    async def _initialize(self) -> None:
+        await super()._initialize()
+        content, context = self._file.read(), self.context
+        expires = content.get(EXPIRY)
+        context.token_expiry_time = expires if isinstance(expires, int | float) else None
+        if self.refused and context.current_tokens and self.refused == f"Bearer {context.current_tokens.access_token}":
+            context.token_expiry_time = _LONG_AGO_S
+        context.oauth_metadata = _read(OAuthMetadata, content.get(_SERVER)) or context.oauth_metadata
+        resource = _read(ProtectedResourceMetadata, content.get(_RESOURCE))
+        context.protected_resource_metadata = resource or context.protected_resource_metadata
+
+    async def _handle_token_response(self, response: httpx2.Response) -> None:
+        await super()._handle_token_response(response)
+        places = {_SERVER: self.context.oauth_metadata, _RESOURCE: self.context.protected_resource_metadata}
+        plain = {key: place.model_dump(mode="json", exclude_none=True) for key, place in places.items() if place}
+        self._file.keep(**plain)
+
+
+def _read(model: type[_M], content: Any) -> _M | None:
+    """Return the value; None for no content, or a damaged one."""
+    try:
+        return model.model_validate(content) if content else None
+    except ValidationError:
+        return None
 
 
 class Login:
     """Authorizes requests to the servers that want it."""
 
-    def __init__(self, folder: Path, authorizer: Authorizer | None = None, redirect_uri: str = REDIRECT) -> None:
-        """Keep tokens in `folder`; without an `authorizer` logging in is impossible."""
+    def __init__(self, folder: Path, authorizer: Authorizer | None = None, *, by_url: bool = False) -> None:
+        """Keep tokens in `folder`; without an `authorizer` logging in is impossible.
+
+        `by_url`: the server stands on a command line, so that no settings know its name.
+        """
         self._folder = folder
         self._authorizer = authorizer
-        self._redirect_uri = AnyUrl(redirect_uri)
+        self._by_url = by_url
 
     async def auth(self, server: McpServer) -> Authorization | None:
         """Return what authorizes our requests to a server; None where it does not want OAuth. Raises ValueError."""
         if server.oauth is None:
             return None
-        given, storage = server.oauth, TokenFile(self._folder, server)
-        person = self._authorizer or Nobody(server.name)
-        secret = given.get("client_secret")
-        if (client_id := given.get("client_id")) and await storage.get_client_info() is None:
-            known = OAuthClientInformationFull(
-                client_id=client_id,
-                client_secret=secret,
-                redirect_uris=[self._redirect_uri],
-                token_endpoint_auth_method="client_secret_basic" if secret else "none",
-            )
-            await storage.set_client_info(known)
-
+        given, file = server.oauth, LoginFile(self._folder, server)
+        person = self._authorizer or Nobody(self._command(server))
+        await self._identify(given, TokenFile(file))
         origins = Origins(server)
 
         async def redirect(url: str) -> None:
@@ -136,18 +166,34 @@ class Login:
         async def heard() -> AuthorizationCodeResult:
             return AuthorizationCodeResult.model_validate((await person.callback())._asdict())
 
-        metadata = OAuthClientMetadata(
-            client_name="Remit", redirect_uris=[self._redirect_uri], scope=given.get("scope")
-        )
-        flow = OAuthClientProvider(
+        metadata = OAuthClientMetadata(client_name="Remit", redirect_uris=[_BACK], scope=given.get("scope"))
+        flow = Flow(
             server.url,
             metadata,
-            storage,
+            file,
             redirect_handler=redirect,
             callback_handler=heard,
             client_metadata_url=given.get("client_metadata_url"),
         )
-        return Authorization(flow, server.url, origins)
+        return Authorization(flow, file, server.url, origins)
+
+    def _command(self, server: McpServer) -> str:
+        """Return how a person logs in."""
+        words = ("--url", address(server.url), "--name", server.name) if self._by_url else (server.name,)
+        return shlex.join(["remit", "mcp", "login", *words])
+
+    async def _identify(self, given: Mapping[str, str], storage: TokenFile) -> None:
+        """Be known by the client's id that the operator gave, if one was."""
+        client_id, secret = given.get("client_id"), given.get("client_secret")
+        held = await storage.get_client_info()
+        if client_id and (held is None or (held.client_id, held.client_secret) != (client_id, secret)):
+            known = OAuthClientInformationFull(
+                client_id=client_id,
+                client_secret=secret,
+                redirect_uris=[_BACK],
+                token_endpoint_auth_method="client_secret_basic" if secret else "none",
+            )
+            await storage.set_client_info(known)
 
 
 class Origins:
@@ -189,23 +235,36 @@ class Authorization:
     is told of our request only as much as it has to know, so that no two requests of ours wait for each other.
     """
 
-    def __init__(self, flow: OAuthClientProvider, url: str, origins: Origins) -> None:
+    def __init__(self, flow: Flow, file: LoginFile, url: str, origins: Origins) -> None:
         """Ask `flow` for the server at `url`; what it asks for lies at these origins, or is not asked for."""
         self._flow = flow
+        self._file = file
         self._url = url
         self._origins = origins
         self._client = httpx2.AsyncClient(timeout=_PATIENCE_S)
 
     async def headers(self, version: str) -> dict[str, str]:
         """Return what a request says, of this version of the protocol. Raises LoginError."""
-        return await self._run(version, None) or {}
+        if self._flow.settled:
+            return await self._run(version, None) or {}
+        return await self._reloaded(version)
 
     async def renewed(self, version: str, given: str, refusal: aiohttp.ClientResponse) -> dict[str, str] | None:
         """Return what to say instead of what was `given` and refused; None: nothing else.
 
         Someone may have to log in meanwhile. Raises LoginError.
         """
+        if refusal.status == HTTPStatus.UNAUTHORIZED:
+            headers = await self._reloaded(version, given)
+            if headers.get("authorization", given) != given:
+                return headers
         return await self._run(version, _Refused(given, refusal.status, list(refusal.headers.items())))
+
+    async def _reloaded(self, version: str, refused: str = "") -> dict[str, str]:
+        """The headers by what the file holds now, renewed if need be; one process renews at a time."""
+        async with self._file.alone():
+            self._flow.reload(refused)
+            return await self._run(version, None) or {}
 
     async def close(self) -> None:
         """Let go of its connections."""

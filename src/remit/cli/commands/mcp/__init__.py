@@ -36,6 +36,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "show": Entry("Servers", "Show a server, its tools and what is pinned."),
     "call": Entry("Servers", "Call a tool of a server."),
     "login": Entry("Servers", "Log in to a server that uses OAuth."),
+    "logout": Entry("Servers", "Forget the login at a server."),
     "list": Entry("Servers", "List the servers and where each is defined."),
     "remove": Entry("Servers", "Remove a server from remit.toml."),
     "import": Entry("Servers", "Import servers from other MCP clients."),
@@ -76,7 +77,7 @@ def list_command(state: State) -> int:
 
 def _here(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
     """Servers and warnings of the settings, and what to say of there being none in use."""
-    from remit.cli.servers import known_servers
+    from remit.cli.servers import known_servers, login_of
 
     settings = state.settings()
     found = known_servers(settings)
@@ -91,6 +92,7 @@ def _here(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
             "transport": server.transport,
             "where": server.where,
             "isolation": server.isolation,
+            "login": login_of(server),
             "origin": found.origins[server.name],
             "disabled": server.disabled,
         }
@@ -108,6 +110,7 @@ def _there(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
             "transport": server.transport,
             "where": server.where,
             "isolation": server.isolation,
+            "login": "",
             "origin": state.server,
             "disabled": False,
         }
@@ -122,8 +125,8 @@ def _print_list(state: State, rows: list[dict[str, Any]], warnings: Sequence[str
     from remit.cli.text import one_line
 
     columns = (
-        Column("SERVER"), Column("TRANSPORT"), Column("STATE"), Column("ISOLATION"), Column("WHERE", whole=False),
-        Column("FROM", whole=False, style="dim"),
+        Column("SERVER"), Column("TRANSPORT"), Column("STATE"), Column("ISOLATION"), Column("LOGIN"),
+        Column("WHERE", whole=False),        Column("FROM", whole=False, style="dim"),
     )  # fmt: skip
     shown = [
         (
@@ -131,6 +134,7 @@ def _print_list(state: State, rows: list[dict[str, Any]], warnings: Sequence[str
             row["transport"],
             "disabled" if row["disabled"] else "used",
             row["isolation"],
+            row["login"],
             row["where"],
             row["origin"],
         )

@@ -10,7 +10,7 @@ import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
-from remit.cli.options import LEVELS, json_option, pass_state
+from remit.cli.options import LEVELS, json_option, pairs, pass_state
 from remit.errors import UsageError
 from remit.settings.mcp import McpServer
 from remit.settings.terms import terms_of
@@ -80,9 +80,9 @@ def command(
         "name": name,
         "command": list(words),
         "cwd": _folder(cwd, file),
-        "env": _pairs(env, "--env"),
+        "env": pairs(env, "--env"),
         "url": url,
-        "headers": _pairs(headers, "--header"),
+        "headers": pairs(headers, "--header"),
         "timeout_ms": round((timeout or 0) * 1000),
         "era": era,
         **_levels(levels),
@@ -109,19 +109,12 @@ def _written(state: State, file: Path, table: dict[str, Any]) -> McpServer:
     from remit.cli.servers import base_of
     from remit.cli.trusting import still_trusted
     from remit.mcp_config.config_file import read_text, replace_text
-    from remit.mcp_config.secrets import SecretReplacer
+    from remit.mcp_config.secrets import refuse_secrets
     from remit.mcp_config.server_tables import names, with_server
     from remit.settings.mcp_table import read_server
 
     server = read_server(table, "the new server", base_of(file), str(file.parent))
-    _, secrets = SecretReplacer().table(server.name, table)
-    if secrets:
-        raise UsageError(
-            f"these values look like secrets: {', '.join(one.place for one in secrets)}; nothing was written",
-            remedy="\n".join(
-                f"Write '${{{one.variable}}}' instead, and set {one.variable} in the environment." for one in secrets
-            ),
-        )
+    refuse_secrets(server.name, table, "nothing was written")
     text = read_text(file)
     if server.name in names(text):
         raise UsageError(
@@ -131,18 +124,6 @@ def _written(state: State, file: Path, table: dict[str, Any]) -> McpServer:
     with still_trusted(state.settings, trusted=state.trust):
         replace_text(file, with_server(text, table))
     return server
-
-
-def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
-    found = {}
-    for text in texts:
-        key, separator, value = text.partition("=")
-        if not separator or not key:
-            raise UsageError(f"{option} takes K=V", remedy=f"Write {option} NAME=VALUE.")  # it may be a secret
-        if key in found:
-            raise UsageError(f"{option} {key} appears twice", remedy="Leave one of them out.")
-        found[key] = value
-    return found
 
 
 def _levels(texts: tuple[str, ...]) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import webbrowser
-from typing import TYPE_CHECKING, Final
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 import click
@@ -12,7 +13,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.servers import complete_servers
+from remit.cli.servers import by_url, complete_servers, meant
 from remit.errors import UsageError
 from remit.tools.remote import LOGIN_PORT, Authorized
 
@@ -21,19 +22,21 @@ if TYPE_CHECKING:
 
 
 @click.command("login")
-@click.argument("name", shell_complete=complete_servers)
+@click.argument("name", required=False, shell_complete=complete_servers)
+@by_url
 @json_option("who answered")
 @pass_state
-def command(state: State, name: str) -> int:
+def command(state: State, name: str | None, url: str, given_name: str, issuers: tuple[str, ...]) -> int:
     """Log in to a server that uses OAuth.
 
-    The server's entry in remit.toml needs an `oauth` table. Your browser opens the server's login page and returns to
-    this machine; you have two minutes. Tokens are kept in a folder that only you can read, and are refreshed
-    automatically.
+    The server's entry in remit.toml needs an `oauth` table; a server that only `remit mcp wrap --url` knows needs its
+    URL. Your browser opens the server's login page and returns to this machine; you have two minutes. Tokens are kept
+    in a folder that only you can read, and are refreshed automatically.
     """
     from remit.cli.running import run_to_end
 
-    status = run_to_end(_log_in(state, name))
+    name, flags = meant(state, name, url, given_name, issuers)
+    status = run_to_end(_log_in(state, name, flags))
     if state.as_json:
         state.output.json(status)
     else:
@@ -42,21 +45,26 @@ def command(state: State, name: str) -> int:
     return exit_codes.OK
 
 
-async def _log_in(state: State, name: str) -> RemoteStatus:
+async def _log_in(state: State, name: str, flags: dict[str, Any]) -> RemoteStatus:
     from remit.cli.logs import log_to_stderr
     from remit.wiring.runtime import open_runtime
 
     log_to_stderr(state.verbose)
-    runtime = open_runtime(state.trusted({"journal.url": ":memory:"}), authorizer=Browser(state))
+    runtime = open_runtime(state.trusted({**flags, "journal.url": ":memory:"}), authorizer=Browser(state))
     try:
         return await runtime.service.servers.status(name)
     finally:
         await runtime.close()
 
 
-_PAGE: Final = b"<!doctype html><title>Remit</title><p>You are logged in. You can close this page.\n"
-_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+_DONE: Final = "You are logged in, if the terminal says so. You can close this page."
+_STRANGE: Final = "This is not the answer to a login that was begun here."
+_PAGE: Final = "<!doctype html><title>Remit</title><p>{}\n"
+_HEAD: Final = "HTTP/1.1 {}\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {}\r\n\r\n"
 _MAX_LINE: Final = 16_384
+_ELSEWHERE: Final = (
+    f"on another machine: forward the port there first, ssh -L {LOGIN_PORT}:127.0.0.1:{LOGIN_PORT} THIS-MACHINE"
+)
 
 
 class Browser:
@@ -65,35 +73,43 @@ class Browser:
     def __init__(self, state: State) -> None:
         self._state = state
         self._back: asyncio.Future[Authorized] | None = None
+        self._listening: asyncio.Server | None = None
+        self._expected = ""
 
     async def redirect(self, url: str) -> None:
-        """Open the page, and show its address: the browser may be on another machine."""
+        """Listen, open the page, and show its address: the browser may be on another machine. Raises UsageError."""
         self._back = asyncio.get_running_loop().create_future()
+        self._expected = _first(parse_qs(urlsplit(url).query), "state") or ""
+        try:
+            self._listening = await asyncio.start_server(self._answer, "127.0.0.1", LOGIN_PORT, limit=_MAX_LINE)
+        except OSError as error:
+            raise UsageError(
+                f"the login port {LOGIN_PORT} is in use: {error.strerror}",
+                remedy="Stop the program that uses it, then log in again.",
+            ) from error
         self._state.output.err.line(f"log in here: {url}")
-        await asyncio.to_thread(webbrowser.open, url)
+        if not await asyncio.to_thread(webbrowser.open, url):
+            self._state.output.err.line(f"no browser was opened: open the page yourself; {_ELSEWHERE}")
 
     async def callback(self) -> Authorized:
         """Return its answer, without a code where the person refused. Raises UsageError where nothing is heard."""
-        if self._back is None:
+        if self._back is None or self._listening is None:
             raise UsageError("login callback received before a login was started")
-        try:
-            server = await asyncio.start_server(self._answer, "127.0.0.1", LOGIN_PORT, limit=_MAX_LINE)
-        except OSError as error:
-            raise UsageError(
-                f"the login the login port {LOGIN_PORT} is in use: {error.strerror}",
-                remedy="Stop the program that uses it, then log in again.",
-            ) from error
-        async with server:
+        async with self._listening:
             return await self._back
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer a request. Any page can send a browser here: only what brings this login's state ends the wait."""
         words = (await reader.readline()).decode("ascii", "replace").split()
         given = parse_qs(urlsplit(words[1]).query) if len(words) > 1 else {}
-        writer.write(_HEAD % len(_PAGE) + _PAGE)
+        state = _first(given, "state")
+        ours = compare_digest(state or "", self._expected) and ("code" in given or "error" in given)
+        body = _PAGE.format(_DONE if ours else _STRANGE)
+        writer.write((_HEAD.format("200 OK" if ours else "400 Bad Request", len(body)) + body).encode())
         await writer.drain()
         writer.close()
-        if self._back is not None and not self._back.done() and ("code" in given or "error" in given):
-            self._back.set_result(Authorized(_first(given, "code") or "", _first(given, "state"), _first(given, "iss")))
+        if ours and self._back is not None and not self._back.done():
+            self._back.set_result(Authorized(_first(given, "code") or "", state, _first(given, "iss")))
 
 
 def _first(given: dict[str, list[str]], name: str) -> str | None:

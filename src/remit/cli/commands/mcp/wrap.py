@@ -6,12 +6,20 @@ import click
 
 from remit.cli.context import State
 from remit.cli.listening import PORT, Listening, listening_options
-from remit.cli.options import LEVELS, pass_state
-from remit.cli.wrapping import name_of, wrapped
+from remit.cli.options import LEVELS, pairs, pass_state
+from remit.cli.wrapping import alone, answering, name_at, name_of, wrapped
+from remit.errors import UsageError
 
 
 @click.command("wrap", context_settings={"allow_interspersed_args": False})
-@click.option("--name", metavar="NAME", help="A name for the server. Default: derived from the command.")
+@click.option("--name", metavar="NAME", help="A name for the server. Default: derived from the command or URL.")
+@click.option("--url", default="", metavar="URL", help="The URL of a remote server, instead of COMMAND.")
+@click.option(
+    "--header", "headers", metavar="K=V", multiple=True, help="With --url: a header to send; ${VAR} for a secret."
+)
+@click.option(
+    "--issuer", "issuers", metavar="URL", multiple=True, help="With --url: where its login may lead, if elsewhere."
+)
 @click.option("--level", "levels", metavar="TOOL=L0", multiple=True, help="The level of a tool or pattern; repeatable.")
 @click.option(
     "--era", type=click.Choice(["legacy", "modern"]), help="The protocol that the server speaks. Default: detected."
@@ -26,11 +34,14 @@ from remit.cli.wrapping import name_of, wrapped
 @click.option("--strict", is_flag=True, help="Refuse arguments that the schema of a tool does not declare.")
 @click.option("--http", "over_http", is_flag=True, help="Serve many clients over streamable HTTP instead of stdio.")
 @listening_options(PORT, "With --http: ")
-@click.argument("words", metavar="-- COMMAND [ARG]...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("words", metavar="[-- COMMAND [ARG]...]", nargs=-1, type=click.UNPROCESSED)
 @pass_state
 def command(
     state: State,
     name: str | None,
+    url: str,
+    headers: tuple[str, ...],
+    issuers: tuple[str, ...],
     levels: tuple[str, ...],
     era: str | None,
     timeout: float | None,
@@ -47,16 +58,28 @@ def command(
     read-only (--level get_issue=L0); every other call asks a person first. Prompts, resources and the server's
     questions are passed on.
 
+    For a remote server give --url. What a header needs to keep secret stands in the environment: --header
+    'Authorization=Bearer ${TOKEN}'. Without that header, log in once: remit mcp login --url URL.
+
     Reads a remit.toml only if `remit --config FILE mcp wrap` or REMIT_CONFIG names it.
     """
     from remit.cli.serving import Offer, serve
     from remit.mcp_server.names import OwnNames
 
     state.search = False  # a client starts this in the folder that its agent works on, which must not loosen the guard
-    called = name or name_of(words)
-    table = wrapped(
-        called, words, tools=dict(map(_level, levels)), era=era, strict=strict, timeout_ms=round((timeout or 0) * 1_000)
-    )
+    if bool(words) == bool(url) or (words and (headers or issuers)):
+        raise UsageError("either a command or --url is needed", remedy="remit mcp wrap -- COMMAND, or --url URL")
+    called = name or (name_at(url) if url else name_of(words))
+    more = {
+        "tools": dict(map(_level, levels)),
+        "era": era,
+        "strict": strict,
+        "timeout_ms": round((timeout or 0) * 1_000),
+    }
+    if url:
+        table = alone(called, answering(called, url, pairs(headers, "--header"), issuers), **more)
+    else:
+        table = wrapped(called, words, **more)
     flags = {**table, "mcp.elicitation": "forward"}
     if sampling:
         flags["mcp.sampling"] = "forward"

@@ -1,0 +1,37 @@
+"""`remit mcp logout`: forget a login."""
+
+from __future__ import annotations
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.cli.servers import all_servers, by_url, complete_servers, login_file, meant
+from remit.errors import UsageError
+
+
+@click.command("logout")
+@click.argument("name", required=False, shell_complete=complete_servers)
+@by_url
+@json_option("whether there was a login")
+@pass_state
+def command(state: State, name: str | None, url: str, given_name: str, issuers: tuple[str, ...]) -> int:
+    """Forget the login at a server.
+
+    Removes the tokens and the registration that this machine keeps; the server is not asked. To end what the tokens
+    allow before they expire, take Remit's access back in your account at the server.
+    """
+    name, flags = meant(state, name, url, given_name, issuers)
+    server = next((one for one in all_servers(state.settings(flags)).servers if one.name == name), None)
+    if server is None:
+        raise UsageError(f"there is no MCP server {name!r}", remedy="`remit mcp list` lists the servers.")
+    there = login_file(server).remove()
+    if state.as_json:
+        state.output.json({"name": name, "removed": there})
+    elif there:
+        out = state.output.out
+        out.line(f"{out.style('ok', 'ok')} logged out of {name}")
+    else:
+        state.note(f"there is no login at {name}")
+    return exit_codes.OK

@@ -1,0 +1,85 @@
+"""The file of a login at an MCP server: tokens, for the owner of the file alone, changed by one process at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+
+from remit.atomic import replace_file
+from remit.blocking import Stop, wait_for_lock
+from remit.canonical import sha256
+
+if TYPE_CHECKING:
+    from remit.settings.mcp import McpServer
+
+LoginState = Literal["", "none", "logged in", "expired"]
+"""Of a server without OAuth: empty. `expired`: only a new login helps."""
+EXPIRY: Final = "expires_at"
+"""Key of the file: seconds since the Unix epoch."""
+_DIGITS: Final = 16
+
+
+class LoginFile:
+    """The file of one server's login."""
+
+    def __init__(self, folder: Path, server: McpServer) -> None:
+        """Keep it in `folder`, by the server's URL: tokens of one server are never sent to another."""
+        self.path = folder / f"{server.name}-{_short(server.url)}.json"
+
+    def read(self) -> dict[str, Any]:
+        """Return all that is kept; nothing of a file that is damaged."""
+        try:
+            content = msgspec.json.decode(self.path.read_bytes())
+        except (OSError, msgspec.DecodeError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def keep(self, **values: Any) -> None:
+        """Keep these values beside the others. The file is replaced whole, and never readable by others."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(self.path, msgspec.json.encode({**self.read(), **values}))
+
+    def remove(self) -> bool:
+        """Forget the login; whether there was one."""
+        there = self.path.exists()
+        self.path.unlink(missing_ok=True)
+        return there
+
+    def state(self, server: McpServer, now_s: float) -> LoginState:
+        """Return what the file says of the login, without asking the server."""
+        if server.oauth is None:
+            return ""
+        content = self.read()
+        tokens, expires = content.get("tokens"), content.get(EXPIRY)
+        if not isinstance(tokens, dict):
+            return "none"
+        late = isinstance(expires, int | float) and now_s > expires
+        return "expired" if late and not tokens.get("refresh_token") else "logged in"
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Be the only one that renews this login, among all processes, within the block."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            stop = Stop()
+            waiting = asyncio.ensure_future(asyncio.to_thread(wait_for_lock, lock, stop))
+            try:
+                await asyncio.shield(waiting)
+            except asyncio.CancelledError:
+                stop.set()
+                await asyncio.wait([waiting])
+                raise
+            yield
+        finally:
+            os.close(lock)
+
+
+def _short(text: str) -> str:
+    return sha256(text.encode()).rpartition(":")[2][:_DIGITS]
