@@ -14,7 +14,8 @@ import jsonschema_rs
 import pytest
 
 from remit.evidence.rejected import REASONS
-from tests.audit.packages import packed, repacked
+from tests.audit.packages import bought, export, packed, repacked
+from tests.audit.test_checkpoints import sign
 from tests.opened import OpenRemit
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +27,7 @@ FILES = {
     "ledger.ndjson": "call",
     "proof.json": "proof",
     "metadata.json": "metadata",
+    "checkpoints.json": "checkpoints",
 }
 
 
@@ -35,7 +37,10 @@ def test_every_reason_is_on_the_page() -> None:
 
 @pytest.mark.parametrize("is_of_a_time", [False, True])
 async def test_the_schema_describes_every_file(remit_in: OpenRemit, tmp_path: Path, is_of_a_time: bool) -> None:
-    place = await packed(remit_in, tmp_path / "one.zip")
+    job = await bought(remit_in)
+    await sign(remit_in, tmp_path)
+    place = tmp_path / "one.zip"
+    await export(remit_in, job, place)
     if is_of_a_time:
         async with remit_in(work=False) as remit:
             with place.open("w+b") as target:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from remit.evidence.merkle import Tree
+from remit.evidence.note import Checkpoint, encoded, notes_in
 from remit.journal.chain import link, root
 from remit.recorder.log import hashed, leaves_of, read, sessions
-from remit.recorder.merkle import Tree
-from remit.recorder.note import Checkpoint, encoded, notes_in
 from remit.testing.journal.storage import note
 from tests.recorder.world import Process, World, signer
 from tests.security.test_seals import FileThief, ServerThief, Thief, server  # noqa: F401 - a fixture

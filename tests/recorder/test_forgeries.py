@@ -14,9 +14,9 @@ from typing import NamedTuple
 import asyncpg
 import pytest
 
+from remit.evidence.note import notes_in
 from remit.journal.postgres.store import PostgresStore
 from remit.journal.sqlite.store import SqliteStore
-from remit.recorder.note import notes_in
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import note
 from tests.journal.postgres.server import PostgresServer

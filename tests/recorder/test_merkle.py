@@ -7,7 +7,8 @@ from hashlib import sha256
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.recorder.merkle import Tree, is_prefix, leaf_of, proof
+from remit.evidence.merkle import Subtrees, Tree, proof
+from remit.evidence.proofs import is_leaf, is_prefix, leaf_of
 
 
 def root(leaves: list[bytes]) -> bytes:
@@ -38,6 +39,21 @@ def test_a_tree_proves_what_it_began_as_and_nothing_else(one: int, other: int, w
         assert not is_prefix(old, before.root, new, tree.root, hashes[:-1])
         assert not is_prefix(old, before.root, new, tree.root, [*hashes, b"x" * 32])
         assert not is_prefix(new, tree.root, old, before.root, hashes)
+
+
+@given(st.integers(0, 69), st.integers(0, 69), st.integers(1, 70), st.integers(0, 69))
+def test_a_tree_proves_what_it_holds_and_nothing_else(old: int, index: int, size: int, wrong: int) -> None:
+    old, index, size = sorted((old, index, size)) if index < size else sorted((old, index, index + 1))
+    index = min(index, size - 1)
+    tree, subtrees = Tree().grown(LEAVES[:size]), Subtrees(Tree().grown(LEAVES[:old]), LEAVES[old:])
+    if index < old:
+        return
+    hashes = subtrees.path(index, size)
+    assert is_leaf(LEAVES[index], index, size, tree.root, hashes)
+    assert not is_leaf(LEAVES[wrong], index, size, tree.root, hashes) or wrong == index
+    assert not is_leaf(LEAVES[index], wrong, size, tree.root, hashes) or wrong == index
+    assert not is_leaf(LEAVES[index], index, size, tree.root, [*hashes, b"x" * 32])
+    assert not is_leaf(LEAVES[index], index, size, tree.root, hashes[1:]) or not hashes
 
 
 def test_the_vector_of_rfc_6962_for_an_empty_tree_and_leaf() -> None:

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import pytest
 
-from remit.recorder.note import notes_in
+from remit.evidence.note import notes_in
 from tests.cli.conftest import Project, lines_until, project  # noqa: F401 - a fixture
 from tests.patience import PATIENCE_S
 

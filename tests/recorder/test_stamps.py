@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from remit.clock import SECOND
+from remit.evidence.note import Checkpoint, encoded, notes_in
 from remit.journal.blobs import pack
 from remit.journal.sqlite.store import SqliteStore
-from remit.recorder.note import Checkpoint, encoded, notes_in
 from remit.recorder.opening import close
 from remit.recorder.publishing import Published
 from remit.recorder.stamps import check_answer, is_over, query, roots_in, stamped_at

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from remit.recorder.merkle import Tree, leaf_of, proof
-from remit.recorder.note import Checkpoint, Key, encoded, notes_in, signed_by
+from remit.evidence.merkle import Tree, proof
+from remit.evidence.note import Checkpoint, Key, encoded, notes_in, signed_by
+from remit.evidence.proofs import leaf_of
+from remit.journal.signing import is_signature
 from remit.testing.clock import ManualClock
 from tests.patience import PATIENCE_S
 from tests.recorder.world import WitnessServer, signer
@@ -50,11 +52,14 @@ def test_it_cosigns_what_continues_what_it_holds_and_keeps_it_first(witness: Wit
     for old, size in ((0, 3), (3, 3), (3, 8), (8, 20)):
         status, _, lines = ask(witness, request(old, size))
         assert status == 200
-        assert signed_by(checkpoint(size), lines.splitlines(), witness.signer.key) == ManualClock().now() // 1_000_000
+        assert (
+            signed_by(checkpoint(size), lines.splitlines(), witness.signer.key, is_signature)
+            == ManualClock().now() // 1_000_000
+        )
         (held,) = notes_in(witness.held("log.example"))
         assert held.checkpoint == checkpoint(size)
-        assert held.signed_by(LOG.key) == 0
-        assert held.signed_by(FOREIGN.key) is None
+        assert held.signed_by(LOG.key, is_signature) == 0
+        assert held.signed_by(FOREIGN.key, is_signature) is None
 
 
 @pytest.mark.parametrize(
@@ -115,7 +120,9 @@ def test_a_torn_note_is_left_out_and_those_beside_it_are_read() -> None:
     first, second = one.signed([LOG.line(one)]), two.signed([LOG.line(two)])
     for cut in range(len(first)):
         found = [
-            note.checkpoint for note in notes_in(f"\n{second}\n{first[:cut]}\n{second}") if note.signed_by(LOG.key) == 0
+            note.checkpoint
+            for note in notes_in(f"\n{second}\n{first[:cut]}\n{second}")
+            if note.signed_by(LOG.key, is_signature) == 0
         ]
         assert found[0] == two
         assert set(found) <= {one, two}

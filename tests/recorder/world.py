@@ -14,11 +14,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from remit.clock import DAY
 from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError
+from remit.evidence.note import WITNESS, Key, notes_in
 from remit.journal.event import Head, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import declare
 from remit.journal.port import Store
-from remit.recorder.note import WITNESS, Key, Signer, notes_in
+from remit.recorder.keys import Signer
 from remit.recorder.publishing import Publisher
 from remit.recorder.recording import Recorder, Terms
 from remit.recorder.settings import RecorderSettings

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from remit.capability import Capability
+from remit.evidence.note import notes_in
 from remit.journal.blobs import pack
 from remit.journal.sqlite.store import SqliteStore
-from remit.recorder.note import notes_in
 from remit.recorder.publishing import Published
 from remit.testing.journal.storage import note
 from tests.opened import OpenRemit

@@ -169,7 +169,7 @@ class Audit:
             return
         from remit.audit.formats.account import Account  # noqa: PLC0415 - few packages are made for others
         from remit.audit.formats.catalog import SIGNED, UNSIGNED  # noqa: PLC0415 - the same
-        from remit.audit.formats.sessions import sessions_of  # noqa: PLC0415 - the same
+        from remit.audit.sessions import sessions_of  # noqa: PLC0415 - the same
 
         with TemporaryFile() as package:
             await write_package(self._journal, job, package, redacted=redacted)

@@ -7,6 +7,7 @@ and each value is read once and written at once, so that memory grows by the str
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from hashlib import sha256
 from tempfile import TemporaryFile
@@ -14,11 +15,13 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
+from remit.audit.checkpoints import Reached, checkpoint_files
 from remit.audit.values import PackagedValues
 from remit.canonical import canonical
 from remit.clock import SKEW, isoformat
 from remit.codes import Code
 from remit.errors import NotFoundError, RecordPrunedError, UsageError
+from remit.evidence.checkpoints import CHECKPOINTS
 from remit.evidence.container import FORMAT, manifest_hash
 from remit.evidence.interval import Interval
 from remit.evidence.ledger import Event as RecordedEvent
@@ -55,8 +58,9 @@ _CHECKS: Final = (
     ("streams", "proof.json"),
     ("calls", "ledger.ndjson"),
     ("values", "proof.json"),
+    ("checkpoints", CHECKPOINTS),
 )
-"""The checks, each with the file that says the details."""
+"""The checks, each with the file that says the details, if it is there."""
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest that a zip can say."""
 _encode: Final = msgspec.json.Encoder().encode
@@ -151,8 +155,9 @@ async def _write(
         record = _Record(journal, _Package(file), events, calls, redacted)
         for root in roots:
             await record.add(root)
+        since = record.first  # before what it refers to, such as an approval of last year
         await record.add_referenced()
-        return await record.write(scope, metadata)
+        return await record.write(scope, metadata, since)
 
 
 class _Package:
@@ -189,7 +194,7 @@ class _Package:
                 {"kind": _kind_of(path), "path": path, "sha256": digest, "bytes": size}
                 for path, (digest, size) in sorted(self.files.items())
             ],
-            "checks": [{"name": name, "details_ref": path} for name, path in _CHECKS],
+            "checks": [{"name": name, "details_ref": path} for name, path in _CHECKS if path in self.files],
         }
         manifest["hash"] = manifest_hash(manifest)
         self.add("manifest.json", (canonical(manifest),))
@@ -198,7 +203,8 @@ class _Package:
 
 
 def _kind_of(path: str) -> str:
-    return "value" if path.startswith("blobs/") else path.partition(".")[0]
+    folder, _, _ = path.rpartition("/")
+    return {"blobs": "value", "stamps": "stamp"}.get(folder, path.partition(".")[0])
 
 
 class _Record:
@@ -221,7 +227,9 @@ class _Record:
         self._others: set[str] = set()
         """Streams that the events refer to: remembered approvals, erasures, the job that a fork shares events with."""
         self._proven: set[str] = set()
-        self._last = 0
+        self._reached: dict[str, Reached] = {}
+        self.first, self._last = sys.maxsize, 0
+        """When the first stream was begun, and the last event was recorded."""
 
     async def add(self, root: str) -> None:
         """Add a stream and those below it."""
@@ -242,8 +250,8 @@ class _Record:
             for stream in missing:
                 await self.add(stream)
 
-    async def write(self, scope: str, metadata: Mapping[str, Any]) -> str:
-        """Write what is left; return the package's hash."""
+    async def write(self, scope: str, metadata: Mapping[str, Any], since: int) -> str:
+        """Write what is left, with the checkpoints of recorders from a time on; return the package's hash."""
         self._ledger.end()
         values = [
             canonical({"sha256": digest, "state": state}) for digest, state in sorted(self._values.states.items())
@@ -254,6 +262,9 @@ class _Record:
         pruned = {"pruned": list(self._pruned.values())} if self._pruned else {}
         self._package.add("metadata.json", (canonical({**metadata, "last_event_at": isoformat(self._last), **pruned}),))
         self._package.add("proof.json", (*proof, b'],"values":[', b",".join(values), b"]}"))
+        checkpoints = await checkpoint_files(self._journal, self._reached, since - SKEW, self._last)
+        for path, parts in checkpoints.items():
+            self._package.add(path, parts)
         self._package.add("verify.py", (program(),))
         return self._package.close(scope, redacted=self._redacted)
 
@@ -283,6 +294,8 @@ class _Record:
         self._values.note_absent(examined.absent)
         row = {"stream": head.stream, "kind": head.kind, "events": last.seq, "hash": last.hash.hex()}
         self._streams[head.stream] = canonical(row)
+        self._reached[head.stream] = Reached(last.seq, last.hash.hex())
+        self.first = min(self.first, head.created_at)
         if head.subject:
             self._others.add(erasure_of(head.subject))
 

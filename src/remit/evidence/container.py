@@ -18,7 +18,10 @@ _SMALL, _RATIO = 1 << 20, 50
 """A JSON file, which is read whole, of more bytes unpacks to at most so many times its size; real ones to four."""
 _DATE = 33
 """The first of January 1980, as a zip writes it."""
-_NAME = re.compile(r"(manifest|proof|metadata)\.json|(events|ledger)\.ndjson|verify\.py|blobs/[0-9a-f]{64}")
+_NAME = re.compile(
+    r"(manifest|proof|metadata|checkpoints)\.json|(events|ledger)\.ndjson|verify\.py|blobs/[0-9a-f]{64}"
+    r"|stamps/[1-9][0-9]{0,3}\.(checkpoint|tsr)"
+)
 _MEMBERS = {"format": str, "scope": str, "redacted": bool, "artifacts": list, "checks": list, "hash": str}
 
 

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Final
 
 _FOLDER: Final = Path(__file__).parent
-_MODULES: Final = ("rejected", "strict_json", "container", "interval", "ledger", "values", "rules", "decisions")
+_MODULES: Final = (
+    *("rejected", "strict_json", "container", "interval", "ledger", "values", "rules", "decisions"),
+    *("proofs", "ed25519", "note", "checkpoints"),
+)
 """In the order in which one knows the other; verify.py comes last."""
 _FUTURE: Final = "from __future__ import annotations\n"
 

@@ -25,5 +25,7 @@ REASONS = {
     "event_contradicted": "An event does not fit the facts that it follows from.",
     "ledger_mismatch": "The ledger, or the list of calls without an outcome, is not what the events say.",
     "value_invalid": "A value is not the one that an event names, or is gone without a reason.",
+    "checkpoint_mismatch": "A signed checkpoint is of another record, or a proof does not lead to it.",
+    "checkpoint_unproven": "None of the keys that you gave signed a checkpoint in it.",
     "form_invalid": "Something else does not have the form of a package.",
 }

@@ -1,9 +1,10 @@
 """Check an evidence package of Remit. Needs Python 3.9 or newer only: no Remit, no network, no key.
 
-    python3 verify.py PACKAGE.zip [--decisions] [--json]
+    python3 verify.py PACKAGE.zip [--key KEY ...] [--decisions] [--json]
 
 With --decisions, the rules that are in the package decide again what they decided, from the recorded facts. The
-modules of Remit that decide stand at the end of this file.
+modules of Remit that decide stand at the end of this file. With --key, the public key of a recorder or a witness
+(name+id+key, as `remit recorder key` prints it), one of these keys must have signed a checkpoint in the package.
 
 A package is a zip with these files:
 
@@ -13,6 +14,8 @@ A package is a zip with these files:
     ledger.ndjson    a call a line: what was announced, and how it ended; made from the events
     proof.json       each stream with its last hash, each value with its state, and calls without an outcome
     metadata.json    the job, session or interval in short; made from the events, for people
+    checkpoints.json signed checkpoints of a log in which the streams stand, with proofs; if a recorder signed
+    stamps/N.tsr     the stamp of an authority (RFC 3161) over stamps/N.checkpoint, for `openssl ts -verify`
     blobs/HEX        a value that does not stand in its event, named by the SHA-256 of its bytes
     verify.py        this program; take one that you trust
 
@@ -23,7 +26,8 @@ If the manifest's scope is an interval (ISO 8601), the package is about all stre
 if every job and ticket in it has ended, and no session is among them.
 
 What a package cannot show: that it was not made up as a whole, cut at an earlier end, or made without a stream that
-belongs to the interval. For that, compare the hashes of its streams with ones that were kept elsewhere.
+belongs to the interval. For the first, give the key of its recorder or of a witness; for the others, compare the hashes
+of its streams with ones that were kept elsewhere.
 """
 
 from __future__ import annotations
@@ -36,14 +40,16 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
+from remit.evidence.checkpoints import Checkpoints, SignedLog
 from remit.evidence.container import read_manifest
 from remit.evidence.decisions import Decisions, Derived
 from remit.evidence.interval import read_interval
 from remit.evidence.ledger import Event, Ledger
+from remit.evidence.note import Key
 from remit.evidence.rejected import RejectedError
 from remit.evidence.rules import SOURCES
 from remit.evidence.strict_json import read_json, read_text
@@ -76,22 +82,26 @@ class Verdict(NamedTuple):
     hash: str = ""
     decisions: Derived | None = None
     """The decisions that were taken again; None: this was not asked for."""
+    checkpoints: tuple[SignedLog, ...] = ()
+    """The logs of recorders that cover it."""
 
     def members(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         derived = self.decisions and {"derived": self.decisions[0], "not_derived": dict(self.decisions[1])}
-        members = {**self._asdict(), "values": dict(self.values), "decisions": derived}
-        return members if derived else {name: value for name, value in members.items() if name != "decisions"}
+        logs = [log._asdict() for log in self.checkpoints]
+        members = {**self._asdict(), "values": dict(self.values), "decisions": derived, "checkpoints": logs}
+        return {name: value for name, value in members.items() if value or name not in ("decisions", "checkpoints")}
 
 
-def check(path: str, rules: Mapping[str, str] | None = None) -> Verdict:
+def check(path: str, rules: Mapping[str, str] | None = None, keys: Sequence[Key] = ()) -> Verdict:
     """Check a package; whatever is in it gives a verdict. Raise OSError if the file cannot be read.
 
-    With `rules`, the texts of the modules that decide, every decision is taken again, too.
+    With `rules`, the texts of the modules that decide, every decision is taken again, too. With `keys`, one of them
+    must have signed a checkpoint in the package.
     """
     try:
         with open(path, "rb") as file, zipfile.ZipFile(file) as package:  # noqa: PTH123 - a program of its own
-            return _check(package, file.seek(0, 2), rules)
+            return _check(package, file.seek(0, 2), rules, keys)
     except RejectedError as error:
         return Verdict("rejected", str(error), error.reason)
     except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, NotImplementedError, EOFError) as error:
@@ -100,13 +110,14 @@ def check(path: str, rules: Mapping[str, str] | None = None) -> Verdict:
         if error.errno != errno.EINVAL:  # which a place before the beginning gives
             raise
         return Verdict("rejected", "it names a place outside the file", "container_invalid")
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, struct.error, RuntimeError) as error:
+    except (LookupError, OverflowError, TypeError, ValueError, AttributeError, struct.error, RuntimeError) as error:
         why = f"it does not have the form of a package: {type(error).__name__}: {error}"
         return Verdict("rejected", why, "form_invalid")
 
 
-def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None) -> Verdict:
+def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None, keys: Sequence[Key]) -> Verdict:
     manifest = read_manifest(package, size)
+    checkpoints = Checkpoints(package)
     proof = read_json(package.read("proof.json"), "proof.json")
     ledger = hashlib.sha256()
     calls, refs, erased, is_in_time = Ledger(ledger.update), References(), False, False
@@ -122,6 +133,8 @@ def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None)
             ended[event.stream] = event.kind in _ENDS
         is_in_time = is_in_time or (interval is not None and interval.since <= event.at < interval.until)
         refs.take(event)
+        if (place := event[:2]) in checkpoints.chained:
+            checkpoints.chained[place] = last[event.stream][1]
         if decisions is not None:
             decisions.take(event)
     calls.end()
@@ -149,6 +162,7 @@ def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None)
         pending=tuple(calls.pending),
         hash=manifest["hash"],
         decisions=derived,
+        checkpoints=checkpoints.check(keys),
     )
 
 
@@ -212,12 +226,21 @@ def _check_streams(streams: list[dict[str, Any]], last: dict[str, tuple[int, byt
 
 def main(arguments: list[str]) -> int:
     """Check the packages that are named; return the status."""
-    paths = [path for path in arguments if path not in ("--json", "--decisions")]
+    places = [place for place, name in enumerate(arguments, 1) if name == "--key"]
+    paths = [
+        name
+        for place, name in enumerate(arguments)
+        if place not in places and name not in ("--json", "--decisions", "--key")
+    ]
     if not paths or {"-h", "--help"} & set(paths):
         sys.stderr.write((__doc__ or "") + "\n")
         return 64
     try:
-        verdicts = [check(path, SOURCES if "--decisions" in arguments else None) for path in paths]
+        keys = [Key.parse(arguments[place]) for place in places]
+        verdicts = [check(path, SOURCES if "--decisions" in arguments else None, keys) for path in paths]
+    except (ValueError, IndexError) as error:
+        sys.stderr.write(f"--key: {error}\n")
+        return 64
     except OSError as error:
         sys.stderr.write(f"{error}\n")
         return 66
@@ -237,6 +260,7 @@ def describe(path: str, verdict: Verdict) -> str:
         f"; outcome unknown: {', '.join(verdict.pending)}" if verdict.pending else "",
         "" if verdict.state == "whole" else "; it has not ended: more may follow",
         _describe_decisions(verdict.decisions) if verdict.decisions is not None else "",
+        *(f"; {log.words()}" for log in verdict.checkpoints),
     ]
     said = (
         f"{verdict.reason}: {verdict.problem}" if verdict.state == "rejected" else f"{''.join(parts)}; {verdict.hash}"

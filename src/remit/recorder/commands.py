@@ -14,7 +14,8 @@ from remit.cli.options import json_option, pass_state
 from remit.errors import SettingsError, UsageError
 
 if TYPE_CHECKING:
-    from remit.recorder.note import Checkpoint, Signer
+    from remit.evidence.note import Checkpoint
+    from remit.recorder.keys import Signer
 
 COMMANDS: Final[dict[str, Entry]] = {
     "key": Entry("Commands", "Make the key if there is none, and print its public half."),
@@ -149,10 +150,10 @@ def witness_command(state: State, logs: tuple[str, ...], name: str, folder: Path
     """
     from remit.cli.running import run_async
     from remit.clock import SystemClock
+    from remit.evidence.note import WITNESS, is_name
     from remit.journal.keys import contents
     from remit.journal.signing import private_keys
-    from remit.recorder.keys import key_of
-    from remit.recorder.note import WITNESS, Signer, is_name
+    from remit.recorder.keys import Signer, key_of
     from remit.recorder.witness import Witness, serve
 
     if not is_name(name):

@@ -5,17 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from remit.errors import SettingsError
+from remit.evidence.note import LOG, WITNESS, Checkpoint, Key, encoded, is_name, text_of
 from remit.journal.signing import KeyPlace
-from remit.recorder.note import Key, Signer, is_name
 from remit.settings.places import data_folder
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     from remit.recorder.settings import RecorderSettings
+
+
+_TIME_BYTES: Final = 8
+
+
+class Signer:
+    """A private key, and the name that it signs under."""
+
+    def __init__(self, name: str, private: Ed25519PrivateKey, kind: Literal[1, 4] = LOG) -> None:
+        """Sign as `name`, as the key of a log or of a witness."""
+        self._private = private
+        self.key = Key(name, private.public_key().public_bytes_raw(), kind)
+
+    def line(self, checkpoint: Checkpoint, at: int = 0) -> str:
+        """The line of the signature; `at`: when a witness signs, in seconds since the Unix epoch."""
+        time = at.to_bytes(_TIME_BYTES, "big") if self.key.type == WITNESS else b""
+        data = self.key.id + time + self._private.sign(text_of(checkpoint, self.key, at))
+        return f"— {self.key.name} {encoded(data)}"
+
+    def sign(self, text: bytes) -> str:
+        """The signature over another text, as base64."""
+        return encoded(self._private.sign(text))
 
 
 def key_place(own: RecorderSettings, environ: Mapping[str, str]) -> KeyPlace:

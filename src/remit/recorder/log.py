@@ -13,11 +13,13 @@ import msgspec
 
 from remit.canonical import canonical
 from remit.errors import ChainBrokenError
+from remit.evidence.merkle import Tree
+from remit.evidence.note import Checkpoint, Key, decoded, encoded, signed_by
+from remit.evidence.proofs import leaf_of
 from remit.journal.event import End, HeadQuery
 from remit.journal.kinds import Payload, decode
+from remit.journal.signing import is_signature
 from remit.recorder.kinds import RecorderCheckpoint, RecorderClosed, RecorderOpened
-from remit.recorder.merkle import Tree, leaf_of
-from remit.recorder.note import Checkpoint, Key, decoded, encoded, signed_by
 
 if TYPE_CHECKING:
     from remit.journal.event import Event, Head
@@ -195,7 +197,7 @@ def wrong(opened: RecorderOpened, said: RecorderCheckpoint, tree: Tree) -> str:
         key = Key.parse(opened.key)
     except ValueError as error:
         return f"its key cannot be read: {error}"
-    if key.name != opened.origin or signed_by(checkpoint, (said.signature,), key) is None:
+    if key.name != opened.origin or signed_by(checkpoint, (said.signature,), key, is_signature) is None:
         return f"the checkpoint over {said.size} leaves is not signed by the session's key"
     return ""
 

@@ -15,10 +15,10 @@ from remit.canonical import canonical
 from remit.capability import Check, Look
 from remit.clock import SECOND, isoformat
 from remit.errors import JournalError, RemitError, SettingsError, UsageError
+from remit.evidence.note import notes_in
 from remit.journal.owner import Owner
 from remit.recorder.keys import key_of, known_signers, load_signers
 from remit.recorder.log import newest
-from remit.recorder.note import notes_in
 from remit.recorder.publishing import Publisher
 from remit.recorder.recording import MISSED, Recorder, Terms
 from remit.recorder.settings import RecorderSettings

@@ -23,13 +23,14 @@ import msgspec
 from remit.blocking import Threads
 from remit.clock import SECOND
 from remit.errors import ChainBrokenError, ProviderError, RemitError
+from remit.evidence.merkle import Tree, proof
+from remit.evidence.note import Note, encoded, signed_by
 from remit.journal.blobs import Packed, pack
+from remit.journal.signing import is_signature
 from remit.process.child import Child
 from remit.process.environment import environment
 from remit.recorder.keys import key_of
 from remit.recorder.log import grown
-from remit.recorder.merkle import Tree, proof
-from remit.recorder.note import Note, encoded, signed_by
 from remit.recorder.stamps import TYPE, check_answer, query, roots_in
 from remit.redact import line
 from remit.settings.expansion import expand, sendable
@@ -213,7 +214,7 @@ class Publisher:
         lines = tuple(answer.splitlines())
         if self._own.witness_key:
             key = key_of(self._own.witness_key, "recorder.witness_key")
-            if signed_by(newest.note.checkpoint, lines, key) is None:
+            if signed_by(newest.note.checkpoint, lines, key, is_signature) is None:
                 raise OSError("its answer is not signed by recorder.witness_key")
         self.published = msgspec.structs.replace(self.published, cosigned=newest.tree.size, cosignatures=lines)
 

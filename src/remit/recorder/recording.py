@@ -22,14 +22,15 @@ import msgspec
 from remit.canonical import sha256 as digest_of
 from remit.clock import DAY, SECOND
 from remit.errors import AppendConflictError
+from remit.evidence.merkle import Tree
+from remit.evidence.note import Checkpoint, Note, encoded
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, End, Fold, HeadPatch
 from remit.journal.owner import Owner
 from remit.journal.standing import STREAM
+from remit.recorder.keys import Signer
 from remit.recorder.kinds import RecorderCheckpoint, RecorderClosed, RecorderOpened
 from remit.recorder.log import KIND, ORIGIN, Session, encode_leaves, grown, handover, hashed, newest, stream_of
-from remit.recorder.merkle import Tree
-from remit.recorder.note import Checkpoint, Note, Signer, encoded
 from remit.recorder.publishing import Published
 from remit.version import __version__
 

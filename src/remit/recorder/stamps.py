@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.clock import SECOND
 from remit.errors import SettingsError
-from remit.recorder.note import Checkpoint
+from remit.evidence.note import Checkpoint
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.errors import ChainBrokenError
+from remit.evidence.merkle import Tree
+from remit.evidence.note import WITNESS, Checkpoint, Key, Note, decoded, signed_by
 from remit.journal.kinds import StreamPruned, decode
 from remit.journal.signing import is_signature
 from remit.journal.standing import STREAM
 from remit.recorder.kinds import RecorderCheckpoint, RecorderClosed
 from remit.recorder.log import KIND, Session, handover, hashed, leaves_of, session_of, sessions, stamp_of, wrong
-from remit.recorder.merkle import Tree
-from remit.recorder.note import WITNESS, Checkpoint, Key, Note, decoded, signed_by
 from remit.recorder.stamps import can_read, is_over, stamped_at
 from remit.service.verification import Findings, Problem
 
@@ -126,7 +126,7 @@ class LogVerifier:
             checkpoint = note.checkpoint
             log = self._logs.get(checkpoint.origin)
             keys = [*(key for key in self._keys if key.name == checkpoint.origin), *(log.keys if log else ())]
-            if all(note.signed_by(key) is None for key in keys):
+            if all(note.signed_by(key, is_signature) is None for key in keys):
                 continue  # torn by a crash, or not of this log
             size = log.tree.size if log else 0
             if log is not None and log.checkpoints.get(checkpoint.size) == checkpoint.root:
@@ -213,7 +213,7 @@ class _Log:
         valid = (
             checkpoint.size
             for checkpoint, lines in self.cosignatures
-            if any(signed_by(checkpoint, lines, key) is not None for key in witnesses)
+            if any(signed_by(checkpoint, lines, key, is_signature) is not None for key in witnesses)
         )
         return max(valid, default=0)
 

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from remit.atomic import replace_file
 from remit.clock import SECOND
 from remit.errors import UsageError
-from remit.recorder.merkle import is_prefix
-from remit.recorder.note import Checkpoint, Key, Note, Signer, decoded, notes_in
+from remit.evidence.note import Checkpoint, Key, Note, decoded, notes_in
+from remit.evidence.proofs import is_prefix
+from remit.journal.signing import is_signature
+from remit.recorder.keys import Signer
 from remit.version import __version__
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ class Witness:
         keys = [key for key in self._logs if key.name == note.checkpoint.origin]
         if not keys:
             return Answer(HTTPStatus.NOT_FOUND, "no such log is known here\n")
-        if all(note.signed_by(key) is None for key in keys):
+        if all(note.signed_by(key, is_signature) is None for key in keys):
             return Answer(HTTPStatus.FORBIDDEN, "the checkpoint is not signed by a key that is known here\n")
         if int(size) > note.checkpoint.size:
             return Answer(HTTPStatus.BAD_REQUEST, "the old size is larger than the new one\n")
@@ -90,7 +92,11 @@ class Witness:
         except FileNotFoundError:
             return Checkpoint(origin, 0, b"")
         notes = notes_in(text)
-        if len(notes) != 1 or notes[0].checkpoint.origin != origin or notes[0].signed_by(self._signer.key) is None:
+        if (
+            len(notes) != 1
+            or notes[0].checkpoint.origin != origin
+            or notes[0].signed_by(self._signer.key, is_signature) is None
+        ):
             raise OSError(f"{self.place(origin)} is not what this witness wrote")
         return notes[0].checkpoint
 

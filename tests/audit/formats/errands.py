@@ -15,7 +15,7 @@ from remit.audit.formats.keys import PublicKey, Signer
 from remit.audit.package import write_package
 from remit.errors import ProviderError
 from remit.journal.signing import private_keys
-from remit.recorder.note import Signer as RecorderSigner
+from remit.recorder.keys import Signer as RecorderSigner
 from remit.recorder.publishing import Publisher
 from remit.recorder.recording import Recorder, Terms
 from remit.recorder.settings import RecorderSettings

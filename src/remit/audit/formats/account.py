@@ -14,8 +14,8 @@ from typing import IO, Any, Final, NamedTuple
 
 import msgspec
 
-from remit.audit.formats.sessions import Session
 from remit.audit.formats.table import Row, row_of
+from remit.audit.sessions import Session
 from remit.canonical import canonical
 from remit.errors import RemitError
 from remit.evidence.values import path_of

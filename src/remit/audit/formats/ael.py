@@ -19,8 +19,8 @@ from remit.audit.formats.account import Account, Entry
 from remit.audit.formats.bundle import Bundle
 from remit.audit.formats.fault import canonical_of, invalid, strict, undecidable
 from remit.audit.formats.keys import PublicKey, Signer, instant
-from remit.audit.formats.sessions import Beat, Session
 from remit.audit.formats.table import DECISIONS, EVENTS, REMEMBERED, person_of
+from remit.audit.sessions import Beat, Session
 from remit.canonical import canonical, sha256
 from remit.clock import isoformat
 from remit.evidence.answer import Answer
@@ -99,8 +99,8 @@ def _covered(session: Session, entries: Sequence[Entry]) -> tuple[list[tuple[Bea
     """Divide events into those that each checkpoint was the first to cover while they were made, and the rest."""
     beats, rest = list[tuple[Beat, list[Entry]]](), list(entries)
     for beat in session.beats:
-        live = rest if beat.ends else ()
-        taken = [one for one in live if session.began <= one.at and one.seq <= beat.ends.get(one.stream, 0)]
+        live, ends = (rest if beat.ends else ()), {stream: end.seq for stream, end in beat.ends.items()}
+        taken = [one for one in live if session.began <= one.at and one.seq <= ends.get(one.stream, 0)]
         if taken:
             places = {one.place for one in taken}
             rest = [one for one in rest if one.place not in places]

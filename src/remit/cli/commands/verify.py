@@ -15,6 +15,8 @@ from remit.codes import Code
 from remit.errors import JournalError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remit.cli.opened import Opened
     from remit.record.views import VerifyReport
 
@@ -83,19 +85,21 @@ def command(
     2 (undecidable, as without --issuer-keys), and the last line says so as JSON.
 
     Where a recorder signs, the journal is compared with its checkpoints, and the answer is `whole` (a checkpoint of
-    --checkpoints covers every event), `prefix` (more may have been recorded) or `rejected`. --decisions looks at
-    something else: whether the rules and the facts that are recorded with each decision lead to it.
+    --checkpoints covers every event), `prefix` (more may have been recorded) or `rejected`. A package brings its
+    checkpoints along: with --key, one of these keys must have signed it. --decisions looks at something else: whether
+    the rules and the facts that are recorded with each decision lead to it.
     """
-    if decisions and job is not None and job.endswith(".zip"):
-        return _verify_package(state, job, decisions=True)
-    if decisions and job is None:
-        return _verify_decisions(state)
-    if decisions:
-        raise click.UsageError("--decisions checks the whole journal, or a package: leave out JOB.", context)
     if job is not None and everything:
         raise click.UsageError("Give JOB or --all, not both.", context)
     if job is not None and (job.endswith(_ENDINGS) or Path(job, "manifest.json").is_file()):
-        return _verify_file(state, job, issuer_keys)
+        if checkpoints is not None or stamp_roots is not None:
+            remedy = "Of a package: --key, and `openssl ts -verify` for its stamps (docs/audit.md)."
+            raise UsageError("--checkpoints and --stamp-roots are for a journal, not for a file", remedy=remedy)
+        return _verify_file(state, job, issuer_keys, keys, decisions=decisions)
+    if decisions and job is not None:
+        raise click.UsageError("--decisions checks the whole journal, or a package: leave out JOB.", context)
+    if decisions:
+        return _verify_decisions(state)
 
     notes = _read(checkpoints) if checkpoints is not None else ""
 
@@ -145,7 +149,7 @@ def _verify_decisions(state: State) -> int:
     return exit_codes.DAMAGED if report.different else exit_codes.OK
 
 
-def _verify_file(state: State, path: str, keys: Path | None) -> int:
+def _verify_file(state: State, path: str, issuers: Path | None, keys: Sequence[str], *, decisions: bool) -> int:
     """Check a package, or a file of another format, which answers as the corpora of these formats want it."""
     import msgspec
 
@@ -155,11 +159,11 @@ def _verify_file(state: State, path: str, keys: Path | None) -> int:
     from remit.wiring.parts import answer_of
 
     try:
-        answer = answer_of(FIRST_PARTY, Path(path), keys)
+        answer = None if decisions else answer_of(FIRST_PARTY, Path(path), issuers)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", remedy="Name a file of `remit export`.") from error
     if answer is None:
-        return _verify_package(state, path, decisions=False)
+        return _verify_package(state, path, keys, decisions=decisions)
     last = {"verdict": answer.verdict, "code": answer.code}
     if state.as_json:
         state.output.json({**last, "file": path, "words": answer.words, "records": answer.records})
@@ -171,13 +175,16 @@ def _verify_file(state: State, path: str, keys: Path | None) -> int:
     return STATUSES[answer.verdict]
 
 
-def _verify_package(state: State, path: str, *, decisions: bool) -> int:
+def _verify_package(state: State, path: str, keys: Sequence[str], *, decisions: bool) -> int:
     from remit.cli.text import clean
+    from remit.evidence.note import Key
     from remit.evidence.program import sources
     from remit.evidence.verify import check, describe
 
     try:
-        verdict = check(path, sources() if decisions else None)
+        verdict = check(path, sources() if decisions else None, [Key.parse(text) for text in keys])
+    except ValueError as error:
+        raise UsageError(f"--key: {error}", remedy="Copy it whole, as it was printed: name+id+key.") from error
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", remedy="Name a file of `remit export`.") from error
     if state.as_json:

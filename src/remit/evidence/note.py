@@ -7,8 +7,8 @@
     — name base64(id of the key:4 ‖ signature:64)            of the log, over the first three lines
     — name base64(id of the key:4 ‖ time:8 ‖ signature:64)   of a witness, over "cosignature/v1", the time and them
 
-id = the first 4 bytes of SHA-256(name ‖ 0A ‖ type:1 ‖ public key:32). Pure, except for `cryptography`, which is
-imported when something is signed or checked.
+id = the first 4 bytes of SHA-256(name ‖ 0A ‖ type:1 ‖ public key:32). Pure: a function that checks a signature over a
+message by a public key is handed in.
 """
 
 from __future__ import annotations
@@ -16,27 +16,20 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, Literal
-
-import msgspec
-
-from remit.journal.signing import is_signature
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from typing import Final, Literal, NamedTuple
 
 LOG: Final = 1
 WITNESS: Final = 4
-_ID, _TIME, _SIGNATURE, _KEY, _ROOT = 4, 8, 64, 32, 32
-_NAME: Final = re.compile(r"[^\s+]{1,200}")
+_ID, _TIME, _SIGNATURE, _KEY = 4, 8, 64, 32
+_LOG_NAME: Final = re.compile(r"[^\s+]{1,200}")
 _NOTE: Final = re.compile("((?:[^\n]+\n){3})\n((?:— [^\n]+\n){1,32})")
 _BODY: Final = re.compile("([^\n]+)\n(0|[1-9][0-9]{0,18})\n([A-Za-z0-9+/]{43}=)\n")
 _LINE: Final = re.compile(r"— (\S+) ([A-Za-z0-9+/]+=*)\n")
 
 
-class Key(msgspec.Struct, frozen=True):
+class Key(NamedTuple):
     """A public key, and whose it is."""
 
     name: str
@@ -66,7 +59,7 @@ class Key(msgspec.Struct, frozen=True):
         return key
 
 
-class Checkpoint(msgspec.Struct, frozen=True):
+class Checkpoint(NamedTuple):
     """The state of a log: so many leaves, under this root."""
 
     origin: str
@@ -83,18 +76,20 @@ class Checkpoint(msgspec.Struct, frozen=True):
         return "\n".join([self.body, *lines, ""])
 
 
-class Note(msgspec.Struct, frozen=True):
+class Note(NamedTuple):
     """A checkpoint, and the lines of those who signed it."""
 
     checkpoint: Checkpoint
     lines: tuple[str, ...]
 
-    def signed_by(self, key: Key) -> int | None:
+    def signed_by(self, key: Key, check: Callable[[bytes, bytes, bytes], bool]) -> int | None:
         """When a key signed it, in seconds since the Unix epoch, 0 of a log's key; None: it did not."""
-        return signed_by(self.checkpoint, self.lines, key)
+        return signed_by(self.checkpoint, self.lines, key, check)
 
 
-def signed_by(checkpoint: Checkpoint, lines: Iterable[str], key: Key) -> int | None:
+def signed_by(
+    checkpoint: Checkpoint, lines: Iterable[str], key: Key, check: Callable[[bytes, bytes, bytes], bool]
+) -> int | None:
     """As Note.signed_by."""
     for line in lines:
         match = _LINE.fullmatch(f"{line}\n")
@@ -106,32 +101,14 @@ def signed_by(checkpoint: Checkpoint, lines: Iterable[str], key: Key) -> int | N
         if (
             data[:_ID] == key.id
             and len(signature) == _SIGNATURE
-            and is_signature(signature, _text(checkpoint, key, at), key.public)
+            and check(signature, text_of(checkpoint, key, at), key.public)
         ):
             return at
     return None
 
 
-class Signer:
-    """A private key, and the name that it signs under."""
-
-    def __init__(self, name: str, private: Ed25519PrivateKey, kind: Literal[1, 4] = LOG) -> None:
-        """Sign as `name`, as the key of a log or of a witness."""
-        self._private = private
-        self.key = Key(name, private.public_key().public_bytes_raw(), kind)
-
-    def line(self, checkpoint: Checkpoint, at: int = 0) -> str:
-        """The line of the signature; `at`: when a witness signs, in seconds since the Unix epoch."""
-        time = at.to_bytes(_TIME, "big") if self.key.type == WITNESS else b""
-        data = self.key.id + time + self._private.sign(_text(checkpoint, self.key, at))
-        return f"— {self.key.name} {encoded(data)}"
-
-    def sign(self, text: bytes) -> str:
-        """The signature over another text, as base64."""
-        return encoded(self._private.sign(text))
-
-
-def _text(checkpoint: Checkpoint, key: Key, at: int) -> bytes:
+def text_of(checkpoint: Checkpoint, key: Key, at: int = 0) -> bytes:
+    """Return what a key signs of a checkpoint; `at`: when a witness signs, in seconds since the Unix epoch."""
     return (f"cosignature/v1\ntime {at}\n" * (key.type == WITNESS) + checkpoint.body).encode()
 
 
@@ -148,7 +125,7 @@ def notes_in(text: str) -> list[Note]:
 
 def is_name(text: str) -> bool:
     """Whether a log or a witness can be called so."""
-    return _NAME.fullmatch(text) is not None and text.isprintable()
+    return _LOG_NAME.fullmatch(text) is not None and text.isprintable()
 
 
 def encoded(data: bytes) -> str:

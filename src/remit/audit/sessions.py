@@ -1,0 +1,113 @@
+"""Sessions of a recorder that signed while a record was made: what its checkpoints cover, and who else vouched."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from remit.evidence.merkle import Tree
+from remit.evidence.note import decoded
+from remit.evidence.proofs import leaf_of
+from remit.journal.event import HeadQuery
+from remit.journal.kinds import decode
+
+if TYPE_CHECKING:
+    from remit.journal.event import Event, Head
+    from remit.journal.journal import Journal
+
+_KIND: Final = "recorder"
+_LATER: Final = 2
+_leaves: Final = msgspec.json.Decoder(list[tuple[str, int, str]]).decode
+_encode: Final = msgspec.json.Encoder().encode
+_text: Final = msgspec.json.Decoder(str).decode
+
+
+class End(NamedTuple):
+    """The newest event of a stream, as a checkpoint says."""
+
+    seq: int
+    chain: str
+    """The chain value after that, in hexadecimal."""
+    place: int
+    """The number of leaves before this one in the checkpoint."""
+
+
+class Beat(NamedTuple):
+    """A checkpoint."""
+
+    at: int
+    """When it was signed, in microseconds since the Unix epoch."""
+    signed: dict[str, Any]
+    """Its size and root, and the line of the signature that was made then."""
+    leaves: list[bytes]
+    """The hashes of the leaves that it added."""
+    ends: Mapping[str, End]
+    """The streams that were asked for, among these."""
+
+
+class Vouched(NamedTuple):
+    """The word of others about checkpoints."""
+
+    cosigned: int
+    """The size of the one that a witness cosigned; 0: none."""
+    cosignatures: tuple[str, ...]
+    stamped: int
+    """The size of the one that an authority stamped; 0: none."""
+    stamp: bytes
+    """The authority's answer (RFC 3161)."""
+
+
+class Session(NamedTuple):
+    """A session of the recorder."""
+
+    stream: str
+    origin: str
+    """The log."""
+    key: str
+    """The public key that signed the checkpoints, as C2SP writes it."""
+    began: int
+    seconds: int
+    """A checkpoint follows the one before within this time."""
+    tree: Tree
+    """The log as it was before."""
+    beats: list[Beat]
+    vouched: list[Vouched]
+    closed: int | None
+    """When it ended by itself; None: it goes on, or its process died."""
+
+
+async def sessions_of(journal: Journal, streams: Container[str], since: int, until: int) -> list[Session]:
+    """Return the sessions that went on between two times, and the next two, the first one first. Raise JournalError."""
+    meanwhile: list[Head] = []
+    later: list[Head] = []
+    before = None
+    while page := await journal.heads(HeadQuery(kind=_KIND, before=before)):
+        for head in page:
+            if head.created_at > until:
+                later = [head, *later][:_LATER]
+            elif not head.closed or head.updated_at >= since:
+                meanwhile.insert(0, head)
+        before = page[-1].stream
+    return [await _session(journal, await journal.read(head.stream), streams) for head in meanwhile + later]
+
+
+async def _session(journal: Journal, events: list[Event], streams: Container[str]) -> Session:
+    opened: Any = decode(events[0].kind, events[0].data)
+    beats, vouched, closed = list[Beat](), list[Vouched](), None
+    for event in events[1:]:
+        said: Any = decode(event.kind, event.data)
+        if event.kind == "recorder_checkpoint":
+            rows = _leaves(await journal.value(said.leaves, said.leaves_blob) or b"[]")
+            ends = {row[0]: End(row[1], row[2], place) for place, row in enumerate(rows) if row[0] in streams}
+            signed = {"size": said.size, "root": said.root, "signature": said.signature}
+            beats.append(Beat(event.at, signed, [leaf_of(_encode(row)) for row in rows], ends))
+        elif event.kind == "recorder_closed" and said.reason != "lost":
+            closed = event.at
+        if said.cosigned or said.stamped:
+            stamp = await journal.value(said.stamp, said.stamp_blob)
+            vouched.append(Vouched(said.cosigned, said.cosignatures, said.stamped, decoded(_text(stamp or b'""'))))
+    tree = Tree(opened.size, tuple(decoded(peak) for peak in opened.peaks))
+    began, seconds = events[0].at, opened.every_seconds
+    return Session(events[0].stream, opened.origin, opened.key, began, seconds, tree, beats, vouched, closed)
