@@ -140,6 +140,24 @@ def test_what_was_asked_before_the_end_of_input_is_answered(project: Project) ->
     assert [tool["name"] for tool in answers[1]["result"]["tools"]] == ["wait"]
 
 
+@pytest.mark.parametrize("command", ["wrap", "serve"])
+def test_what_was_asked_waits_for_a_server_that_takes_longer_to_start_than_an_answer_may(
+    project: Project, command: str
+) -> None:
+    slow = [sys.executable, "-c", f"import time; time.sleep(2.5)\n{SERVED}"]
+    project.configure(f"[[mcp.servers]]\nname = 'slow'\ncommand = {json.dumps(slow)}\n", modules=False)
+    asked: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+    ]
+    words = ["wrap", "--", *slow] if command == "wrap" else ["serve"]
+    status, answers, err = piped(project, asked, *words, env={"REMIT_MCP_DRAIN_MS": "2000"})
+    assert status == 0, err
+    assert [answer["id"] for answer in answers] == [1, 2]
+    names = {"wait"} if command == "wrap" else {"mcp__slow__wait"}
+    assert names <= {tool["name"] for tool in answers[1]["result"]["tools"]}
+
+
 def test_a_client_that_has_said_all_hears_why_the_first_start_failed(project: Project) -> None:
     asked: list[dict[str, Any]] = [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}]
     patient = {"REMIT_MCP_DRAIN_MS": str(int(PATIENCE_S * 1_000))}

@@ -4,40 +4,36 @@ from __future__ import annotations
 
 import pytest
 
-from remit.mcp_server.stdio import ClientGoneError, LineWire
+from remit.mcp_server.stdio import STARTING_S, ClientGoneError, LineWire
 from tests.jsonrpc.pair import line, turns
 
 
-async def start(wire: LineWire, *, answers: bool) -> str:
-    """Start as a server does that answers the handshake, or says nothing, once the client's input has ended."""
-    if answers:
-        wire.expect()
+async def start() -> str:
+    """Start as a server does that takes a while, once the client's input has ended."""
     await turns()
     return "up"
 
 
-def ended(*requests: bytes) -> LineWire:
-    """A wire whose client asked this, and waits for nothing."""
+def ended(*lines: bytes) -> LineWire:
+    """A wire whose client said this, and says nothing more."""
     wire = LineWire()
-    for request in requests:
-        wire.data_received(request + b"\n")
+    wire.wait(STARTING_S)
+    for each in lines:
+        wire.data_received(each + b"\n")
     wire.end_input()
     return wire
 
 
-async def test_who_asked_something_waits_for_a_server_that_has_begun_to_answer() -> None:
+async def test_who_asked_something_waits_for_the_server() -> None:
     wire = ended(line(id=1, method="tools/list"))
-    assert await wire.while_there(start(wire, answers=True)) == "up"
+    assert await wire.while_there(start()) == "up"
     assert not wire.dispatcher.why_closed
-    wire.expect()  # a new connection while it is served changes nothing
-    wire.wait(0.0)
+    wire.wait(0.0)  # what is asked is not answered in time from now on
     assert await wire.dispatcher.closed()
 
 
-@pytest.mark.parametrize(("requests", "answers"), [([line(id=1, method="tools/list")], False), ([], True)])
-async def test_no_one_waits_for_a_server_that_says_nothing_or_without_having_asked(
-    requests: list[bytes], answers: bool
-) -> None:
-    wire = ended(*requests)
+@pytest.mark.parametrize("lines", [[], [b""], [b"no JSON"], [line(method="notifications/initialized")]])
+async def test_who_asked_nothing_does_not_wait(lines: list[bytes]) -> None:
+    wire = ended(*lines)
     with pytest.raises(ClientGoneError):
-        await wire.while_there(start(wire, answers=answers))
+        await wire.while_there(start())

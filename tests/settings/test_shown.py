@@ -141,7 +141,13 @@ def test_the_picture_of_a_server_says_all_that_is_no_secret(tmp_path: Path) -> N
         "level": "L1",
         "tools": {"t": "L0"},
     }
-    plain |= {"idempotent": ["t"], "strict": True, "disabled": True, "sandbox": {"roots": ["/srv"]}}
+    plain |= {
+        "idempotent": ["t"],
+        "strict": True,
+        "client_capabilities": {"roots": {}},
+        "disabled": True,
+        "sandbox": {"roots": ["/srv"]},
+    }
     (picture,) = servers([{**plain, "command": ["npx", "a"], "env": {"K": "v"}}])
     assert picture == {**plain, "command": ["npx", "…"], "env": {"K": "…"}}
     assert set(McpServer.__struct_fields__) == {*plain, "command", "env", "url", "headers", "oauth"}

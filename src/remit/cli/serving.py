@@ -62,8 +62,9 @@ async def _one_client(state: State, offer: Offer) -> int:
     async with _opened(state, offer) as remit:
         from remit.mcp_server.stdio import ClientGoneError, serve_stdio, standard_streams
 
-        patience_s = remit.settings.mcp.drain_ms / 1_000
-        async with standard_streams(patience_s) as wire:
+        async with standard_streams() as wire:
+            for name in remit.service.servers.known():
+                remit.service.servers.remote(name).serve_only(wire.client)
             try:
                 relay = await wire.while_there(_relay(remit, offer.relayed, wire))
             except ClientGoneError:
@@ -72,10 +73,16 @@ async def _one_client(state: State, offer: Offer) -> int:
             except StateError as error:
                 await wire.refuse(error.message)
                 raise
-            async with _faced(state, remit, offer, relay, "stdio") as face:
-                wire.wait(patience_s)
+            async with _faced(state, remit, offer, relay, "stdio") as face, beside(_drain(remit, wire)):
                 await serve_stdio(face, wire)
     return exit_codes.OK
+
+
+async def _drain(remit: Remit, wire: LineWire) -> None:
+    """Give what a client asked before the end of its input `mcp.drain_ms` from when all servers are up, or failed."""
+    await wire.ended.wait()
+    await remit.service.tools.metas()
+    wire.wait(remit.settings.mcp.drain_ms / 1_000)
 
 
 async def _many_clients(state: State, offer: Offer, listening: Listening, stop: Stop) -> int:
@@ -141,11 +148,9 @@ async def _faced(
 async def _relay(remit: Remit, server: str, wire: LineWire | None = None) -> Relay | Relays | None:
     """Give the relay of what the server offers beside tools; None where there is no such server.
 
-    A client whose input has ended waits for a server that answers, and hears of the first start that fails. Raises
-    StateError where it cannot be started.
+    A client whose input has ended hears of the first start that fails. Raises StateError where it cannot be started.
     """
     from remit.mcp_server.relay import Relay
-    from remit.tools.remote import MET
 
     service = remit.service
     if not server:
@@ -154,8 +159,6 @@ async def _relay(remit: Remit, server: str, wire: LineWire | None = None) -> Rel
         remote = service.servers.remote(server)
     except NotFoundError:  # stubs stand in for it
         return None
-    if wire is not None:
-        remote.subscribe(lambda method, _params: wire.expect() if method == MET else None)
     return Relay(remote, service.sessions, await _status(service.servers, server, wire))
 
 
@@ -173,6 +176,6 @@ async def _status(servers: McpServers, server: str, wire: LineWire | None) -> Re
         try:
             return await servers.status(server)
         except StateError:
-            if (wire is not None and wire.input_ended) or time.monotonic() - began > SOON_S:
+            if (wire is not None and wire.ended.is_set()) or time.monotonic() - began > SOON_S:
                 raise
     return await servers.status(server)

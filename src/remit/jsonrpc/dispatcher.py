@@ -28,7 +28,7 @@ from mcp.shared.dispatcher import run_notify_intercept as intercepted
 
 from remit.jsonrpc import message as words
 from remit.jsonrpc.inbound import Answer, Inbound, answer_to, contained
-from remit.jsonrpc.message import CANCELLED, error_of, key_of, number, unreadable_answer
+from remit.jsonrpc.message import CANCELLED, error_of, is_request, key_of, number, unreadable_answer
 from remit.jsonrpc.protocol import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
@@ -379,7 +379,7 @@ class Dispatcher:
             return
         if self._limit is not None:
             self._limit.cancel()
-        patience_s = self._patience_s if self._owed or self._held else 0
+        patience_s = self._patience_s if self._owed or any(map(is_request, self._held or ())) else 0
         self._limit = asyncio.get_running_loop().call_later(patience_s, self.close, self._ending)
 
     def _fail_all(self, why: str) -> None:

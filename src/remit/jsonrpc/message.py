@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from remit.jsonrpc.protocol import INTERNAL_ERROR, MCPError, RequestId
+from remit.large import decode
 
 CANCELLED: Final = "notifications/cancelled"
 _encode: Final = msgspec.json.Encoder().encode
@@ -107,3 +108,12 @@ def unreadable_answer(line: bytes) -> int | None:
     if found is None and b'"result"' in line[:_EDGE]:
         found = _TAIL.search(line[-_EDGE:])
     return int(found[1]) if found is not None else None
+
+
+def is_request(line: bytes) -> bool:
+    """Whether a message asks something, without a look at what."""
+    try:
+        message = decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return isinstance(message, dict) and isinstance(message.get("method"), str) and "id" in message

@@ -13,21 +13,16 @@ from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+from pydantic import BaseModel
 
 from remit.jsonrpc.protocol import CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY, MCPError
 from remit.tasks import Tasks
-from remit.tools.peer import ELICIT, ROOTS, SAMPLE, PeerError, Requests
+from remit.tools.peer import CAPABILITY, PeerError, Requests
 from remit.tools.remote import BETWEEN_US
 
 if TYPE_CHECKING:
     from remit.mcp_server.request import ClientRequest
 
-_CAPABILITIES: Final = {
-    ELICIT: "elicitation",
-    SAMPLE: "sampling",
-    ROOTS: "roots",
-}
-"""The capability that a client has to have declared to be asked."""
 _log: Final = logging.getLogger("remit.mcp")
 _PROGRESS: Final = "progressToken"
 _PASSED: Final = (CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY)
@@ -45,7 +40,11 @@ class ClientPeer:
     @property
     def meta(self) -> Mapping[str, Any]:
         meta = self.request.params.get("_meta")
-        return {key: meta[key] for key in _PASSED if key in meta} if isinstance(meta, Mapping) else {}
+        passed = {key: meta[key] for key in _PASSED if key in meta} if isinstance(meta, Mapping) else {}
+        declared = self.request.declared
+        if CLIENT_CAPABILITIES_META_KEY not in passed and isinstance(declared, BaseModel):  # at its handshake
+            passed[CLIENT_CAPABILITIES_META_KEY] = declared.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return passed
 
     @property
     def attached(self) -> Mapping[str, Any]:
@@ -67,7 +66,7 @@ class ClientPeer:
             raise PeerError(error.message) from error
 
     def can(self, method: str) -> bool:
-        return _CAPABILITIES.get(method, "") in self.request.capabilities
+        return CAPABILITY.get(method, "") in self.request.capabilities
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass a notification on, with the request it belongs to; of no use to who is gone."""

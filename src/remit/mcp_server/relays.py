@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import ProviderError
@@ -76,8 +76,8 @@ class Relays:
         ]
         capabilities = dict(ours.get("capabilities") or {})
         if all(sees(name) is False or name in statuses for name in self._passages):  # else one may have more
-            having = {name for status in statuses.values() for name in status.capabilities}
-            capabilities = {name: value for name, value in capabilities.items() if name in having or name in _OURS}
+            own = {name: value for name, value in capabilities.items() if name in _OURS}
+            capabilities = own | _joined([status.capabilities for status in statuses.values()])
         extensions = {
             name: value for status in statuses.values() for name, value in extensions_of(status.introduction).items()
         }
@@ -222,6 +222,17 @@ class Relays:
         self._uris.setdefault(server, {})["tools/list"] = {
             uri for each in definitions.values() for uri in _pages_of(each)
         }
+
+
+def _joined(capabilities: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The capabilities of all servers that requests of ours need, each with what any server says of it."""
+    joined: dict[str, Any] = {}
+    for name in sorted({passed.capability for passed in PASSED.values()}):
+        having = [each[name] for each in capabilities if isinstance(each.get(name), Mapping)]
+        if having:
+            keys = dict.fromkeys(key for each in having for key in each)
+            joined[name] = {key: next(filter(None, (each.get(key) for each in having)), False) for key in keys}
+    return joined
 
 
 def _pages_of(definition: Mapping[str, Any]) -> Iterator[str]:

@@ -40,6 +40,8 @@ class ClientRequest(NamedTuple):
     """The caller that made it, as far as its transport knows."""
     program: Program | None
     """None before the handshake."""
+    declared: Any
+    """The capabilities that the client declared, as the SDK read them."""
     capabilities: frozenset[str]
     """The capabilities that the client declared that it can be asked, such as `sampling`."""
     dialogs: frozenset[str]
@@ -63,6 +65,7 @@ class ClientRequest(NamedTuple):
             version=ctx.protocol_version,
             caller=ctx.request if isinstance(ctx.request, Caller) else Caller(OPERATOR, None),
             program=Program(info.name, info.version) if info else None,
+            declared=declared,
             capabilities=frozenset(each for each in _ASKED if getattr(declared, each, None) is not None),
             dialogs=_dialogs_of(getattr(declared, "elicitation", None)),
             takes_tasks=is_modern(ctx.protocol_version) and TASKS in (getattr(declared, "extensions", None) or {}),

@@ -23,6 +23,7 @@ from remit.jsonrpc.protocol import (
 )
 from remit.mcp_server.client import MAX_REQUEST_BYTES
 from remit.mcp_server.conversation import Envelope
+from remit.mcp_server.only_client import OnlyClient
 
 if TYPE_CHECKING:
     from remit.jsonrpc.inbound import Inbound
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from remit.mcp_server.server import ToolServer
 
 T = TypeVar("T")
-STARTING_S: Final = 60.0
-"""Seconds that a server which has answered the handshake may take to be served, where the client's input has ended."""
+STARTING_S: Final = 150.0
+"""Seconds that a client which has said all waits for servers that start: more than any of them is given for that."""
 LAST_WORDS_S: Final = 5.0
 """Seconds that a client has to ask something, where all it will hear is why it is not served."""
 _FLUSH_S: Final = 1.0
@@ -46,14 +47,16 @@ class ClientGoneError(Exception):
 async def serve_stdio(face: ToolServer, wire: LineWire) -> None:
     """Serve until the client closes our stdin; what it asked before is answered."""
     async with face.answering() as answering:
-        await OneClient(answering, wire.dispatcher).run()
+        await OneClient(answering, wire.dispatcher, wire.client).run()
 
 
 class OneClient:
     """One client, whose first request decides the era for good."""
 
-    def __init__(self, answering: Answering, dispatcher: Dispatcher) -> None:
+    def __init__(self, answering: Answering, dispatcher: Dispatcher, client: OnlyClient | None = None) -> None:
+        """Serve it over `dispatcher`; `client` is how servers know it, where no other client is served."""
         self._answering = answering
+        self._client = client
         self._dispatcher = dispatcher
         self._modern: bool | None = None
 
@@ -75,8 +78,13 @@ class OneClient:
             envelope = Envelope.of({"method": method, "params": params})
             return await self._answering.answer(envelope, context, method, params, self._dispatcher)
 
+        async def on_notify(context: Inbound, method: str, params: Mapping[str, Any] | None) -> None:
+            await older.on_notify(context, method, params)
+            if self._client is not None:
+                self._client.notified(method)
+
         try:
-            await self._dispatcher.run(on_request, older.on_notify)
+            await self._dispatcher.run(on_request, on_notify)
         finally:
             await older.close()
 
@@ -90,13 +98,13 @@ class LineWire(asyncio.Protocol):
         self._writable.set()
         self.out: asyncio.WriteTransport | None = None
         self._over = False
-        self._starting = False
         self._patience_s = 0.0
-        self.input_ended = False
-        """Whether the client says nothing any more."""
+        self.ended = asyncio.Event()
+        """Set once the client says nothing any more."""
         self.dispatcher = Dispatcher(
             self, inline=frozenset({"initialize"}), lasting=frozenset({"subscriptions/listen"}), answers_invalid=True
         )
+        self.client = OnlyClient(self.dispatcher)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if isinstance(transport, asyncio.Transport):  # a socket goes both ways
@@ -121,6 +129,7 @@ class LineWire(asyncio.Protocol):
         """Take what came."""
         try:
             for line in self._lines.feed(data):
+                self.client.hears(line)
                 self.dispatcher.received(line)
         except LineTooLongError as why:
             self.send(error(None, {"code": INVALID_REQUEST, "message": str(why)}))
@@ -132,6 +141,7 @@ class LineWire(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._writable.set()
+        self.client.left()
         self.dispatcher.close(f"the client is gone{f': {exc}' if exc else ''}")
 
     def pause_writing(self) -> None:
@@ -142,31 +152,25 @@ class LineWire(asyncio.Protocol):
 
     def end_input(self) -> None:
         """End the conversation once what the client asked is answered, as far as there is patience."""
-        self.input_ended = True
+        self.ended.set()
+        self.client.left()
         self.dispatcher.finish(_GONE, self._patience_s)
 
     def wait(self, patience_s: float) -> None:
         """Give what the client asked `patience_s` after the end of its input, or from now on if it has ended."""
         self._patience_s = patience_s
-        if self.input_ended:
+        if self.ended.is_set():
             self.end_input()
-
-    def expect(self) -> None:
-        """Have a client wait for a server that has begun to answer, if it is not being served yet."""
-        if self._starting:
-            self.wait(STARTING_S)
 
     async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, which is given up when the client goes. Raises ClientGoneError."""
         task, gone = asyncio.ensure_future(work), asyncio.ensure_future(self.dispatcher.closed())
-        self._starting = True
         try:
             await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
                 raise ClientGoneError
             return task.result()
         finally:
-            self._starting = False
             task.cancel()
             gone.cancel()
             await asyncio.wait([task, gone])
@@ -191,11 +195,11 @@ class LineWire(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def standard_streams(patience_s: float) -> AsyncIterator[LineWire]:
+async def standard_streams() -> AsyncIterator[LineWire]:
     """The wire over private copies of stdin and stdout; the numbers themselves lead elsewhere until we are done.
 
     So whatever prints to stdout reaches stderr instead. From the beginning on the wire hears when the client goes; what
-    it asked before is given up if it takes longer than `patience_s` after the last answer.
+    it asked before may wait for servers that start.
     """
     loop = asyncio.get_running_loop()
     sys.stdout.flush()
@@ -205,7 +209,7 @@ async def standard_streams(patience_s: float) -> AsyncIterator[LineWire]:
     os.close(nothing)
     os.dup2(2, 1)
     wire, inwards, outwards = LineWire(), None, None
-    wire.wait(patience_s)
+    wire.wait(STARTING_S)
     try:
         try:
             outwards = _Outwards(wire)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -48,6 +48,8 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Names or patterns of tools that may be called again without changing more."""
     strict: bool = False
     """Whether arguments that a tool's schema does not declare are refused; else the server decides about them."""
+    client_capabilities: dict[str, dict[str, Any]] | None = None
+    """Capabilities of clients that it is told of where many clients share it, such as extensions."""
     sandbox: bool | SandboxTerms = False
     """Whether it is started in the sandbox, and on which terms; paths are absolute once loaded."""
     disabled: bool = False

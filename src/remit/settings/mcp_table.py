@@ -40,11 +40,13 @@ _EXPECTED: Final = {
     "tools": "a table of levels (L0, L1 or L2), by names or patterns of tools",
     "idempotent": "a list of texts",
     "strict": "true or false",
+    "client_capabilities": "a table of tables, with any of elicitation, sampling, roots, extensions and experimental",
     "sandbox": "true, false, or a table with any of roots, writable, network (lists of texts) and limits (a table of "
     "whole numbers)",
     "disabled": "true or false",
 }
 _OAUTH: Final = frozenset({"client_id", "client_secret", "scope", "issuer", "client_metadata_url"})
+_CAPABILITIES: Final = frozenset({"elicitation", "sampling", "roots", "extensions", "experimental"})
 _MOST_MS: Final[Mapping[str, int]] = {"timeout_ms": 86_400_000, "grace_ms": 600_000}
 _AT: Final = re.compile(r"at `\$\.(\w+)")
 
@@ -142,8 +144,13 @@ def _consistent(server: McpServer, where: str) -> None:
             raise SettingsError(f"{where}: {key} belongs to a server with {owner}", remedy=f"Leave {key} out.")
     if server.url and not _is_url(server.url):
         raise _misfit(where, "url")
-    if not set(server.oauth or ()) <= _OAUTH:
-        raise _misfit(where, "oauth")
+    _bounded(server, where)
+
+
+def _bounded(server: McpServer, where: str) -> None:
+    for key, known in (("oauth", _OAUTH), ("client_capabilities", _CAPABILITIES)):
+        if not set(getattr(server, key) or ()) <= known:
+            raise _misfit(where, key)
     for key, most in _MOST_MS.items():
         if not 0 <= getattr(server, key) <= most:
             raise _misfit(where, key)

@@ -96,6 +96,7 @@ _SERVER: Final[Mapping[str, Callable[[Any], Any]]] = {
             "tools",
             "idempotent",
             "strict",
+            "client_capabilities",
             "disabled",
             "sandbox",
         ),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 ELICIT: Final = "elicitation/create"
 SAMPLE: Final = "sampling/createMessage"
 ROOTS: Final = "roots/list"
+CAPABILITY: Final[Mapping[str, str]] = {ELICIT: "elicitation", SAMPLE: "sampling", ROOTS: "roots"}
+"""The capability that a client has to have declared to be asked, by the method."""
 Requests = Mapping[str, Mapping[str, Any]]
 """Requests by keys of the asker's choice, each with `method` and `params`."""
 
@@ -48,6 +50,22 @@ class Peer(Protocol):
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass a notification on, such as a log message; never fails, never waits."""
+        ...
+
+
+class OnlyPeer(Peer, Protocol):
+    """The one peer of a process, outside of its calls, too: nothing that a server asks can be for another."""
+
+    async def declared(self) -> Mapping[str, Any] | None:
+        """Return its capabilities as it declared them, once it has said something; None if they are not known."""
+        ...
+
+    async def served(self) -> bool:
+        """Wait a little until it can be asked outside of its calls; whether it can."""
+        ...
+
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Have `changed` called when its roots changed."""
         ...
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 import msgspec
 
 from remit.codes import Code
-from remit.tools.peer import Peer
+from remit.tools.peer import OnlyPeer, Peer
 
 CONTENT: Final = "tool_content"
 """Kind of the evidence that holds, as JSON, the content blocks that stood beside a structured result."""
@@ -51,8 +51,6 @@ class Outage(NamedTuple):
 
 LOGIN_PORT: Final = 8_322
 """Port of 127.0.0.1 that a person's browser comes back to; the same each time, for it is what was registered."""
-MET: Final = "dev.remit/met"
-"""Method under which a remote tells its subscribers that it has answered the handshake of a new connection."""
 MCP_ERROR: Final = "mcp_error"
 """Key of a failure's detail under which an MCP server's own error stands: code, message, data."""
 
@@ -118,6 +116,10 @@ class Remote(Protocol):
 
     async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
         """Give what it answers to a request that is not a tool call, such as `resources/read`. Raises ProviderError."""
+        ...
+
+    def serve_only(self, peer: OnlyPeer) -> None:
+        """Speak to it for this peer alone from its next connection on: with its capabilities, its roots."""
         ...
 
     def subscribe(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:

@@ -6,46 +6,73 @@
     roots         none, or those of the caller
 
 Before 2026-07-28 a server's request does not say which call it is about. It is put to someone only if all calls under
-way are theirs.
+way are theirs, or if no one else can be meant: the client of a process on stdio is asked outside of calls, too.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from remit.jsonrpc.protocol import INVALID_REQUEST, MCPError
+from remit.jsonrpc.protocol import INVALID_REQUEST, TASKS, MCPError
 from remit.redact.clues import names_secret
 from remit.redact.visible import visible
 from remit.tools.peer import ELICIT, ROOTS, SAMPLE, PeerError
 
 if TYPE_CHECKING:
-    from remit.tools.peer import Peer
+    from remit.tools.peer import OnlyPeer, Peer
 
 Elicitation = Literal["decline", "defaults", "forward"]
 Sampling = Literal["refuse", "forward"]
+
+DECLARES_S: Final = 60.0
+"""Seconds that a server waits for a client to say what it can."""
 
 
 class Answers:
     """Answers one server's questions."""
 
-    def __init__(self, server: str, elicitation: Elicitation, sampling: Sampling) -> None:
+    def __init__(
+        self, server: str, elicitation: Elicitation, sampling: Sampling, shared: Mapping[str, Any] | None = None
+    ) -> None:
+        """`shared` are the capabilities that are declared to a server which many use, in place of the usual ones."""
         self._server = server
+        self._shared = shared
+        self.only: OnlyPeer | None = None
+        """The one who is asked outside of calls, if there is no other client."""
         self._elicitation = elicitation
         self._forwarded = {ELICIT: elicitation == "forward", SAMPLE: sampling == "forward", ROOTS: True}
         self._peers: list[Peer | None] = []
 
-    @property
-    def offers(self) -> frozenset[str]:
-        """Return what servers are told that they may ask, before the caller is known."""
-        offered = {
-            SAMPLE: self._forwarded[SAMPLE],
-            ELICIT: self._elicitation != "decline",
-            ROOTS: self._forwarded[SAMPLE],
-        }
-        return frozenset(method for method, may in offered.items() if may)
+    async def declared(self) -> dict[str, Any]:
+        """The capabilities that the server is told: those of the only client, once it has said what they are."""
+        own = None
+        if self.only is not None:
+            with suppress(TimeoutError):  # it connected, and says nothing
+                async with asyncio.timeout(DECLARES_S):
+                    own = await self.only.declared()
+        if own is not None or self._shared is not None:
+            return self.allowed(own if own is not None else self._shared or {})
+        usual: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}}
+        if self._forwarded[SAMPLE]:
+            usual |= {"sampling": {}, "roots": {"listChanged": True}}
+        return self.allowed(usual)
+
+    def allowed(self, declared: Mapping[str, Any]) -> dict[str, Any]:
+        """Of a client's capabilities those that a server gets to use; not tasks, which are ours on either side."""
+        passed = {name: declared[name] for name in ("roots", "extensions", "experimental") if name in declared}
+        if isinstance(passed.get("extensions"), Mapping):
+            passed["extensions"] = {name: each for name, each in passed["extensions"].items() if name != TASKS}
+        if self._elicitation == "defaults":
+            passed["elicitation"] = {"form": {}}
+        elif self._elicitation == "forward" and "elicitation" in declared:
+            passed["elicitation"] = declared["elicitation"]
+        if self._forwarded[SAMPLE] and "sampling" in declared:
+            passed["sampling"] = declared["sampling"]
+        return passed
 
     @contextmanager
     def calling(self, peer: Peer | None) -> Iterator[None]:
@@ -74,18 +101,23 @@ class Answers:
 
     async def one(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """The answer to a question that came as a request of its own. Raises MCPError for what is refused."""
+        if not self._peers and self.only is not None:
+            await self.only.served()
         answers = await self.all({method: {"method": method, "params": params}}, self._caller())
         answer: dict[str, Any] = answers[method]
         return answer
 
     def logged(self, params: Mapping[str, Any]) -> None:
         """Pass a log message on to everyone whose call may be meant."""
-        for peer in {id(each): each for each in self._peers if each is not None}.values():
+        peers = self._peers or [self.only]
+        for peer in {id(each): each for each in peers if each is not None}.values():
             peer.tell("notifications/message", params)
 
     def _caller(self) -> Peer | None:
         """Whose the calls under way are, if they are all of one."""
-        return self._peers[0] if self._peers and all(peer is self._peers[0] for peer in self._peers) else None
+        if self._peers and all(peer is self._peers[0] for peer in self._peers):
+            return self._peers[0]
+        return self.only if None not in self._peers else None
 
     def _goes_to(self, peer: Peer | None, method: str) -> bool:
         return peer is not None and self._forwarded.get(method, False) and peer.can(method)

@@ -29,7 +29,6 @@ from remit.providers.mcp.listing import NOTHING, listing_of
 from remit.providers.mcp.session import TOOLS_CHANGED, Heard, Session
 from remit.providers.mcp.stdio import Stdio
 from remit.settings.places import server_folders
-from remit.tools.remote import MET
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -127,7 +126,8 @@ async def connected(
                 )
             )
             dispatcher = http.dispatcher
-        session = await stack.enter_async_context(Session.over(dispatcher, answers, heard))
+        declared = await answers.declared()  # meanwhile the process has begun
+        session = await stack.enter_async_context(Session.over(dispatcher, answers, heard, declared))
         try:
             connection = Connection(session, await _agree(session, era, stdio=process is not None), process)
         except (MCPError, ProviderError, RuntimeError, ValidationError) as error:
@@ -135,7 +135,6 @@ async def connected(
             raise ProviderError(why, cause=Code.SpawnFailed) from error
         if process is not None:
             process.met()
-        heard(MET, {})
         try:
             async with asyncio.timeout(LIST_S):
                 await connection.relist()

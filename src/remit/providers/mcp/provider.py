@@ -20,6 +20,8 @@ from remit.providers.mcp.session import TOOLS_CHANGED
 from remit.providers.mcp.supervisor import ConnectionSupervisor
 from remit.providers.mcp.tool_call import ToolCall
 from remit.redact import line
+from remit.tasks import Tasks
+from remit.tools.peer import ROOTS
 from remit.tools.provider import CallContext, ToolResult
 from remit.tools.remote import Outage, RemoteStatus, task_support
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
     from remit.settings.sections.mcp import McpSettings
     from remit.tools.meta import ToolMeta
-    from remit.tools.peer import Peer
+    from remit.tools.peer import OnlyPeer, Peer
     from remit.tools.pins import Pins
 
 _TOLD: Final = 20
@@ -72,7 +74,8 @@ class McpProvider:
         self._awaiting = 0
         self._follower: asyncio.Task[None] | None = None
         self._stale = False
-        self._answers = Answers(server.name, settings.elicitation, settings.sampling)
+        self._answers = Answers(server.name, settings.elicitation, settings.sampling, server.client_capabilities)
+        self._telling = Tasks()
         self._listeners: list[Callable[[str, Mapping[str, Any]], None]] = []
         self._supervisor = ConnectionSupervisor(
             server,
@@ -153,6 +156,7 @@ class McpProvider:
         if self._follower is not None:
             self._follower.cancel()
             await asyncio.wait([self._follower])
+        self._telling.cancel()
         await self._supervisor.close()
 
     # --- what `remit mcp` asks
@@ -193,6 +197,10 @@ class McpProvider:
 
     async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
         return await self._asked(lambda connection: connection.session.settle(method, params, self._answers, peer))
+
+    def serve_only(self, peer: OnlyPeer) -> None:
+        self._answers.only = peer
+        peer.subscribe(self._roots_changed)
 
     def subscribe(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
         self._listeners.append(listener)
@@ -293,6 +301,12 @@ class McpProvider:
             self._tell()
         for listener in self._listeners:
             listener(method, params)
+
+    def _roots_changed(self) -> None:
+        """The roots of the only peer changed; a server that is asleep asks when it is up."""
+        connection = self._supervisor.current
+        if connection is not None and connection.era == "legacy" and ROOTS in connection.session.offers:
+            self._telling.begin(connection.session.roots_changed())
 
     def _arrived(self, connection: Connection) -> None:
         """A new connection may offer something else than the last one did; a listing at this moment finds out."""

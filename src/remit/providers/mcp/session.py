@@ -28,7 +28,7 @@ from remit.jsonrpc.protocol import (
     MCPError,
     is_modern,
 )
-from remit.tools.peer import ELICIT, ROOTS, SAMPLE
+from remit.tools.peer import CAPABILITY, ELICIT, ROOTS, SAMPLE
 from remit.version import __version__
 
 if TYPE_CHECKING:
@@ -65,8 +65,11 @@ class Session(ClientSession):
     """A client session that also takes and gives plain JSON objects, in whatever era was agreed on."""
 
     @classmethod
-    def over(cls, dispatcher: Dispatcher, answers: Answers, heard: Heard) -> Self:
-        """A session that answers what the server asks, and tells `heard` of what it tells everyone."""
+    def over(cls, dispatcher: Dispatcher, answers: Answers, heard: Heard, declared: Mapping[str, Any]) -> Self:
+        """A session that answers what the server asks, and tells `heard` of what it tells everyone.
+
+        It declares the capabilities `declared`.
+        """
 
         async def received(message: IncomingMessage) -> None:
             if isinstance(message, _TO_EVERYBODY):
@@ -91,15 +94,27 @@ class Session(ClientSession):
         async def rooted(context: ClientRequestContext) -> types.ListRootsResult:  # noqa: ARG001 - the SDK's signature
             return types.ListRootsResult.model_validate(await answers.one(ROOTS, {}))
 
-        return cls(
+        offers = frozenset(method for method, name in CAPABILITY.items() if name in declared)
+        session = cls(
             dispatcher=dispatcher,
             client_info=types.Implementation(name="remit", version=__version__),
             message_handler=received,
             logging_callback=logged,
-            elicitation_callback=elicited if ELICIT in answers.offers else None,
-            sampling_callback=sampled if SAMPLE in answers.offers else None,
-            list_roots_callback=rooted if ROOTS in answers.offers else None,
+            elicitation_callback=elicited if ELICIT in offers else None,
+            sampling_callback=sampled if SAMPLE in offers else None,
+            list_roots_callback=rooted if ROOTS in offers else None,
         )
+        session.offers, session._declared, session._answers = offers, declared, answers
+        return session
+
+    offers: frozenset[str] = frozenset()
+    """The requests that the server was told it may make."""
+    _declared: Mapping[str, Any] = MappingProxyType({})
+    _answers: Answers
+
+    def _build_capabilities(self, version: str) -> types.ClientCapabilities:  # noqa: ARG002 - the SDK's signature
+        """The SDK's, by what is declared instead of by what is answered."""
+        return types.ClientCapabilities.model_validate(self._declared)
 
     introduction: Mapping[str, Any] = MappingProxyType({})
     """The server's answer to the handshake, as it came."""
@@ -127,6 +142,10 @@ class Session(ClientSession):
         self.introduction = {**({"serverInfo": info} if info is not None else {}), **raw}
         return raw
 
+    async def roots_changed(self) -> None:
+        """Tell a server of before 2026-07-28 that the client's roots changed."""
+        await self.send_notification(types.RootsListChangedNotification())
+
     @property
     def capabilities(self) -> dict[str, Any]:
         """Return what the server declared; empty before the handshake."""
@@ -140,6 +159,9 @@ class Session(ClientSession):
         self._stamp({"method": method, "params": body}, opts)  # the SDK offers no other way to the era's envelope
         if peer is not None and is_modern(self.protocol_version):
             body["_meta"] = {**body.get("_meta", {}), **peer.meta}
+            declared = peer.meta.get(CLIENT_CAPABILITIES_META_KEY)
+            if isinstance(declared, Mapping):
+                body["_meta"][CLIENT_CAPABILITIES_META_KEY] = self._answers.allowed(declared)
         if method in TASKED and is_modern(self.protocol_version):
             body["_meta"] = _with_tasks(body["_meta"])
         return await self._dispatcher.send_raw_request(method, body, opts)

@@ -97,9 +97,9 @@ class ConnectionSupervisor:
         """The connection, waiting for it where that makes sense. Raises ProviderError."""
         if self._closed:
             raise ProviderError(f"the MCP server {self._server.name} is closed", cause=Code.ProviderClosed)
+        if (connection := self.current) is not None:
+            return connection
         attempt = self._attempt
-        if attempt is not None and attempt.done() and not attempt.exception() and not attempt.result().why_lost:
-            return attempt.result()
         if (refusal := self.refusal()) is not None:
             raise ProviderError(str(refusal), cause=refusal.cause)
         if attempt is None or attempt.done():
@@ -108,6 +108,13 @@ class ConnectionSupervisor:
             self._owner = asyncio.create_task(self._own(), name=f"mcp server {self._server.name}")
         self._needed.set()
         return await asyncio.shield(attempt)
+
+    @property
+    def current(self) -> Connection | None:
+        """Return the connection that is up; None if there is none now."""
+        attempt = self._attempt
+        up = attempt is not None and attempt.done() and not attempt.exception() and not attempt.result().why_lost
+        return attempt.result() if attempt is not None and up else None
 
     def refusal(self) -> ProviderError | None:
         """Return what those who need the connection now hear at once; None if they may have it, or wait for it."""

@@ -42,8 +42,8 @@ class McpSettings(Section, frozen=True):
         int,
         msgspec.Meta(ge=0, le=86_400_000),
         About(
-            "Milliseconds after the last answer for which Remit still works on what a client on stdio asked before it "
-            "closed its output."
+            "Milliseconds after the last answer, or after servers have started, for which Remit still works on what "
+            "a client on stdio asked before it closed its output."
         ),
     ] = 800
     first_use: Annotated[
