@@ -88,7 +88,7 @@ class Recipe(Generic[P, T]):
         try:
             self.signature.bind(**arguments)
             converted = {name: self._typed(name, value, strict=strict) for name, value in arguments.items()}
-            return self(**converted)  # type: ignore[call-arg]
+            return self(**converted)  # type: ignore[call-arg]  # bound above
         except (TypeError, msgspec.ValidationError) as error:
             raise self._misfit(str(error)) from error
 

@@ -101,7 +101,8 @@ def comment_on(
     order: WorkOrder, result: WorkResult, status: BodyStatus, *, previous: str, read_up_to: str, then: str
 ) -> Comment:
     """Return the comment that says how a run ended; `previous` is the run whose place it took."""
-    action: Action = {"review": "proposal", "blocked": "blocked"}.get(status, "update")  # type: ignore[assignment]
+    actions: dict[BodyStatus, Action] = {"review": "proposal", "blocked": "blocked"}
+    action = actions.get(status, "update")
     followed = f" (took the place of {previous})" if previous else ""
     return Comment(
         role=order.role,
