@@ -37,4 +37,4 @@ for (const line of read("events.ndjson").toString().trimEnd().split("\n")) {
 for (const { stream, events, hash: end } of JSON.parse(read("proof.json")).streams) {
   if (last.get(stream)?.seq !== events || last.get(stream).hash.toString("hex") !== end) fail(`${stream} ends elsewhere`);
 }
-console.log(`the chains of ${last.size} streams hold: ${hash}`);
+console.log(`every chain holds, of ${last.size} stream${last.size === 1 ? "" : "s"}: ${hash}`);

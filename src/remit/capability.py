@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from remit.blocking import Threads
     from remit.clock import Clock
+    from remit.errors import RemitError
     from remit.journal.journal import Journal
     from remit.process.enclosure import Enclosures
     from remit.randomness import RandomSource
@@ -182,6 +183,13 @@ class Check(NamedTuple):
     verdict: Literal["ok", "warn", "fail"]
     detail: str
     remedy: str = ""
+    code: str = ""
+    """The code of the error that it is; empty: it is no error of Remit."""
+
+    @classmethod
+    def failed(cls, name: str, error: RemitError, remedy: str = "") -> Check:
+        """Return the finding that an error is; `remedy` if that says none."""
+        return cls(name, "fail", error.message, error.remedy or remedy, error.code.name)
 
 
 def resolve(reference: str) -> Any:

@@ -211,6 +211,18 @@ async def test_only_one_job_is_compared(journal: Path) -> None:
             await remit.service.audit.ask(today=True)
 
 
+def test_the_command_says_what_differs_and_that_there_is_nothing(
+    journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["--journal", str(journal), "audit", JOBS[0], "--against", JOBS[2]]) == 0
+    assert "    2 shop.pay  approval: approve by mia; there: none" in capsys.readouterr().out.splitlines()
+    for words in (["--tool", "shop.nothing"], ["--what", "erased", JOBS[0]]):
+        assert run(["--journal", str(journal), "audit", *words]) == 0
+        assert capsys.readouterr().out.splitlines()[1:] == ["nothing of this is recorded"]
+    assert run(["--journal", str(journal), "audit", "--what", "uncertain"]) == 0
+    assert "Tools" not in capsys.readouterr().out
+
+
 def test_the_command_says_whether_a_job_would_go_on(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--journal", str(journal), "audit", JOBS[1], "--today", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -242,7 +254,7 @@ async def test_once_events_were_pruned_the_index_is_made_again_once(
         year, rule = remit.clock.now() + 365 * 24 * HOUR, Rule(keep="90d")
         await remit.service.retention.prune(lambda head: rule_for([rule], head, year))
         after = await remit.service.audit.ask()
-        assert (after.tools, after.acts, after.entries) == ((), {}, ())
+        assert (after.tools, after.acts, after.entries, after.pruned) == ((), {}, (), 2)
         monkeypatch.setattr(Facts, "take", _never)
         assert await remit.service.audit.ask() == after
         monkeypatch.undo()

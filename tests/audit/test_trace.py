@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import re
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.agents.recipes.agent import agent
+from remit.audit.causes import Change, change_of
 from remit.audit.trace import trace
 from remit.cli.root import run
 from remit.client import RemoteRemit
@@ -50,6 +52,12 @@ def look(text: str) -> str:
 def edit(text: str) -> dict[str, str]:
     """Edit a file."""
     return {"diff": f"--- a\n+++ b\n@@ -1 +1 @@\n-{text}\n+new {text}\n"}
+
+
+@tool("desk.plan", level="L1")
+def plan(text: str) -> dict[str, Any]:
+    """Change a plan, and say what it was."""
+    return {"seats_before": 2, "seats": 5, "password_before": text, "note_before": text, "note_after": "new", "ms": 4}
 
 
 @tool("desk.mail", level="L0", output_trusted=False)
@@ -91,6 +99,33 @@ async def test_what_others_wrote_stays_text_and_secrets_are_masked(remit_in: Ope
     assert "{{ 7*7 }}" in text
     assert not re.findall(r"(?:src|href)=\"(?!#)|https?://|@import|url\(", text)
     assert text.count("<ins>") == text.count("<del>") == len(ATTACKS)
+
+
+async def test_a_step_shows_what_its_result_says_of_before_and_after(remit_in: OpenRemit) -> None:
+    @recipe("planned")
+    async def planned(run: Run) -> None:
+        await run.call("desk.look", {"text": "x"})
+        await run.call("desk.plan", {"text": "old"})
+        await run.call("desk.pay", {"iban": IBAN})
+
+    async with remit_in(**{**GIVEN, "tools": [look, plan, pay], "recipes": [planned]}) as remit:
+        job = await remit.start(planned())
+        await job
+        text = html.unescape((await trace(remit.runtime.journal, job.id)).decode())
+    sides = dict(re.findall(r"<dt>(before|after)</dt><dd>([^<]*)</dd>", text))
+    assert json.loads(sides["before"]) == {"seats": 2, "password": "********", "note": "old"}
+    assert json.loads(sides["after"]) == {"seats": 5, "password": "********", "note": "new"}
+    assert re.findall(r'<details id="s(\d)" class=" e"', text) == ["2", "3"], "what only reads changed nothing"
+
+
+@pytest.mark.parametrize("result", [None, [], "before", 3, {"beforehand": 1}, {"before_": 1}])
+def test_other_results_say_nothing_of_it(result: Any) -> None:
+    assert change_of(result) == Change()
+
+
+def test_what_was_there_before_alone_is_said_to_be_alone() -> None:
+    assert change_of({"before": [1]}) == Change("", {"state": [1]}, {"state": "not recorded"})
+    assert change_of({"before": 1, "after": None}) == Change("", {"state": 1}, {"state": None})
 
 
 @pytest.mark.slow

@@ -50,6 +50,7 @@ def test_wrong_settings_are_named_and_the_rest_still_looked_at(project: Project)
         ('[[policy.rules]]\nid = "r"\neffect = "perhaps"\n', "policy", "perhaps"),
         ('[fs]\nroots = ["nowhere"]\n', "folder", "is not a folder"),
         ('[journal]\nurl = "remit.toml/journal.db"\n', "journal", "cannot be created"),
+        ('[jobs]\nengine = "warp"\n', "engine", "no engine is named 'warp'"),
     ],
 )
 def test_what_is_not_in_order_fails_and_says_how_to_mend_it(project: Project, more: str, name: str, said: str) -> None:
@@ -59,6 +60,14 @@ def test_what_is_not_in_order_fails_and_says_how_to_mend_it(project: Project, mo
     assert said in found["detail"]
     assert found["remedy"]
     assert project.here("doctor", "--live").status == 1
+
+
+def test_an_engine_that_is_not_there_fails_with_its_code_before_anything_runs(project: Project) -> None:
+    project.configure('[jobs]\nengine = "warp"\n')
+    done = project.here("doctor")
+    assert (done.status, "fail  engine     SETTINGS_INVALID: jobs.engine" in done.out) == (1, True)
+    project.configure('[jobs]\nengine = "local"\n')
+    assert project.here("doctor").status == 0
 
 
 def test_a_module_that_cannot_be_imported_is_named(project: Project) -> None:
@@ -134,7 +143,7 @@ def book(slot: Slot) -> None:
 
 def test_json_is_a_list_of_checks(project: Project) -> None:
     found = json.loads(project.here("doctor", "--live", "--json").out)
-    assert set(found[0]) == {"name", "verdict", "detail", "remedy"}
+    assert set(found[0]) == {"name", "verdict", "detail", "remedy", "code"}
     assert Path(project.folder / ".remit").exists() is False
 
 

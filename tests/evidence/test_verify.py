@@ -275,6 +275,14 @@ def test_no_two_modules_of_the_one_file_define_the_same_name() -> None:
     assert sorted(names) == sorted(set(names))
 
 
+def test_an_older_python_says_so_and_judges_no_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 8, 18))
+    assert verify.main(["package.zip"]) == 69
+    assert capsys.readouterr().err.startswith("this program needs Python 3.9 or newer")
+
+
 def test_what_it_says_cannot_move_a_terminal() -> None:
     said = verify.describe("x.zip", verify.Verdict("rejected", "\x1b[2J\u202eevil\n", "container_invalid"))
     assert said == "rejected x.zip: container_invalid: ?[2J?evil?"

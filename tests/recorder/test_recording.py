@@ -153,7 +153,7 @@ def test_a_program_and_a_url_take_checkpoints_and_what_fails_is_said(recording: 
         "REMIT_RECORDER_WITNESS": "http://127.0.0.1:9",
     }
     done = recording.here("recorder", "sign")
-    assert done.status == 0
+    assert done.status == 1
     assert "the URL: HTTP 401" in done.err
     assert "the witness: " in done.err
     assert copy.read_text() == done.out
@@ -162,9 +162,10 @@ def test_a_program_and_a_url_take_checkpoints_and_what_fails_is_said(recording: 
     assert "by https only" in recording.here("recorder", "sign").err
     recording.env["REMIT_RECORDER_URL"] = receiver
     recording.job("greet", "--name", "cyd")
-    done = recording.here("recorder", "sign")
-    assert "the URL" not in done.err
-    assert [text.strip() for text in Receiver.taken] == [done.out.strip()]
+    done = recording.here("recorder", "sign", "--json")
+    assert list(done.json["failures"]) == ["the witness"]
+    assert "the witness did not cosign" in recording.here("doctor").out
+    assert [text.strip() for text in Receiver.taken] == [done.json["checkpoint"].strip()]
 
 
 def test_a_worker_that_is_killed_leaves_a_log_that_the_next_one_goes_on_with(recording: Project) -> None:
@@ -204,6 +205,7 @@ def test_a_witness_that_runs_cosigns_and_ends_when_told(recording: Project) -> N
         assert "— witness.example " in recording.here("recorder", "sign").out
         witness.send_signal(signal.SIGTERM)
         assert witness.wait(PATIENCE_S) == 0
+    assert "ok    recorder" in recording.here("doctor").out
     (note,) = (recording.folder / "w").glob("*.note")
     report = recording.here("verify", "--checkpoints", str(note), "--key", own, "--json").json
     assert (report["state"], report["cosigned"]) == ("whole", notes_in(note.read_text())[0].checkpoint.size)

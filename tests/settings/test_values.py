@@ -10,6 +10,7 @@ import pytest
 
 from remit.errors import SettingsError
 from remit.settings import Settings, load
+from remit.settings.table import table
 
 
 def with_env(folder: Path, **env: str) -> Settings:
@@ -71,18 +72,19 @@ def test_policy_rules_are_a_json_array(tmp_path: Path) -> None:
         ("REMIT_FS_ROOTS", "[" * 100_000, "fs.roots is '[[[["),
         ("REMIT_POLICY_RULES", "a,b", "policy.rules is ['a', 'b'], but it must be a list of tables"),
         ("REMIT_PRINCIPAL", "\udcff", "app.principal is not UTF-8"),
-        ("REMIT_JOURNAL", "mysql://me:secret@db/x", "journal.url is not a usable path: mysql:// is unknown"),
+        ("REMIT_JOURNAL", "mysql://me:secret@db/x", "journal.url cannot be used: mysql:// is unknown"),
         (
             "REMIT_JOURNAL",
             "postgresql:me:secret@db/x",
-            "journal.url is not a usable path: // is missing after the first",
+            "journal.url cannot be used: // is missing after the first",
         ),
         (
             "REMIT_JOURNAL",
             "postgres:/me:secret@db/x",
-            "journal.url is not a usable path: // is missing after the first",
+            "journal.url cannot be used: // is missing after the first",
         ),
-        ("REMIT_FS_ROOTS", '["a\\u0000b"]', "fs.roots is not a usable path: embedded null"),
+        ("REMIT_FS_ROOTS", '["a\\u0000b"]', "fs.roots cannot be used: embedded null"),
+        ("REMIT_RECORDER_URL", "http:/secret", "recorder.url cannot be used: it begins with neither https:// nor"),
     ],
 )
 def test_a_text_that_does_not_fit_is_refused(tmp_path: Path, name: str, text: str, expected: str) -> None:
@@ -90,6 +92,16 @@ def test_a_text_that_does_not_fit_is_refused(tmp_path: Path, name: str, text: st
         with_env(tmp_path, **{name: text})
     assert caught.value.message.startswith(f"{name}: {expected}")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [key for key in table() if key == "recorder.witness" or (key.endswith("url") and key != "journal.url")],
+)
+def test_every_address_of_http_is_refused_when_it_is_read(tmp_path: Path, key: str) -> None:
+    for wrong in ("ftp://x.example", "x.example", "https://", "http://[::1"):
+        with pytest.raises(SettingsError, match=rf"{key} cannot be used: it begins with neither https://"):
+            load(cwd=tmp_path, env={}, flags={key: wrong})
 
 
 @pytest.mark.parametrize("value", [True, 4.0, "4x", [4]])
@@ -133,7 +145,7 @@ def test_roots_are_where_links_lead(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="resolving a loop raises no error there")
 def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(SettingsError, match=r"fs\.roots is not a usable path"):
+    with pytest.raises(SettingsError, match=r"fs\.roots cannot be used"):
         with_env(tmp_path, REMIT_FS_ROOTS="loop")
 
 

@@ -65,6 +65,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Calls by tool, version, schema and principal, the newest first."""
     models: tuple[ModelSum, ...]
     """Answers by model and principal, the newest first."""
+    pruned: int = 0
+    """Streams that were pruned in this time: a stub is left of each, and what it stands for is counted no more."""
     acts: dict[str, int]
     """The number of acts of each kind."""
     entries: tuple[Entry, ...]
@@ -144,6 +146,7 @@ def _answer(question: Question, counts: Counts, acts: dict[str, int], entries: l
     return Answer(
         job=question.job,
         events=sum(counts.kinds.values()),
+        pruned=counts.kinds.get(k.StreamPruned.KIND, 0),
         tools=tuple(
             sorted((one for one in tools if _wants(question, one.principal, one.tool)), key=lambda one: -one.last_at)
         ),

@@ -19,10 +19,35 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 
-class _Change(msgspec.Struct, frozen=True):
-    """The part of a result that says what a call changed, such as that of `fs.edit`."""
+_BEFORE: Final = "before"
+_UNSAID: Final = "not recorded"
+
+
+class Change(msgspec.Struct, frozen=True):
+    """The part of a result that says what was there before and after a call, such as that of `fs.edit`."""
 
     diff: str = ""
+    """The lines that went and came."""
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    """The state before and after, by the same names."""
+
+
+def change_of(result: Any) -> Change:
+    """Return what a result says: `diff`, `before` and `after`, `NAME_before` and `NAME_after` or `NAME`."""
+    if not isinstance(result, dict):
+        return Change()
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    for member, value in result.items():
+        name = member.removesuffix(_BEFORE)
+        if member == _BEFORE:
+            before["state"], after["state"] = value, result.get("after", _UNSAID)
+        elif member != name and name.endswith("_"):
+            name = name.removesuffix("_")
+            before[name], after[name] = value, result.get(f"{name}_after", result.get(name, _UNSAID))
+    diff = result.get("diff")
+    return Change(diff if isinstance(diff, str) else "", before, after)
 
 
 class Causes:
@@ -32,8 +57,8 @@ class Causes:
         """Nothing is known before `read`."""
         self.of: dict[str, dict[tuple[str, str], None]] = {}
         """By step: the earlier steps, each with why."""
-        self.changes: dict[str, str] = {}
-        """By step: the difference that its effect made, a file as it was and as it is."""
+        self.changes: dict[str, Change] = {}
+        """By step: what its result says that it changed."""
         self._journal = journal
         self._wanted: dict[str, str] = {}
         """By the identifier of a call: the step of the model that wanted it."""
@@ -72,9 +97,9 @@ class Causes:
         """Take the end of a call: what its result says that it changed."""
         recorded = await self._bytes(end.result, end.result_blob)
         try:
-            self.changes[end.step] = msgspec.json.decode(recorded or b"{}", type=_Change).diff
+            self.changes[end.step] = change_of(msgspec.json.decode(recorded or b"null"))
         except msgspec.DecodeError:
-            return  # it is of another form, and tells of no change
+            return  # it was changed since, as `remit verify` says: it tells nothing
 
     async def ask(self, question: k.CommandStarted) -> None:
         """Take a question to a model: the results that it reads."""

@@ -15,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from remit.errors import UsageError
+from remit.evidence.verify import counted
 
 HEADERS: Final = "OTEL_EXPORTER_OTLP_HEADERS"
 """The environment variable of headers to send, as OpenTelemetry has it: `name=value,…`."""
@@ -74,7 +75,9 @@ def _post(body: bytes, url: str) -> None:
     except OSError as error:
         raise UsageError(f"the collector cannot be reached: {error}", remedy=_REMEDY) from None
     if left:
-        raise UsageError(f"the collector left out {left} spans", remedy="Look in its own log for the reason.")
+        raise UsageError(
+            f"the collector left out {counted(left, 'span')}", remedy="Look in its own log for the reason."
+        )
 
 
 def _headers() -> dict[str, str]:

@@ -9,6 +9,7 @@ import msgspec
 from remit.audit.document import document
 from remit.audit.duties import DUTIES, Duty
 from remit.clock import isoformat
+from remit.evidence.verify import counted
 from remit.pages.page import View
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _SIX_MONTHS: Final = 183
 """Days that logs of a high-risk system are kept at least (AI Act, articles 19 and 26)."""
 _TITLE: Final = "Record-keeping"
+_PRUNED: Final = "stream_pruned"
+"""The kind that stands for the events of a whole stream, which are counted no more."""
 _UNREAD: Final = "`audit.reads` is off: who reads over HTTP and on pages, and exports, is not recorded."
 _DISCLAIMER: Final = (
     "Made from the record; it proves nothing by itself: evidence packages do. Whether a system falls under a duty, and "
@@ -78,10 +81,11 @@ def duty_rows(counts: Counts, *, reads: bool) -> tuple[DutyRow, ...]:
 
 
 def _row(duty: Duty, kinds: Mapping[str, int], fields: Mapping[str, int], *, reads: bool) -> DutyRow:
-    counted = {kind: kinds[kind] for kind in duty.kinds or sorted(kinds) if kinds.get(kind)}
-    events, details, gaps, lacking = sum(counted.values()), [], [], False
-    if duty.kinds:
-        details = [f"{number:,} {kind}" for kind, number in counted.items()]
+    numbers = {kind: kinds[kind] for kind in duty.kinds or sorted(kinds) if kinds.get(kind)}
+    events, gaps, lacking = sum(numbers.values()), list[str](), False
+    details = [f"{number:,} {kind}" for kind, number in numbers.items() if duty.kinds or kind == _PRUNED]
+    if not duty.kinds and numbers:
+        details.insert(0, counted(len(numbers), "kind"))
     for field in (*duty.every, *duty.some):
         kind, _, name = field.partition(".")
         if number := kinds.get(kind, 0):
@@ -120,7 +124,7 @@ def kept_rows(rules: Sequence[tuple[str, int]], evidence_days: int) -> tuple[Kep
 def when(report: Report) -> str:
     """Say which time a report is about."""
     since = isoformat(report.since) if report.since else "the beginning"
-    return f"{report.events:,} events from {since} to {isoformat(report.until or report.made_at)}"
+    return f"{counted(report.events, 'event')} from {since} to {isoformat(report.until or report.made_at)}"
 
 
 def sources(report: Report) -> tuple[tuple[str, tuple[DutyRow, ...]], ...]:

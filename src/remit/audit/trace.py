@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
-from remit.audit.causes import Causes
+from remit.audit.causes import Causes, Change
 from remit.audit.document import document
 from remit.jobs.state import KIND
 from remit.pages.page import View
@@ -14,7 +14,7 @@ from remit.record.heads import head_of
 from remit.record.job_story import story_of, whole_step
 from remit.record.states import shown_state
 from remit.record.views import job_row
-from remit.redact import line, mask
+from remit.redact import line, mask, preview_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,6 +71,8 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     causes: tuple[Cause, ...]
     change: tuple[Line, ...]
     """The lines that its effect took away and put in."""
+    has_effect: bool
+    """Whether it changed something, or may have."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +149,8 @@ def _items(told: Narrative, steps: list[StepNarrative], recorded: Causes, now: i
     for number, step in enumerate(steps, 1):
         until = step.ended_at or (now if step.state == "running" else step.started_at)
         left = (step.started_at - begin) * 1_000 // max(1, end - begin)
-        diff = mask(recorded.changes.get(step.step, ""))[: min(_DIFF, room)]
+        change, effect = recorded.changes.get(step.step, Change()), step.state_diff
+        diff = mask(change.diff)[: min(_DIFF, room)]
         room -= len(diff)
         items.append(
             Item(
@@ -160,9 +163,10 @@ def _items(told: Narrative, steps: list[StepNarrative], recorded: Causes, now: i
                 took=until - step.started_at,
                 left=left,
                 width=max(2, min(1_000 - left, (until - step.started_at) * 1_000 // max(1, end - begin))),
-                facts=tuple((name, _cut(text, most)) for name, text in _facts(step) if text),
+                facts=tuple((name, _cut(text, most)) for name, text in (*_facts(step), *_states(change)) if text),
                 causes=tuple(_causes(step, recorded, numbers)),
                 change=tuple(_lines(diff)),
+                has_effect=bool(diff or change.before or (effect is not None and effect.effect != "none")),
             )
         )
     return tuple(items)
@@ -226,6 +230,13 @@ def _facts(step: StepNarrative) -> Iterable[tuple[str, str]]:
     for drift in step.drifts:
         yield "drift", f"{drift.words}: {line(drift.recorded)} → {line(drift.current)}"
     yield "taken from", step.taken_from
+
+
+def _states(change: Change) -> Iterable[tuple[str, str]]:
+    """Give what was there before and after, as far as the result says so."""
+    if change.before:
+        yield "before", preview_of(change.before)
+        yield "after", preview_of(change.after)
 
 
 def _short(digest: str) -> str:

@@ -47,7 +47,7 @@ async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
     try:
         settings = state.settings()
     except RemitError as error:
-        yield Check("settings", "fail", error.message, error.remedy)
+        yield Check.failed("settings", error)
     else:
         yield Check(
             "settings", "ok", str(settings.file) if settings.file else f"no remit.toml; defaults in {settings.folder}"
@@ -142,7 +142,7 @@ def _servers(settings: Settings) -> Iterator[Check]:
     try:
         written = written_servers(settings, os.environ)
     except RemitError as error:
-        yield Check("servers", "fail", error.message, error.remedy)
+        yield Check.failed("servers", error)
         return
     for warning in written.warnings:
         yield Check("servers", "warn", warning, "Correct the environment; docs/mcp.md shows the form.")
@@ -158,7 +158,7 @@ def _policy(settings: Settings) -> Check:
     try:
         policy = configured(settings)
     except RemitError as error:
-        return Check("policy", "fail", error.message, error.remedy or "`remit policy lint` finds every problem.")
+        return Check.failed("policy", error, "`remit policy lint` finds every problem.")
     return Check("policy", "ok", f"{counted(len(policy.rules), 'rule')}, {policy.hash[:19]}…")
 
 
@@ -181,10 +181,14 @@ def _modules(settings: Settings) -> Iterator[Check]:
             with reserved_stdout():
                 found = find([name], settings.folder)
         except RemitError as error:
-            yield Check("module", "fail", error.message, error.remedy)
+            yield Check.failed("module", error)
         else:
-            providers = f", {len(found.providers)} providers" if found.providers else ""
-            yield Check("module", "ok", f"{name}: {len(found.recipes)} recipes, {len(found.tools)} tools{providers}")
+            providers = f", {counted(len(found.providers), 'provider')}" if found.providers else ""
+            yield Check(
+                "module",
+                "ok",
+                f"{name}: {counted(len(found.recipes), 'recipe')}, {counted(len(found.tools), 'tool')}{providers}",
+            )
             for tool in found.tools:
                 if places := undeclared(tool.function, tool.meta.input_schema):
                     what = f"{tool.meta.name}: the approver of a call does not see the default of {', '.join(places)}"
@@ -194,7 +198,7 @@ def _modules(settings: Settings) -> Iterator[Check]:
 async def _parts(state: State, settings: Settings, *, live: bool) -> AsyncIterator[Check]:
     """The parts that others made, and what parts look at themselves; only `live` imports those of others."""
     from remit.wiring.capabilities import FIRST_PARTY
-    from remit.wiring.parts import checks_of, found_parts, parts_of
+    from remit.wiring.parts import checks_of, engine_part, found_parts, parts_of
 
     named = settings.app.capabilities
     for found in found_parts(settings, load=False):
@@ -204,11 +208,17 @@ async def _parts(state: State, settings: Settings, *, live: bool) -> AsyncIterat
         elif found.part is None:
             used = "used" if found.name in named else "not used: app.capabilities does not name it"
             yield Check("part", "ok", f"{found.name} ({found.source}), {used}")
+    parts = parts_of(settings) if live else FIRST_PARTY
+    try:
+        if live or settings.jobs.engine not in named:  # that of another's part is known once it is imported
+            engine_part(parts, settings.jobs.engine)
+    except RemitError as error:
+        yield Check.failed("engine", error)
     look = Look(settings, lambda: state.remit(code="unused", blank=True))
     try:
-        checks = await checks_of(parts_of(settings) if live else FIRST_PARTY, look)
+        checks = await checks_of(parts, look)
     except RemitError as error:
-        yield Check("part", "fail", error.message, error.remedy)
+        yield Check.failed("part", error)
         checks = await checks_of(FIRST_PARTY, look)
     for check in checks:
         yield check
@@ -220,7 +230,7 @@ def _isolation(settings: Settings) -> Iterator[Check]:
     try:
         servers = known_servers(settings).enabled
     except RemitError as error:
-        yield Check("servers", "fail", error.message, error.remedy)
+        yield Check.failed("servers", error)
         return
     names = ", ".join(server.name for server in servers if server.isolation == "none")
     if names:
@@ -249,13 +259,13 @@ async def _journal(settings: Settings) -> AsyncIterator[Check]:
     try:
         journal = Journal(open_store(url, SystemClock()))
     except RemitError as error:
-        yield Check("journal", "fail", error.message, error.remedy)
+        yield Check.failed("journal", error)
         return
     try:
         yield await _writable(journal, f"{path}, {_size(path)}" if path is not None else journal.url)
         yield await _whole(journal)
     except RemitError as error:
-        yield Check("journal", "fail", error.message, error.remedy)
+        yield Check.failed("journal", error)
     finally:
         await journal.close()
     if path is not None:

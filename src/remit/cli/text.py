@@ -73,6 +73,6 @@ def _cells(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things: `1 rule`, `2 rules`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number of things: `1 rule`, `2 rules`; of those that take no `s`, `plural`."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"

@@ -226,6 +226,9 @@ def _check_streams(streams: list[dict[str, Any]], last: dict[str, tuple[int, byt
 
 def main(arguments: list[str]) -> int:
     """Check the packages that are named; return the status."""
+    if sys.version_info < (3, 9):  # noqa: UP036 - this also runs without Remit
+        sys.stderr.write(f"this program needs Python 3.9 or newer, and this is {sys.version.split()[0]}\n")
+        return 69
     places = [place for place, name in enumerate(arguments, 1) if name == "--key"]
     paths = [
         name
@@ -253,8 +256,8 @@ def main(arguments: list[str]) -> int:
 
 def describe(path: str, verdict: Verdict) -> str:
     """Say the verdict about a package in a sentence, fit for a terminal whatever the package says."""
-    values = ", ".join(f"{_counted(number, 'value')} {state}" for state, number in verdict.values)
-    recorded = f"{_counted(verdict.events, 'event')} in {_counted(verdict.streams, 'stream')} of {verdict.scope}"
+    values = ", ".join(f"{counted(number, 'value')} {state}" for state, number in verdict.values)
+    recorded = f"{counted(verdict.events, 'event')} in {counted(verdict.streams, 'stream')} of {verdict.scope}"
     parts = [
         f"{recorded}, {values or 'no values beside the events'}",
         f"; outcome unknown: {', '.join(verdict.pending)}" if verdict.pending else "",
@@ -270,10 +273,11 @@ def describe(path: str, verdict: Verdict) -> str:
 
 def _describe_decisions(derived: Derived) -> str:
     missing = "".join(f", {number} not derived: {why}" for why, number in derived.not_derived)
-    return f"; {_counted(derived.decisions, 'decision')} derived again{missing}"
+    return f"; {counted(derived.decisions, 'decision')} derived again{missing}"
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Return a number of things: `1 event`, `2 events`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -60,7 +60,8 @@ def whole(stream: str, after: int, events: list[Event]) -> list[Event]:
 def removal(stream: str, stub: StreamPruned, at: int) -> RecordPrunedError:
     """Return what anyone gets who reads what was removed at a time."""
     package = f"; evidence package {stub.package}" if stub.package else ""
-    why = f"{stream.partition('/')[2]} was pruned on {isoformat(at)[:10]}: {stub.events} events, the last of "
+    events = f"{stub.events} event{'s' * (stub.events != 1)}"
+    why = f"{stream.partition('/')[2]} was pruned on {isoformat(at)[:10]}: {events}, the last of "
     return RecordPrunedError(
         f"{why}{isoformat(stub.last_at)[:10]}{package}", remedy=_IN_PACKAGE if stub.package else _NOWHERE
     )

@@ -49,7 +49,7 @@ def card_of(public_url: str, *, tokens: bool) -> dict[str, Any]:
 
 def card_mounts(public_url: str, *, tokens: bool) -> list[Mount]:
     """Its places; none without a URL."""
-    if not public_url.startswith(("https://", "http://")):
+    if not public_url:
         return []
     card = Card(card_of(public_url, tokens=tokens))
     return [Mount(path, card, None, lambda _: _NOBODY) for path in PATHS]

@@ -14,7 +14,7 @@ async def check_targets(look: Look) -> list[Check]:
     except JournalError:  # which has a check of its own
         return []
     except RemitError as error:
-        return [Check("notify", "fail", error.message, error.remedy)]
+        return [Check.failed("notify", error)]
     return [
         Check(
             "notify",

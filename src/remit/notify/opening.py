@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.errors import JournalError, SettingsError
+from remit.errors import JournalError
 from remit.notify.following import add_target
 from remit.notify.notifications import Notifications
 from remit.notify.sender import AT_ONCE, Sender
@@ -30,7 +30,6 @@ _AGAIN_S: Final = 5.0
 """Seconds until notifications begin again after a failure of the journal."""
 _LAST_S: Final = 5.0
 """Seconds for messages that are on their way when the process stops."""
-_SCHEMES: Final = ("https://", "http://")
 
 
 class Notifier(msgspec.Struct, frozen=True):
@@ -94,8 +93,4 @@ def _sender(parts: Parts) -> Sender:
 
 
 def _console(parts: Parts) -> str:
-    url = parts.settings.serve.public_url
-    if url and not url.startswith(_SCHEMES):
-        why = "serve.public_url must begin with https:// or http://"
-        raise SettingsError(why, remedy="Write, for example, https://remit.example.com.")
-    return url.rstrip("/")
+    return parts.settings.serve.public_url.rstrip("/")

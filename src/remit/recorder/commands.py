@@ -62,37 +62,35 @@ def key_command(state: State) -> int:
 
 
 @command.command("sign")
-@json_option("the checkpoint")
+@json_option("the checkpoint, and why places did not take it")
 @pass_state
 def sign_command(state: State) -> int:
     """Sign what is recorded now, once.
 
     For a journal that no server or worker keeps open: run it after `remit run`, or by cron. It does nothing while
-    another process signs.
+    another process signs. It exits with status 1 if a witness or a place did not take the checkpoint.
     """
     from remit.cli.running import run_to_end
     from remit.recorder.opening import close, open_recorder
 
-    async def signed() -> str:
+    async def signed() -> tuple[str, dict[str, str]]:
         async with state.remit(code="unused", writes=True) as remit:
             recorder, publisher = await open_recorder(remit.runtime)
             while await recorder.look(at_once=True):
                 pass
             if not recorder.records:
-                return ""
+                return "", {}
             await close(recorder, publisher)
-            for place, why in publisher.failures.items():
-                state.note(f"{place}: {why}")
-            return publisher.text
+            return publisher.text, publisher.failures
 
-    note = run_to_end(signed())
+    note, failures = run_to_end(signed())
     if state.as_json:
-        state.output.json({"checkpoint": note})
+        state.output.json({"checkpoint": note, "failures": failures})
     elif note:
         state.output.out.line(note.rstrip())
     else:
         state.note("another process signs, and covers this within its time")
-    return exit_codes.OK
+    return exit_codes.ERROR if failures else exit_codes.OK
 
 
 @command.command("checkpoints")

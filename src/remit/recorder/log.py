@@ -55,6 +55,12 @@ class Session(NamedTuple):
         return [one for one in self.payloads if isinstance(one, RecorderCheckpoint)]
 
     @property
+    def cosigned(self) -> int:
+        """The size of the last checkpoint that a witness is known to have cosigned; 0: none."""
+        seen = [one.cosigned for one in self.payloads if isinstance(one, RecorderCheckpoint | RecorderClosed)]
+        return max(seen, default=0)
+
+    @property
     def tree(self) -> Tree:
         """The log as it was when the session began."""
         return Tree(self.opened.size, tuple(decoded(peak) for peak in self.opened.peaks))

@@ -149,7 +149,7 @@ async def check_recorder(look: Look) -> list[Check]:
     except JournalError:  # which has a check of its own
         return []
     except RemitError as error:
-        return [Check(PART, "fail", error.message, error.remedy)]
+        return [Check.failed(PART, error)]
 
 
 async def _state(remit: Remit, own: RecorderSettings) -> Check:
@@ -159,14 +159,12 @@ async def _state(remit: Remit, own: RecorderSettings) -> Check:
     at, silent = isoformat(session.last_at), remit.clock.now() - session.last_at
     owner, last = Owner.parse(session.opened.owner), session.checkpoints[-1:]
     size = last[0].size if last else session.opened.size
-    if not session.is_open:
-        return Check(PART, "ok", f"{own.origin}: {size} leaves are signed; the last session ended at {at}")
-    if silent > MISSED * session.opened.every_seconds * SECOND or (owner is not None and owner.dead()):
+    is_late = silent > MISSED * session.opened.every_seconds * SECOND or (owner is not None and owner.dead())
+    if session.is_open and is_late:
         return Check(PART, "warn", f"{own.origin}: nothing was signed since {at}", "Start its worker or server again.")
-    unseen = own.witness and last and last[0].cosigned < session.opened.size
-    detail = f"{own.origin}: {size} leaves are signed, the last at {at}"
-    return (
-        Check(PART, "warn", f"{detail}; the witness does not cosign", "See /health.")
-        if unseen
-        else Check(PART, "ok", detail)
-    )
+    least = session.opened.size if session.is_open else size
+    if own.witness and last and session.cosigned < least:
+        why = f"{own.origin}: {size} leaves are signed, the last at {at}; the witness did not cosign"
+        return Check(PART, "warn", why, "See /health, or what `remit recorder sign` says.")
+    when = f"the last at {at}" if session.is_open else f"the last session ended at {at}"
+    return Check(PART, "ok", f"{own.origin}: {size} leaves are signed; {when}")

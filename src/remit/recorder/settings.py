@@ -5,7 +5,8 @@ from typing import Annotated
 import msgspec
 
 from remit.redact import MASK
-from remit.settings.address import HIDDEN, address
+from remit.settings.address import HIDDEN, address, url_or_empty
+from remit.settings.base import Base
 from remit.settings.pictures import command as program
 from remit.settings.section import About, Count, Seconds, Section, Texts
 from remit.settings.signing import KeyCommand, key_about, place
@@ -17,6 +18,10 @@ def _secret(value: object) -> object:
 
 def _url(value: object) -> object:
     return (address(value) if value else "") if isinstance(value, str) else HIDDEN
+
+
+def _place(value: str, base: Base) -> str:
+    return value if value.startswith("${") else url_or_empty(value, base)
 
 
 class RecorderSettings(Section, frozen=True):
@@ -45,18 +50,28 @@ class RecorderSettings(Section, frozen=True):
     command: Annotated[
         Texts, About("A program and its arguments that get each checkpoint on stdin.", picture=program)
     ] = ()
-    url: Annotated[str, About("Where each checkpoint is posted to.", picture=_url)] = ""
+    url: Annotated[str, About("Where each checkpoint is posted to.", picture=_url, resolve=_place)] = ""
     token: Annotated[
         str, About("The bearer token for `url`, as `${NAME}` for one in the environment.", picture=_secret)
     ] = ""
     witness: Annotated[
-        str, About("The URL of a witness, such as `remit witness`, that cosigns each checkpoint.", picture=_url)
+        str,
+        About(
+            "The URL of a witness, such as `remit witness`, that cosigns each checkpoint.",
+            picture=_url,
+            resolve=_place,
+        ),
     ] = ""
     witness_key: Annotated[
         str, About("The witness's public key, as `remit witness` prints it. `remit verify` checks its cosignatures.")
     ] = ""
     stamp_url: Annotated[
-        str, About("The URL of an authority that stamps checkpoints with the time (RFC 3161).", picture=_url)
+        str,
+        About(
+            "The URL of an authority that stamps checkpoints with the time (RFC 3161).",
+            picture=_url,
+            resolve=_place,
+        ),
     ] = ""
     stamp_seconds: Annotated[Seconds, About("A checkpoint is stamped after this time, and the last one.")] = 3_600
     stamp_roots: Annotated[

@@ -47,7 +47,7 @@ async def check_retention(look: Look) -> list[Check]:
     try:
         rules = read_rules(look.settings)
     except SettingsError as error:
-        return [Check("retention", "fail", error.message, error.remedy)]
+        return [Check.failed("retention", error)]
     days = look.settings.evidence.retention_days
     checks = [
         Check("retention", "warn", f"{rule.words}, and {_SHORT}", f'Write keep = "{FLOOR}d" or more.')

@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from remit.redact import mask
+from remit.settings.base import Base
 
 HIDDEN: Final = "…"
 """Stands for what is not shown."""
@@ -27,6 +28,21 @@ def address(url: str) -> str:
         return HIDDEN
     path = "/".join(HIDDEN if is_opaque(part) else part for part in parts.path.split("/"))
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{path}"
+
+
+def is_url(text: str) -> bool:
+    """Say whether a text is a URL of HTTP with a host."""
+    try:
+        return text.startswith(("https://", "http://")) and bool(urlsplit(text).hostname)
+    except ValueError:
+        return False
+
+
+def url_or_empty(text: str, _base: Base) -> str:
+    """Return the URL that a setting names, or nothing. Raise ValueError, which does not quote it."""
+    if text and not is_url(text):
+        raise ValueError("it begins with neither https:// nor http:// and a host")
+    return text
 
 
 def program(word: str) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
 from remit.errors import SettingsError
 from remit.nearest import did_you_mean
 from remit.process.enclosure import SandboxTerms
+from remit.settings.address import is_url
 from remit.settings.base import Base
 from remit.settings.mcp import McpServer
 
@@ -142,7 +142,7 @@ def _consistent(server: McpServer, where: str) -> None:
     for key, owner in owners.items():
         if getattr(server, key) not in ({}, "", None, False, 0) and not getattr(server, owner):
             raise SettingsError(f"{where}: {key} belongs to a server with {owner}", remedy=f"Leave {key} out.")
-    if server.url and not _is_url(server.url):
+    if server.url and not server.url.startswith("${") and not is_url(server.url):
         raise _misfit(where, "url")
     _bounded(server, where)
 
@@ -157,14 +157,6 @@ def _bounded(server: McpServer, where: str) -> None:
     for key, pattern in (("env", _VARIABLE), ("headers", _HEADER)):
         if not all(pattern.fullmatch(name) for name in getattr(server, key)):
             raise _misfit(where, key)
-
-
-def _is_url(text: str) -> bool:
-    """Whether a URL can be taken apart; one that begins with a reference is known only when it is connected."""
-    try:
-        return text.startswith("${") or (text.startswith(("https://", "http://")) and bool(urlsplit(text).netloc))
-    except ValueError:
-        return False
 
 
 def _terms(given: bool | SandboxTerms, base: Base, where: str) -> bool | SandboxTerms:

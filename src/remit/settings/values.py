@@ -94,4 +94,4 @@ def resolved(setting: Setting, given: Given) -> Any:
         return setting.about.resolve(given.value, given.base)
     except (OSError, RuntimeError, ValueError) as exc:
         key = setting.key
-        raise SettingsError(f"{given.source}: {key} is not a usable path: {exc}", remedy=f"Correct {key}.") from exc
+        raise SettingsError(f"{given.source}: {key} cannot be used: {exc}", remedy=f"Correct {key}.") from exc

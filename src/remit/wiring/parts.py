@@ -124,17 +124,27 @@ def skills_of(parts: Iterable[Capability], opened: Parts) -> Skills:
 def engine_of(parts: Iterable[Capability], settings: Settings, work: Work) -> LocalEngine:
     """Open what places jobs: the local engine, or the part's that `jobs.engine` names. Raises SettingsError."""
     jobs = settings.jobs
-    if jobs.engine == "local":
-        return LocalEngine(work, concurrency=jobs.concurrency, lease_s=jobs.lease_seconds, settings=settings.written)
-    part = next((part for part in parts if part.engine and part.name == jobs.engine), None)
+    part = engine_part(parts, jobs.engine)
     if part is None:
-        known = ", ".join(["local", *(part.name for part in parts if part.engine)])
-        raise SettingsError(f"jobs.engine: no engine is named {jobs.engine!r}", remedy=f"Engines: {known}.")
-    if part.missing:
-        why = f"jobs.engine is {part.name}, and {', '.join(part.missing)} is not installed"
-        raise SettingsError(why, remedy=f"Install it: pip install 'remit[{part.extra or part.name}]'.")
+        return LocalEngine(work, concurrency=jobs.concurrency, lease_s=jobs.lease_seconds, settings=settings.written)
     engine: LocalEngine = _resolved(part.name, part.engine)(work, settings, part_settings(part, settings))
     return engine
+
+
+def engine_part(parts: Iterable[Capability], name: str) -> Capability | None:
+    """Return the part whose engine has this name; None: it is the local one. Raise SettingsError."""
+    if name == "local":
+        return None
+    engines = {part.name: part for part in parts if part.engine}
+    if name not in engines:
+        raise SettingsError(
+            f"jobs.engine: no engine is named {name!r}", remedy=f"Engines: {', '.join(['local', *engines])}."
+        )
+    part = engines[name]
+    if part.missing:
+        why = f"jobs.engine is {name}, and {', '.join(part.missing)} is not installed"
+        raise SettingsError(why, remedy=f"Install it: pip install 'remit[{part.extra or name}]'.")
+    return part
 
 
 def recipes_of(parts: Iterable[Capability]) -> tuple[Recipe[..., Any], ...]:

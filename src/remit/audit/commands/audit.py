@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from remit.audit.entries import Entry
     from remit.audit.report import Report
     from remit.cli.opened import Opened
+    from remit.cli.output import Channel
 
 _WHAT: Final = get_args(What)
 _LINES: Final = 30
@@ -115,7 +116,7 @@ def _answer(state: State, job: str, **question: Any) -> int:
     if state.as_json:
         state.output.json(found)
     else:
-        _print(state, found)
+        _print(state, found, question["what"])
     return exit_codes.DIVERGED if found.index == "differs" else exit_codes.OK
 
 
@@ -189,31 +190,55 @@ def _print_report(state: State, found: Report) -> None:
     table(out, [Column("KEPT"), Column("FOR"), Column("SIX MONTHS")], kept)
 
 
-def _print(state: State, found: Answer) -> None:
+def _print(state: State, found: Answer, asked: What | None) -> None:
     from remit.cli.text import counted, one_line
 
     out = state.output.out
     out.line(f"{one_line(found.job or 'everything recorded')}  {counted(found.events, 'event')}")
-    _sums(state, found)
+    if found.pruned:
+        out.line(f"{counted(found.pruned, 'stream')} pruned: look into the packages that were archived before")
+    if asked is None:
+        _sums(state, found)
     for what, shape in _SHAPES.items():
         entries = [entry for entry in found.entries if entry.what in what]
-        _section(state, shape, entries, sum(found.acts.get(one, 0) for one in what))
+        _section(state, shape, entries, sum(found.acts.get(one, 0) for one in what if asked in {None, one}))
+    if not (found.entries or (asked is None and (found.tools or found.models))):
+        out.line("there is no more" if found.acts.get(asked or "") else "nothing of this is recorded")
     if found.resumes:
-        out.line()
-        style = {"yes": "ok", "no": "fail"}.get(found.resumes, "")
-        words = {"yes": "it would go on", "no": "it would not go on", "ended": "it has ended"}[found.resumes]
-        out.line(f"{out.style('today', style)}  {words}; `remit drift {found.job}` says more")
-        for why in found.because:
-            out.line(f"    {one_line(why)}")
+        _print_today(out, found)
     if found.against is not None:
-        out.line()
-        parts = ", ".join(f"{found.against[name]} {name}" for name in ("same", "changed", "removed", "added"))
-        other = found.against["b"]["job"]
-        out.line(f"against {other}: steps {parts}; `remit diff {found.job} {other}` says more")
+        _print_against(out, found)
     if found.index:
         out.line(f"the index over the journal said {'the same' if found.index == 'same' else 'otherwise'}")
     if found.next:
         state.note(f"there is more: --before {found.next}")
+
+
+def _print_today(out: Channel, found: Answer) -> None:
+    from remit.cli.text import one_line
+
+    out.line()
+    style = {"yes": "ok", "no": "fail"}.get(found.resumes, "")
+    words = {"yes": "it would go on", "no": "it would not go on", "ended": "it has ended"}[found.resumes]
+    out.line(f"{out.style('today', style)}  {words}; `remit drift {found.job}` says more")
+    for why in found.because:
+        out.line(f"    {one_line(why)}")
+
+
+def _print_against(out: Channel, found: Answer) -> None:
+    from remit.cli.text import one_line
+
+    out.line()
+    other = found.against["b"]["job"]
+    parts = ", ".join(f"{found.against[name]} {name}" for name in ("same", "changed", "removed", "added"))
+    out.line(f"against {other}: steps {parts}; `remit diff {found.job} {other}` says more")
+    for step in (found.against, *found.against["steps"]):
+        place = (
+            f"{step.get('a') or step.get('b')} {step['name'].removeprefix('tool.')}" if "name" in step else "the run"
+        )
+        for one in step.get("differences", ()):
+            here, there = (one_line(one[side]) or "none" for side in ("a", "b"))
+            out.line(f"    {one_line(place)}  {one['about']}: {here}; there: {there}")
 
 
 def _sums(state: State, found: Answer) -> None:

@@ -171,10 +171,11 @@ def _say(state: State, place: Path, size: int) -> None:
 
 def _send(state: State, data: bytes, url: str) -> int:
     from remit.audit.collector import send
+    from remit.cli.text import counted
 
     count = send(data, url)
     if state.as_json:
         state.output.json({"sent": count})
     else:
-        state.output.out.line(f"{count} spans sent")
+        state.output.out.line(f"{counted(count, 'span')} sent")
     return exit_codes.OK

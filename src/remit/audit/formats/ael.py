@@ -24,6 +24,7 @@ from remit.audit.sessions import Beat, Session
 from remit.canonical import canonical, sha256
 from remit.clock import isoformat
 from remit.evidence.answer import Answer
+from remit.evidence.verify import counted
 from remit.journal import kinds as k
 
 _ZERO: Final = "0" * 64
@@ -275,9 +276,8 @@ def check(bundle: Bundle, keys: Mapping[str, PublicKey]) -> Answer:
         _check_liveness(records)
         _check_decisions(records, bundle)
         count += len(records)
-    return Answer(
-        "valid", None, f"{count} records in {len(runs)} runs; a level is for AEL's own checker to grant", count
-    )
+    words = f"{counted(count, 'record')} in {counted(len(runs), 'run')}; a level is for AEL's own checker to grant"
+    return Answer("valid", None, words, count)
 
 
 def _records(data: bytes, row: Mapping[str, Any], keys: Mapping[str, PublicKey]) -> list[tuple[dict[str, Any], str]]:

@@ -12,6 +12,7 @@ from remit.audit.formats.fault import FormError, canonical_of, invalid, strict, 
 from remit.audit.formats.keys import PublicKey
 from remit.canonical import MAX_INT
 from remit.evidence.answer import Answer
+from remit.evidence.verify import counted
 
 PREDICATE: Final = "https://in-toto.io/attestation/ai-agent-action/v0.1"
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
@@ -51,9 +52,8 @@ def check(envelopes: bytes, records: bytes, keys: Mapping[str, PublicKey]) -> An
             _check_view(statement["predicate"]["action"], row)
         if rows[end - 1].get("type") != "checkpoint":
             raise undecidable("open-tail", "a chain has no checkpoint at its end: records may be missing")
-    return Answer(
-        "valid", None, f"{len(lines)} records and statements, each signed by a key that you named", len(lines)
-    )
+    words = f"{counted(len(lines), 'record')}, each with its statement and signed by a key that you named"
+    return Answer("valid", None, words, len(lines))
 
 
 def judge(body: bytes, records: Sequence[bytes] = (), profile: Profile = "default") -> None:

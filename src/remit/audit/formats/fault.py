@@ -9,6 +9,7 @@ from remit.errors import NotCanonicalError
 from remit.evidence.answer import Answer, Verdict
 from remit.evidence.rejected import RejectedError
 from remit.evidence.strict_json import read_json
+from remit.evidence.verify import counted
 
 
 class FormError(Exception):
@@ -22,6 +23,13 @@ class FormError(Exception):
 def invalid(code: str, words: str = "") -> FormError:
     """Return the error that says that a file is not what it claims."""
     return FormError("invalid", code, words)
+
+
+def not_signed(number: int, noun: str) -> FormError:
+    """Return that a file holds so many records of its form, and no signature."""
+    return undecidable(
+        "not_signed", f"{counted(number, noun)} of this form; nothing signs them: export a package as well"
+    )
 
 
 def undecidable(code: str, words: str = "") -> FormError:

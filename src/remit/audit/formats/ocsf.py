@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from remit.audit.formats.account import Account, Entry
-from remit.audit.formats.fault import invalid, strict, undecidable
+from remit.audit.formats.fault import invalid, not_signed, strict
 from remit.audit.formats.table import case_of
 from remit.canonical import canonical
 from remit.evidence.answer import Answer
@@ -129,4 +129,4 @@ def check(data: bytes) -> Answer:
         if uid in seen:
             raise invalid("duplicate_uid", f"line {number} tells {json.dumps(uid)} again")
         seen.add(uid)
-    raise undecidable("not_signed", f"{len(seen)} events have the form; nothing signs them: export a package as well")
+    raise not_signed(len(seen), "event")

@@ -10,7 +10,7 @@ import re
 from typing import Any, Final
 
 from remit.audit.formats.account import Account, Entry
-from remit.audit.formats.fault import invalid, strict, undecidable
+from remit.audit.formats.fault import invalid, not_signed, strict
 from remit.canonical import canonical
 from remit.evidence.answer import Answer
 from remit.ids import trace_id
@@ -186,4 +186,4 @@ def check(data: bytes) -> Answer:
         if span["spanId"] in seen:
             raise invalid("duplicate_span", f"a span is told twice: {span['name']}")
         seen.add(span["spanId"])
-    raise undecidable("not_signed", f"{len(seen)} spans have the form; nothing signs them: export a package as well")
+    raise not_signed(len(seen), "span")

@@ -19,6 +19,7 @@ from remit.audit.formats.table import DECISION, LIFECYCLE
 from remit.canonical import canonical, digest
 from remit.clock import isoformat
 from remit.evidence.answer import Answer
+from remit.evidence.verify import counted
 from remit.journal import kinds as k
 
 CONTEXT: Final = "AEV_RECEIPT_CONTEXT"
@@ -120,7 +121,8 @@ def check(data: bytes, keys: Mapping[str, PublicKey]) -> Answer:
     if len(receipts) == 1:
         _check_context(receipts[0], keys)
     _check_chains(receipts)
-    return Answer("valid", None, f"{len(receipts)} receipts, each signed by a key that you named", len(receipts))
+    words = f"{counted(len(receipts), 'receipt')}, each signed by a key that you named"
+    return Answer("valid", None, words, len(receipts))
 
 
 def _is_one(data: bytes) -> bool:

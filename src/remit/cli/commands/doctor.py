@@ -43,7 +43,7 @@ def _print(state: State, check: Check) -> None:
     from remit.cli.text import one_line
 
     out = state.output.out
-    name, verdict, detail, remedy = check
-    out.line(f"{out.style(f'{verdict:<4}', verdict)}  {name:<9}  {one_line(detail)}")
+    name, verdict, detail, remedy, code = check
+    out.line(f"{out.style(f'{verdict:<4}', verdict)}  {name:<9}  {f'{code}: ' * bool(code)}{one_line(detail)}")
     if remedy:
         out.line(f"      {out.style('->', 'cyan')} {one_line(remedy)}")

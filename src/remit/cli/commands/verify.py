@@ -214,20 +214,21 @@ def _print(state: State, report: VerifyReport) -> None:
     if report.ok:
         out.line(f"{out.style('ok', 'ok')} {checked}: every hash matches{', every head is sealed' * sealed}")
         if report.signed:
-            out.line(f"{report.signed} approvals are signed, and every signature is valid")
+            out.line(f"signed: {counted(report.signed, 'approval')}, every signature valid")
         if report.unchecked:
-            state.note(f"{report.unchecked} signatures of approvals were not checked: set confirm.allowed_signers")
+            unchecked = counted(report.unchecked, "signature")
+            state.note(f"not checked: {unchecked} of approvals; set confirm.allowed_signers")
         if not sealed and report.streams:
             state.note("anyone who can write to the journal can forge heads without a seal: see `remit journal seal`")
         if report.pruned:
-            gone = f"{counted(report.removed, 'event')} of {counted(report.pruned, 'stream')} were pruned"
-            out.line(f"{gone}; the stub of each continues its chain")
+            gone = f"{counted(report.removed, 'event')} of {counted(report.pruned, 'stream')}"
+            out.line(f"pruned: {gone}; the stub of each continues its chain")
         if report.checkpoints:
             _print_checkpoints(state, report)
         for part in report.skipped:
             state.note(f"not all that was signed was compared: {part}")
         if report.erased:
-            out.line(f"{report.erased} values were erased with their subject; the erasure is on record")
+            out.line(f"erased: {counted(report.erased, 'value')}, with their subject; the erasure is on record")
     else:
         intact = report.streams - report.damaged
         found = f"{report.damaged} of {counted(report.streams, 'stream')} damaged"
@@ -240,13 +241,14 @@ def _print_checkpoints(state: State, report: VerifyReport) -> None:
     from remit.clock import isoformat
 
     out = state.output.out
+    rest = f"{counted(report.uncovered, 'event')} came after" if report.uncovered else "every event is covered"
     fit = "fits" if report.checkpoints == 1 else "fit"
-    rest = f"{counted(report.uncovered, 'event')} came after" if report.uncovered else "they cover every event"
     out.line(f"{out.style(report.state, 'ok')} {counted(report.checkpoints, 'signed checkpoint')} {fit}; {rest}")
     if report.cosigned:
-        out.line(f"a witness cosigned {report.cosigned} leaves")
+        out.line(f"a witness cosigned {counted(report.cosigned, 'leaf', 'leaves')}")
     if report.stamped:
-        out.line(f"an authority stamped {report.stamped} leaves at {isoformat(report.stamped_at)}")
+        stamped = counted(report.stamped, "leaf", "leaves")
+        out.line(f"an authority stamped {stamped} at {isoformat(report.stamped_at)}")
     elif report.stamps and not report.skipped:
         state.note(
             f"no root certificate is known that {counted(report.stamps, 'stamp')} would follow from: --stamp-roots"

@@ -80,10 +80,11 @@ def _print_step(out: Channel, step: StepDiff) -> None:
 
 
 def _totals(run: RunTotals) -> str:
+    from remit.cli.text import counted
     from remit.clock import duration
 
-    parts = [f"{run.steps} steps", duration(int(run.ms * 1_000))]
-    parts += [f"{run.approvals} approvals"] if run.approvals else []
-    parts += [f"{run.tokens} tokens"] if run.tokens else []
+    parts = [counted(run.steps, "step"), duration(int(run.ms * 1_000))]
+    parts += [counted(run.approvals, "approval")] if run.approvals else []
+    parts += [counted(run.tokens, "token")] if run.tokens else []
     parts += [f"${run.cost:.4f}"] if run.cost is not None else []
     return ", ".join(parts)

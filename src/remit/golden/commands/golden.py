@@ -49,6 +49,7 @@ def add(
     what --secret-env names is replaced, the same text by the same word. Look at it before you commit it. JOB is an id,
     a unique ending of one, or `last`.
     """
+    from remit.cli.text import counted
     from remit.golden.file import write
 
     if bool(job) == bool(labels) or (name and not job):
@@ -66,9 +67,9 @@ def add(
     for golden in goldens:
         path = write(folder, golden)
         rows.append({"file": str(path), "name": golden.name, "events": len(golden.events), "secrets": golden.secrets})
-        replaced = f", {golden.secrets} secrets replaced" if golden.secrets else ""
+        replaced = f", {counted(golden.secrets, 'secret')} replaced" if golden.secrets else ""
         if not state.as_json:
-            state.output.out.line(f"{path}  {len(golden.events)} events{replaced}")
+            state.output.out.line(f"{path}  {counted(len(golden.events), 'event')}{replaced}")
     if state.as_json:
         state.output.json(rows)
     if not goldens:

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from remit.settings.address import url_or_empty
 from remit.settings.section import About, Bytes, Count, Millis, Seconds, Section, Texts
 
 
@@ -22,7 +23,12 @@ class WebSettings(Section, frozen=True):
     ] = ("stub",)
     fuse: Annotated[bool, About("Whether all backends are asked, and their results ranked together.")] = False
     searxng_url: Annotated[
-        str, About("The SearXNG instance; `json` must stand in its `search.formats`.", env=("SEARXNG_BASE_URL",))
+        str,
+        About(
+            "The SearXNG instance; `json` must stand in its `search.formats`.",
+            env=("SEARXNG_BASE_URL",),
+            resolve=url_or_empty,
+        ),
     ] = ""
     searxng_key: Annotated[
         str, About("Its bearer token, if it wants one.", env=("SEARXNG_API_KEY",), picture=_masked)
@@ -36,7 +42,10 @@ class WebSettings(Section, frozen=True):
         str,
         About("The folder that the backend `folder` searches: the files of a site.", env=("WEB_SEARCH_FOLDER",)),
     ] = ""
-    folder_url: Annotated[str, About("The URL below which that site serves them.", env=("WEB_SEARCH_FOLDER_URL",))] = ""
+    folder_url: Annotated[
+        str,
+        About("The URL below which that site serves them.", env=("WEB_SEARCH_FOLDER_URL",), resolve=url_or_empty),
+    ] = ""
     cooldown_seconds: Annotated[
         Seconds, About("Seconds for which a backend that blocked Remit is not asked again.")
     ] = 900

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import msgspec
 
+from remit.settings.address import url_or_empty
 from remit.settings.section import About, Count, Millis, Seconds, Section, Tables
 
 
@@ -14,14 +15,16 @@ class ModelSettings(Section, frozen=True):
         str,
         About("The model to use if none is named, such as `openai:MODEL`.", env=("REMIT_MODEL",)),
     ] = ""
-    openai_url: Annotated[str, About("The base URL of OpenAI's API.", env=("OPENAI_BASE_URL",))] = (
-        "https://api.openai.com/v1"
+    openai_url: Annotated[
+        str, About("The base URL of OpenAI's API.", env=("OPENAI_BASE_URL",), resolve=url_or_empty)
+    ] = "https://api.openai.com/v1"
+    anthropic_url: Annotated[
+        str, About("The base URL of Anthropic's API.", env=("ANTHROPIC_BASE_URL",), resolve=url_or_empty)
+    ] = "https://api.anthropic.com"
+    google_url: Annotated[str, About("The base URL of Google's API.", resolve=url_or_empty)] = (
+        "https://generativelanguage.googleapis.com"
     )
-    anthropic_url: Annotated[str, About("The base URL of Anthropic's API.", env=("ANTHROPIC_BASE_URL",))] = (
-        "https://api.anthropic.com"
-    )
-    google_url: Annotated[str, About("The base URL of Google's API.")] = "https://generativelanguage.googleapis.com"
-    ollama_url: Annotated[str, About("The base URL of Ollama.")] = "http://127.0.0.1:11434/v1"
+    ollama_url: Annotated[str, About("The base URL of Ollama.", resolve=url_or_empty)] = "http://127.0.0.1:11434/v1"
     patience_seconds: Annotated[
         Seconds, About("Seconds that a model may send nothing before its answer counts as cut off.")
     ] = 120

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import msgspec
 
+from remit.settings.address import url_or_empty
 from remit.settings.base import Base
 from remit.settings.section import About, Section
 
@@ -44,6 +45,7 @@ class ServeSettings(Section, frozen=True):
         str,
         About(
             "The base URL at which people reach the console, such as `https://remit.example.com`; notifications and "
-            "dialogs of MCP clients link to it, and the server card names it. Empty: no links, and no card."
+            "dialogs of MCP clients link to it, and the server card names it. Empty: no links, and no card.",
+            resolve=url_or_empty,
         ),
     ] = ""
