@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -142,3 +143,32 @@ def test_a_server_that_many_share_is_told_what_the_settings_say(
     configured(project, more, setting)
     done = project.here("mcp", "call", "asker.heard", "{}", "--json").json
     assert json.loads(done["value"])["declared"] == [declared]
+
+
+def test_a_client_is_told_of_the_task_that_it_listens_to(project: Project) -> None:
+    tasks: dict[str, Any] = {
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    }
+    with Talk(project, "mcp", "wrap", "--name", "asker", "--", *ASKER, "legacy", modern=True) as talk:
+        call = {"name": "heard", "arguments": {}, "_meta": {**ENVELOPE, **tasks}}
+        task = talk.ask("tools/call", call)["result"]["taskId"]
+        listen = {"notifications": {"taskIds": [task, "another's"]}, "_meta": {**ENVELOPE, **tasks}}
+        talk.send({"jsonrpc": "2.0", "id": "stream", "method": "subscriptions/listen", "params": listen})
+        acknowledged, working = talk.line(), talk.line()
+        assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
+        assert acknowledged["params"]["notifications"] == {"taskIds": [task]}
+        assert (working["method"], working["params"]["status"]) == ("notifications/tasks", "working")
+        assert working["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": "stream"}
+        (question,) = re.findall(r"c_\w+", working["params"]["statusMessage"])
+        assert project.here("--journal", journal(project), "confirm", question, "--approve").status == 0
+        while (told := talk.line()["params"])["status"] == "working":
+            pass
+        assert (told["status"], told["taskId"]) == ("completed", task)
+        assert told["result"]["isError"] is False
+        undeclared = talk.ask("subscriptions/listen", {"notifications": {"taskIds": [task]}})
+        assert undeclared["error"]["code"] == -32021
+
+
+def journal(project: Project) -> str:
+    """Where a wrapped server's calls are recorded."""
+    return str(project.folder / ".local" / "share" / "remit" / "journal.db")

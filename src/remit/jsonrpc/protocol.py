@@ -29,6 +29,7 @@ LOG_LEVEL_META_KEY: Final = "io.modelcontextprotocol/logLevel"
 SERVER_INFO_META_KEY: Final = "io.modelcontextprotocol/serverInfo"
 
 RELATED_TASK_META_KEY: Final = "io.modelcontextprotocol/related-task"
+SUBSCRIPTION_ID_META_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 TASKS: Final = "io.modelcontextprotocol/tasks"
 """The extension by which calls are answered with tasks (2026-07-28)."""
 TASKS_VERSION: Final = "2025-11-25"

@@ -118,6 +118,7 @@ class Parked:
         self._takes_tasks = takes_tasks
         self._times = 0
         self._answers: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._change = asyncio.Event()
         self._turn = asyncio.Event()
         """Set while the client is to be answered: something is asked, or the work is done."""
 
@@ -125,6 +126,7 @@ class Parked:
         """Make the call."""
         self.work = asyncio.create_task(work)
         self.work.add_done_callback(lambda _: self._turn.set())
+        self.work.add_done_callback(lambda _: self._changed())
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -153,6 +155,7 @@ class Parked:
         self._answers.update({name: futures[key] for name, key in names.items()})
         self.questions.update({name: dict(requests[key]) for name, key in names.items()})
         self._turn.set()
+        self._changed()
         try:
             return {key: await future for key, future in futures.items()}
         finally:
@@ -169,11 +172,13 @@ class Parked:
         if self._takes_tasks:
             self.deferred, self._said = True, message or self._said
             self._turn.set()
+            self._changed()
         return self._takes_tasks
 
     def decide(self, words: str) -> None:
         """Tell from now on how a question about the call ended, and no more that it waits for that."""
         self._decision, self._said = words, ""
+        self._changed()
 
     async def report(self, done: float, total: float | None, message: str) -> None:
         """Tell how far the call is."""
@@ -181,6 +186,7 @@ class Parked:
             await self.peer.report(done, total, message)
         elif message:
             self._said = message
+            self._changed()
 
     @property
     def hears_late(self) -> bool:
@@ -218,6 +224,16 @@ class Parked:
         """With nothing left to ask, the client waits for the result."""
         if not self.questions:
             self._turn.clear()
+        self._changed()
+
+    def _changed(self) -> None:
+        self._change.set()
+        self._change = asyncio.Event()
+
+    @property
+    def change(self) -> asyncio.Event:
+        """Return what is set once it stands elsewhere than now."""
+        return self._change
 
     @property
     def request(self) -> ClientRequest:

@@ -31,6 +31,7 @@ from remit.mcp_server.changes import Changes
 from remit.mcp_server.client import Client, Terms
 from remit.mcp_server.conversation import Answering, answering
 from remit.mcp_server.definition import for_older
+from remit.mcp_server.listening import Listening
 from remit.mcp_server.parking import Parking
 from remit.mcp_server.peers import ClientPeer, Parked
 from remit.mcp_server.reply import reply_of
@@ -121,7 +122,7 @@ class ToolServer:
             "remit",
             version=__version__,
             instructions=_INSTRUCTIONS,
-            on_subscriptions_listen=self.changes.listening,
+            on_subscriptions_listen=Listening(self.changes.listening, self._tasks, self._who),
         )
         # All are answered in `_serve`; named here, they count as capabilities.
         for method in ("tools/list", "tools/call", *(relay.methods if relay is not None else ())):

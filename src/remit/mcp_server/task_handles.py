@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.clock import isoformat
@@ -49,6 +49,7 @@ _REQUESTS: Final = ("tasks/get", "tasks/cancel")
 _NEWER: Final = frozenset({*_REQUESTS, "tasks/update"})
 _OLDER: Final = frozenset({*_REQUESTS, "tasks/result", "tasks/list"})
 METHODS: Final = _NEWER | _OLDER
+ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 _OFFERED: Final[dict[str, Any]] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
 """The capability `tasks` of 2025-11-25."""
 _log: Final = logging.getLogger("remit.mcp")
@@ -112,9 +113,8 @@ class TaskHandles:
         method = request.method
         if method not in (_NEWER if request.modern else _OLDER if request.version == TASKS_VERSION else ()):
             raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=method)
-        if request.modern and not request.takes_tasks:
-            required: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-            raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "Missing required client capability", required)
+        if request.modern:
+            _check(request)
         if method == "tasks/list":
             return {"tasks": [self.seen(handle) for handle in self._handles.values() if handle.owner == owner]}
         handle = self._handles.get(str(request.params.get("taskId")))
@@ -131,6 +131,24 @@ class TaskHandles:
                 return await self._cancel(handle, modern=request.modern)
             case _:
                 return self._detailed(handle) if request.modern else self.seen(handle)
+
+    def followed(self, names: Sequence[object], request: ClientRequest, owner: str) -> list[TaskHandle]:
+        """Those of these tasks that are the owner's. Raises MCPError for a client that does not take tasks."""
+        _check(request)
+        handles = [self._handles.get(name) for name in dict.fromkeys(map(str, names))]
+        return [handle for handle in handles if handle is not None and handle.owner == owner]
+
+    async def changes(self, handle: TaskHandle) -> AsyncIterator[dict[str, Any]]:
+        """A task as it is now, and each time it changed, up to its end (2026-07-28)."""
+        told: dict[str, Any] = {}
+        while handle.status not in ENDED:
+            change, seen = handle.parked.change, self._detailed(handle)
+            if seen != told:
+                told = seen
+                yield seen
+            else:
+                await change.wait()
+        yield self._detailed(handle)
 
     def seen(self, handle: TaskHandle, *, modern: bool = False) -> dict[str, Any]:
         """A task as clients see it."""
@@ -173,6 +191,12 @@ class TaskHandles:
         handle = self._handles.pop(name, None)
         if handle is not None:
             handle.parked.give_up()
+
+
+def _check(request: ClientRequest) -> None:
+    if not request.takes_tasks:
+        required: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+        raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "Missing required client capability", required)
 
 
 def created(handle: TaskHandle, handles: TaskHandles, *, modern: bool) -> dict[str, Any]:
