@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 from remit import Options
 from tests.audit.packages import GIVEN, bought
@@ -23,6 +25,27 @@ async def test_what_would_go_is_what_goes(remit_in: OpenRemit) -> None:
         assert (await streams.erasable("customer-7")).values == 0
         assert (await streams.erasable("customer-8")).unfinished == (f"job/{waits}",)
         assert (await streams.erasable("customer-9")).streams == 0
+
+
+def test_what_an_older_remit_put_into_events_is_counted_and_the_status_says_so(project: Project) -> None:
+    project.job("report")
+    with closing(sqlite3.connect(project.folder / ".remit/journal.db")) as db:
+        db.execute("UPDATE heads SET subject = 'customer-7'")
+        db.commit()
+    done = project.here("erase", "--subject", "customer-7", "--yes", "--json")
+    assert (done.status, done.json["code"]) == (1, "ERASURE_INCOMPLETE")
+    assert (done.json["values"], done.json["left"] > 0) == (0, True)
+    done = project.here("erase", "--subject", "customer-7", "--yes")
+    assert (done.status, "cannot be erased" in done.out, "ERASURE_INCOMPLETE" in done.err) == (1, True, True)
+    assert project.here("verify").status == 0
+
+
+def test_a_job_that_was_started_about_a_subject_is_erased_with_it(project: Project) -> None:
+    assert project.here("run", "greet", "--name", "zaphod", "--about", "customer-7").status == 0
+    assert "zaphod" in project.here("show", "last").out
+    assert project.here("erase", "--subject", "customer-7", "--yes").status == 0
+    assert "zaphod" not in project.here("show", "last").out
+    assert project.here("verify", "last").status == 0
 
 
 def test_nothing_is_erased_unasked(project: Project, remit_in: OpenRemit) -> None:

@@ -67,7 +67,7 @@ LOOKS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     "retry": ((JOB, "--at", "1"),),
     "fork": ((JOB, "1"),), "decide": ((JOB, "1"),), "signal": ((JOB, "go"),), "cancel": ((JOB,),), "resume": ((JOB,),),
     "journal prune": (("--before", "1d", "--dry-run"),), "journal backup": (("saved.db", "--force"),),
-    "erase": (("--subject", "nobody"),), "journal erase": (("nobody",),), "api": ((),), "completion": (("bash",),),
+    "erase": (("--subject", "nobody"),), "api": ((),), "completion": (("bash",),),
     "tickets show": (("nothing",),), "work show": (("nothing",),), "skills show": (("nothing",),),
     "mcp show": (("nothing",),), "mcp diff": (("nothing",),), "policy revoke": (("nothing",),),
 }  # fmt: skip

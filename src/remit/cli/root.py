@@ -43,7 +43,7 @@ _CORE: Final[dict[str, Entry]] = {
     "token": Entry("Operate", "Manage the tokens of clients that connect over HTTP."),
     "serve": Entry("Operate", "Serve the HTTP API, the console and MCP, and run jobs and TOOL tickets."),
     "worker": Entry("Operate", "Run due jobs until stopped."),
-    "journal": Entry("Operate", "Move or back up the journal, erase values, prune records, or seal it."),
+    "journal": Entry("Operate", "Move or back up the journal, prune records, or seal it."),
     "workers": Entry("Operate", "List the processes that run jobs, and the code they run."),
     "api": Entry("Operate", "List the operations of the HTTP API, or call one and print its answer as JSON."),
     "config": Entry("Operate", "Show every setting and where it came from."),

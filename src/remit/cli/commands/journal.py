@@ -13,13 +13,11 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, entries_below, show_help
 from remit.cli.options import json_option, pass_state
-from remit.codes import Code
-from remit.errors import NotFoundError, SettingsError, UsageError
+from remit.errors import SettingsError, UsageError
 from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
     from remit.journal.copy import Copied, Progress
-    from remit.journal.erasing import Erased
     from remit.journal.resealing import Resealed
     from remit.journal.standing import Standing
     from remit.settings import Settings
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 COMMANDS: Final[dict[str, Entry]] = {
     "activate": Entry("Commands", "Let a backup, or a journal that moved, run jobs from now on."),
     "copy": Entry("Commands", "Move a journal to another place, and prove that nothing was lost."),
-    "erase": Entry("Commands", "Erase every value that was recorded about a subject."),
     "seal": Entry("Commands", "Seal the journal under a key that is kept elsewhere."),
     **entries_below("journal", FIRST_PARTY),
 }
@@ -37,7 +34,7 @@ COMMANDS: Final[dict[str, Entry]] = {
 @click.group("journal", cls=LazyGroup, package="remit.cli.commands.journal", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Move or back up the journal, erase values, prune records, or seal it."""
+    """Move or back up the journal, prune records, or seal it."""
     show_help(context)
 
 
@@ -159,49 +156,6 @@ async def _activate(state: State, *, unfinished: bool) -> tuple[Standing, str]:
         return await activate(journal, principal(settings), unfinished=unfinished), journal.url
     finally:
         await journal.close()
-
-
-@command.command("erase")
-@click.argument("subject")
-@click.option("--reason", default="", help="The reason; it is recorded.")
-@json_option("what was erased, and what could not be")
-@pass_state
-def erase_command(state: State, subject: str, reason: str) -> int:
-    """Erase every value that was recorded about a subject.
-
-    Events, hashes and times stay, so that the journal still verifies. A job of the subject that has not ended cannot go
-    on: end it first. What an older Remit recorded inside events cannot be erased: the status is then 1, and the command
-    says how many values are left.
-    """
-    from remit.cli.running import run_to_end
-
-    erased = run_to_end(_erase(state, subject, reason))
-    incomplete = Code.ERASURE_INCOMPLETE.name if erased.left else ""
-    if state.as_json:
-        import msgspec
-
-        state.output.json({**msgspec.to_builtins(erased), "code": incomplete})
-    else:
-        from remit.cli.text import counted
-
-        out = state.output.out
-        done = f"{counted(erased.values, 'value')} in {counted(erased.streams, 'stream')} erased"
-        out.line(f"{out.style('ok', 'ok')} {done}")
-        if incomplete:
-            out.line(f"{out.style('left', 'fail')} {incomplete}: {counted(erased.left, 'value')} could not be erased")
-            state.note("an older Remit recorded them inside events; delete the journal's file to remove them")
-    return exit_codes.ERROR if incomplete else exit_codes.OK
-
-
-async def _erase(state: State, subject: str, reason: str) -> Erased:
-    from remit.settings.principal import principal
-
-    async with state.remit(code="unused", writes=True) as remit:
-        erased = await remit.service.streams.erase(subject, by=principal(remit.settings), reason=reason)
-    if not erased.streams:
-        why = f"no stream is about the subject {subject!r}"
-        raise NotFoundError(why, code=Code.STREAM_NOT_FOUND, remedy="Give the subject that the jobs were started with.")
-    return erased
 
 
 _SHOWN: Final = 20

@@ -51,6 +51,13 @@ class _Command(click.Command):
 )
 @click.option("--skill", "skills", multiple=True, metavar="NAME", help="Put the job under a skill; repeatable.")
 @click.option(
+    "--about",
+    "subject",
+    metavar="NAME",
+    default="",
+    help="The subject that its values are about: `remit erase --subject NAME` erases them.",
+)
+@click.option(
     "--untrusted",
     is_flag=True,
     help="The input is untrusted text, such as a mail: an agent's task then names nothing that it may reach.",
@@ -74,6 +81,7 @@ def command(
     priority: int,
     rules: str | None,
     skills: tuple[str, ...],
+    subject: str,
     untrusted: bool,
     detach: bool,
     patient: bool,
@@ -97,7 +105,7 @@ def command(
     if help_:
         return _explain(context, state, name)
     options: dict[str, Any] = {"title": title, "labels": pairs(labels, "--label"), "priority": priority}
-    options |= {"untrusted": untrusted, "skills": skills}
+    options |= {"untrusted": untrusted, "skills": skills, "subject": subject}
     if rules is not None:
         from remit.cli.policies import rules_in
 

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 
 @click.command("erase")
-@click.option("--subject", required=True, metavar="NAME", help="The subject that the jobs were started with.")
+@click.option(
+    "--subject",
+    required=True,
+    metavar="NAME",
+    help="The subject that the jobs were started with, as by `remit run --about NAME`.",
+)
 @click.option("--reason", default="", help="The reason; it is recorded.")
 @click.option("--dry-run", is_flag=True, help="Erase nothing, and say what would go.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
