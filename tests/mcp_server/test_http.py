@@ -151,7 +151,7 @@ async def test_a_header_that_names_another_s_session_changes_nothing_about_who_c
         at(url, token="token-of-ann", mode="legacy") as ann,
     ):
         await ann.call_tool("text__echo", {"text": "a"})
-        (session,) = [key[1] for key in face._clients]
+        (session,) = [str(key[2]) for key in face._clients]
         meta = {
             "io.modelcontextprotocol/protocolVersion": MODERN,
             "io.modelcontextprotocol/clientInfo": {"name": "bare", "version": "1"},

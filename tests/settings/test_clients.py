@@ -9,7 +9,7 @@ import pytest
 from remit.errors import SettingsError
 from remit.http.token import digest_of
 from remit.settings import load
-from remit.settings.clients import Clients, bearer, clients
+from remit.settings.clients import Clients, bearer, clients, grant
 
 
 def read(folder: Path, text: str) -> Clients:
@@ -66,8 +66,18 @@ def test_a_token_is_expanded_and_never_empty(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ('principal = "a"', "neither token nor sha256 is given"),
-        ('principal = "a"\ntoken = "hunter2"\nsha256 = "' + "0" * 64 + '"', "both token and sha256 are given"),
+        ('principal = "a"', "neither token nor sha256 nor issuer is given"),
+        ('principal = "a"\ntoken = "hunter2"\nsha256 = "' + "0" * 64 + '"', "token and sha256 are both given"),
+        ('principal = "a"\ntoken = "hunter2"\nissuer = "https://sso.example"', "token and issuer are both given"),
+        ('principal = "a"\nissuer = "https://sso.example"', "an issuer is given without an audience"),
+        ('principal = "a"\nissuer = "http://sso.example"\naudience = "x"', "issuer must be the https URL"),
+        ('principal = "a"\ntoken = "hunter2"\naudience = "x"', "audience belongs to an issuer"),
+        ('principal = "a"\ntoken = "hunter2"\nclaims = { a = "b" }', "claims belongs to an issuer"),
+        ('principal = "a"\nissuer = "https://sso.example"\naudience = []', "audience must be a non-empty text"),
+        (
+            'principal = "a"\nissuer = "https://sso.example"\naudience = "x"\nclaims = { n = 5 }',
+            "claims must be a table of texts",
+        ),
         ('token = "hunter2"', "principal must be a non-empty text"),
         ('principal = ""\ntoken = "hunter2"', "principal must be a non-empty text"),
         ('principal = "a"\ntoken = ["hunter2"]', "token must be a non-empty text"),
@@ -89,6 +99,24 @@ def test_a_bad_table_is_an_error_that_quotes_no_token(tmp_path: Path, table: str
         read(tmp_path, tables(table))
     assert caught.value.message.startswith(f"{tmp_path / 'remit.toml'}: clients number 1: {said}")
     assert "hunter2" not in str(caught.value) + caught.value.remedy
+
+
+SSO = 'issuer = "https://sso.example"\naudience = ["a", "b"]\nclaims = { groups = ["ops"], email_verified = true }'
+
+
+def test_an_issuer_s_tokens_are_in_the_place_of_a_token(tmp_path: Path) -> None:
+    (one, two) = read(tmp_path, tables(f'principal = "okta:{{sub}}"\n{SSO}', f'principal = "guest"\n{SSO}')).clients
+    found = grant(one)
+    assert (found.issuer, found.audience) == ("https://sso.example", ("a", "b"))
+    assert found.claims == {"groups": ("ops",), "email_verified": ("true",)}
+    assert found.access.principal == "okta:{sub}"
+    assert grant(two).access.principal == "guest"
+
+
+def test_two_issuers_never_speak_for_the_same_principal(tmp_path: Path) -> None:
+    other = SSO.replace("sso", "other")
+    with pytest.raises(SettingsError, match=r"\{sub\} and \{email\} of two issuers could be the same principal"):
+        read(tmp_path, tables(f'principal = "{{sub}}"\n{SSO}', f'principal = "{{email}}"\n{other}'))
 
 
 def test_two_clients_with_one_token_cannot_be_told_apart(tmp_path: Path) -> None:

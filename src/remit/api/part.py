@@ -110,7 +110,7 @@ class Api:
             request="",
             stopping=self._places.closing,
             left=lambda: left(receive),
-            session=lambda: self._sessions.of(request.access.principal or ""),
+            session=lambda: self._sessions.of(request.access.principal or "", request.access.identity),
             routes=self._routes,
         )
         await check_reach(self._service, request.access, asked.path)

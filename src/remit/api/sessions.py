@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from remit.http.access import Identity
     from remit.service.service import Service
 
 _KEPT: Final = 1_000
@@ -19,15 +20,16 @@ class HttpSessions:
     def __init__(self, service: Service) -> None:
         """Open them in `service`."""
         self._service = service
-        self._open: OrderedDict[str, asyncio.Future[str]] = OrderedDict()
+        self._open: OrderedDict[tuple[str, Identity | None], asyncio.Future[str]] = OrderedDict()
 
-    async def of(self, principal: str) -> str:
-        """The session of a principal."""
-        found = self._open.get(principal)
+    async def of(self, principal: str, identity: Identity | None = None) -> str:
+        """The session of a principal, whose `identity` an issuer's token proved."""
+        key = (principal, identity)
+        found = self._open.get(key)
         if found is None or (found.done() and (found.cancelled() or found.exception() is not None)):
-            opening = self._service.sessions.open("http", principal=principal, client="http")
-            found = self._open[principal] = asyncio.ensure_future(opening)
+            opening = self._service.sessions.open("http", principal=principal, client="http", identity=identity)
+            found = self._open[key] = asyncio.ensure_future(opening)
             if len(self._open) > _KEPT:
                 self._open.popitem(last=False)
-        self._open.move_to_end(principal)
+        self._open.move_to_end(key)
         return await asyncio.shield(found)

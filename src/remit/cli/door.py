@@ -10,17 +10,40 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from remit.errors import UsageError
+from remit.errors import SettingsError, UsageError
 from remit.http.access_log import AccessLog
 from remit.http.guard import Guard
-from remit.settings.clients import bearer, clients
+from remit.settings.clients import bearer, clients, grant
+from remit.settings.principal import principal
 
 if TYPE_CHECKING:
     from remit.cli.context import State
     from remit.cli.listening import Listening
     from remit.clock import Clock
+    from remit.http.issuers import Issuers
     from remit.http.router import Mount
     from remit.settings import Settings
+    from remit.settings.clients import Clients
+
+
+def issuers_of(known: Clients, settings: Settings, clock: Clock) -> Issuers | None:
+    """The issuers whose tokens count; None if no client has one. Raises SettingsError if what reads them is missing."""
+    grants = [grant(client) for client in known.clients if client.issuer]
+    if not grants:
+        return None
+    try:
+        from remit.http.issuers import Issuers
+    except ModuleNotFoundError as error:
+        why = f"tokens of issuers need {error.name}, which is not installed"
+        raise SettingsError(why, remedy="Install it: pip install 'remit[jwt]'") from error
+    taken = {client.principal for client in known.clients if not client.issuer}
+    return Issuers(
+        grants,
+        clock,
+        taken=frozenset({*taken, principal(settings)}),
+        url=settings.serve.public_url,
+        scheme="https" if settings.serve.tls_cert else "http",
+    )
 
 
 class Door:
@@ -33,10 +56,11 @@ class Door:
         self._clock = clock
         self._drain_s = settings.serve.drain_seconds
         self._known = clients(settings)
-        tokens = [bearer(client, os.environ) for client in self._known.clients]
+        tokens = [bearer(client, os.environ) for client in self._known.clients if not client.issuer]
         cert, key = settings.serve.tls_cert, settings.serve.tls_key
         private = bool(cert) or settings.serve.without_tls
-        self.guard = Guard.of(listening.host, listening.known_as, tokens, clock, private=private)
+        issuers = issuers_of(self._known, settings, clock)
+        self.guard = Guard.of(listening.host, listening.known_as, tokens, clock, private=private, issuers=issuers)
         self._tls = None
         if cert or key:
             from remit.http.tls import server_context

@@ -69,12 +69,13 @@ def _mounts(state: State, remit: Remit, guard: Guard) -> list[Mount]:
         state.note("without MCP: mcp is not installed")
     else:
         from remit.http.deferred import Deferred
-        from remit.mcp_server.card import card_mounts
+        from remit.mcp_server.card import card_mounts, resource_mounts
         from remit.mcp_server.place import PATH
         from remit.settings.principal import principal
 
         who = principal(remit.settings)
         mounts += card_mounts(remit.settings.serve.public_url, tokens=not guard.open)
+        mounts += resource_mounts(guard.issuers)
         mounts.append(Mount(PATH, Deferred(_load_mcp, lambda: _mcp(state, remit, who)), "call"))
     return mounts
 

@@ -90,12 +90,13 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
     async with _opened(state, served) as remit:
         from remit.cli.door import Door
         from remit.http.router import Mount
-        from remit.mcp_server.card import card_mounts
+        from remit.mcp_server.card import card_mounts, resource_mounts
         from remit.mcp_server.endpoint import Endpoint
         from remit.mcp_server.place import PATH
 
         door = Door(state, listening, remit.settings, remit.clock)
         card = card_mounts(remit.settings.serve.public_url, tokens=not door.guard.open)
+        card += resource_mounts(door.guard.issuers)
         relay = await _relay(remit, offer.relayed)
         async with _faced(state, remit, offer, relay, "http") as face:
             await door.serve([Mount(PATH, Endpoint(face), "call"), *card], PATH, stop.requested)

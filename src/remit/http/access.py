@@ -14,6 +14,15 @@ Scope = Literal["read", "call", "decide", "tickets", "work", "admin"]
 SCOPES: Final[frozenset[Scope]] = frozenset(get_args(Scope))
 
 
+class Identity(msgspec.Struct, frozen=True):
+    """The proof of who came: whose token (JWT) it was, about whom, and by which key it is signed."""
+
+    issuer: str
+    subject: str
+    key: str
+    """The key's id at the issuer."""
+
+
 class Access(msgspec.Struct, frozen=True):
     """What the bearer of a token may do."""
 
@@ -36,6 +45,8 @@ class Access(msgspec.Struct, frozen=True):
     """The way its MCP client comes to its tools, if not as `mcp.expose_tools` says."""
     always: tuple[str, ...] = ()
     """The tools that its MCP client always lists, if not as `mcp.always` says."""
+    identity: Identity | None = None
+    """Of the bearer of an issuer's token; None: the token is one of `[[clients]]`, or there is none."""
 
     def allows(self, scope: Scope) -> bool:
         """Whether it has the scope; `admin` stands for all."""

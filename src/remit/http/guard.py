@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Final
 from remit.codes import Code
 from remit.errors import SettingsError
 from remit.http.access import ANYBODY, Access
-from remit.http.problem import Problem
+from remit.http.problem import Problem, unauthenticated
 from remit.http.token import digest_of
 
 if TYPE_CHECKING:
     from remit.clock import Clock
+    from remit.http.issuers import Issuers
     from remit.http.token import Token
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_DOTS: Final = 2
+"""In a signed token (JWT)."""
 _PORTS: Final = {"http": "80", "https": "443"}
 """By the schemes of origins."""
 
@@ -24,22 +27,35 @@ _PORTS: Final = {"http": "80", "https": "443"}
 class Guard:
     """Looks at a request before anything of it is read."""
 
-    def __init__(self, names: Sequence[str], tokens: Sequence[Token], clock: Clock) -> None:
-        """Be known as `names` and nothing else; let in bearers of `tokens`, or everyone if there are none."""
+    def __init__(
+        self, names: Sequence[str], tokens: Sequence[Token], clock: Clock, issuers: Issuers | None = None
+    ) -> None:
+        """Be known as `names` and nothing else; let in bearers of `tokens` and of the tokens of `issuers`.
+
+        Without any of these, let everyone in.
+        """
         self._names = frozenset(f"[{name}]" if ":" in name else name.lower() for name in names)
         self._tokens = tuple(tokens)
         self._clock = clock
+        self._issuers = issuers
 
     @classmethod
     def of(
-        cls, host: str, known_as: Sequence[str], tokens: Sequence[Token], clock: Clock, *, private: bool = False
+        cls,
+        host: str,
+        known_as: Sequence[str],
+        tokens: Sequence[Token],
+        clock: Clock,
+        *,
+        private: bool = False,
+        issuers: Issuers | None = None,
     ) -> Guard:
         """The guard of a server that listens at `host`; `known_as` are further names that clients may use.
 
         `private` says that no one on the way can read along, or that the operator takes care of it. Raises
         SettingsError if anyone on the network could call, or read the tokens of those who do.
         """
-        if host not in LOOPBACK and not tokens:
+        if host not in LOOPBACK and not tokens and issuers is None:
             raise SettingsError(
                 f"other machines can reach {host}, and no client has a token",
                 code=Code.SETTINGS_INVALID,
@@ -51,14 +67,27 @@ class Guard:
                 code=Code.SETTINGS_INVALID,
                 remedy="Use --tls-cert and --tls-key, or --without-tls behind a proxy that serves HTTPS.",
             )
-        return cls([*(LOOPBACK if host in LOOPBACK else (host,)), *known_as], tokens, clock)
+        return cls([*(LOOPBACK if host in LOOPBACK else (host,)), *known_as], tokens, clock, issuers)
+
+    async def admitted(self, headers: Mapping[str, str]) -> Access:
+        """As `admit`, also for the bearers of tokens of issuers, whose keys may have to be fetched. Raises Problem."""
+        if self._issuers is None:
+            return self.admit(headers)
+        self.admit_page(headers)
+        token = _bearer(headers)
+        try:
+            if token.count(".") == _DOTS and self._known_token(token) is None:
+                return await self._issuers.access(token)
+            return self.token(token).access
+        except Problem as problem:
+            raise unauthenticated(problem.detail, self._issuers.metadata_at(headers["host"])) from None
 
     def admit(self, headers: Mapping[str, str]) -> Access:
         """Return what the request may do; `headers` have names in lower case. Raises Problem.
 
         A page in a browser can be made to reach us under a name of its own (DNS rebinding); it cannot hide that name.
         """
-        access = self._access(headers.get("authorization", "")) if self._tokens else ANYBODY
+        access = ANYBODY if self.open else self.token(_bearer(headers)).access
         self.admit_page(headers)
         return access
 
@@ -75,22 +104,31 @@ class Guard:
     @property
     def open(self) -> bool:
         """Whether everyone on this machine is let in."""
-        return not self._tokens
+        return not self._tokens and self._issuers is None
+
+    @property
+    def issuers(self) -> Issuers | None:
+        """Return the issuers whose tokens count, if there are any."""
+        return self._issuers
 
     def token(self, text: str) -> Token:
         """The token whose text someone brings. Raises Problem if there is none, or it has expired.
 
         Every digest is compared, in constant time, so that no token can be guessed by measuring.
         """
+        found = self._known_token(text)
+        if found is None:
+            raise unauthenticated("The request has no valid token.")
+        if found.expires is not None and self._clock.now() >= found.expires:
+            raise unauthenticated("The token has expired.")
+        return found
+
+    def _known_token(self, text: str) -> Token | None:
         given = digest_of(text)
         found = None
         for known in self._tokens:
             if hmac.compare_digest(known.digest, given):
                 found = known
-        if found is None:
-            raise _unauthenticated("The request has no valid token.")
-        if found.expires is not None and self._clock.now() >= found.expires:
-            raise _unauthenticated("The token has expired.")
         return found
 
     def _known(self, host: str) -> bool:
@@ -100,9 +138,11 @@ class Guard:
             return host.lower() in self._names
         return name in self._names and port.isascii() and port.isdigit()
 
-    def _access(self, authorization: str) -> Access:
-        kind, _, token = authorization.partition(" ")
-        return self.token(token if kind.lower() == "bearer" else "").access
+
+def _bearer(headers: Mapping[str, str]) -> str:
+    """The token that a request brings; empty if it brings none."""
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    return token if kind.lower() == "bearer" else ""
 
 
 def _is_ours(scheme: str, origin: str, host: str) -> bool:
@@ -117,9 +157,3 @@ def _parted(scheme: str, host: str) -> tuple[str, str]:
     if not colon or port.endswith("]"):
         name, port = host.lower(), _PORTS[scheme]
     return name.strip("[]"), port
-
-
-def _unauthenticated(why: str) -> Problem:
-    return Problem(
-        Code.UNAUTHENTICATED, why, {"www-authenticate": f'Bearer error="invalid_token", error_description="{why}"'}
-    )

@@ -34,6 +34,8 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not an accident
         await send({"type": "http.response.body", "body": self.body})
 
 
+METADATA: Final = "/.well-known/oauth-protected-resource"
+"""Where it is said who gives tokens that count (RFC 9728)."""
 KIND: Final = "application/problem+json"
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 
@@ -60,3 +62,10 @@ class Problem(Refusal):
             **members,
         }
         super().__init__(code.http, msgspec.json.encode(body), KIND, headers)
+
+
+def unauthenticated(why: str, metadata: str = "") -> Problem:
+    """The refusal of a token (RFC 6750, section 3); `metadata` is the URL that says who gives one (RFC 9728)."""
+    challenge = f'Bearer error="invalid_token", error_description="{why}"'
+    challenge += f', resource_metadata="{metadata}"' if metadata else ""
+    return Problem(Code.UNAUTHENTICATED, why, {"www-authenticate": challenge})

@@ -111,7 +111,7 @@ class Router:
         try:
             _check_once(scope["headers"])
             mount = self._mount(scope["path"])
-            access = self._access(mount, headers)
+            access = await self._access(mount, headers)
             exchange.principal = access.principal or ""
             if mount is None:
                 raise Problem(Code.PATH_UNKNOWN)
@@ -126,9 +126,9 @@ class Router:
             if self._log is not None:
                 self._log.write(exchange.answered())
 
-    def _access(self, mount: Mount | None, headers: dict[str, str]) -> Access:
+    async def _access(self, mount: Mount | None, headers: dict[str, str]) -> Access:
         if mount is None or mount.admit is None:
-            return self._guard.admit(headers)
+            return await self._guard.admitted(headers)
         self._guard.admit_page(headers)
         return mount.admit(headers)
 

@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
 LONGEST: Final = 2_048
+_HERE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _PORTS: Final = {"http": 80, "https": 443}
 _LOW_PORTS: Final = 1_024
 """Below it only the two of the web are reached: mail, databases and others would take a request for their own."""
@@ -61,3 +62,13 @@ def _ascii(url: str, host: str) -> str:
         return host.encode("idna").decode("ascii").lower()
     except UnicodeError as error:
         raise InvalidUrlError(url, "its host is not a name") from error
+
+
+def is_issuer(url: str) -> bool:
+    """Whether a URL may name an issuer: https, or http on this machine; without user, query and fragment."""
+    try:
+        parts = urlsplit(url)
+        checked(url)
+    except (InvalidUrlError, ValueError):
+        return False
+    return not parts.query and not parts.fragment and (parts.scheme == "https" or parts.hostname in _HERE)

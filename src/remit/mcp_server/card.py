@@ -6,7 +6,7 @@ and what is offered, a client learns once it has connected. It needs no token.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
@@ -16,13 +16,15 @@ import msgspec
 
 from remit.codes import Code
 from remit.http.access import Access
-from remit.http.problem import Problem
-from remit.http.router import Mount
+from remit.http.problem import METADATA, Problem
+from remit.http.router import REQUEST, Mount, Request
 from remit.mcp_server.place import PATH
 from remit.version import __version__
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
+
+    from remit.http.issuers import Issuers
 
 PATHS: Final = ("/.well-known/mcp", f"{PATH}/server-card")
 """Where it is: at the place that clients look at first, also as `server-card.json` there, and beside the endpoint."""
@@ -51,15 +53,37 @@ def card_mounts(public_url: str, *, tokens: bool) -> list[Mount]:
     """Its places; none without a URL."""
     if not public_url:
         return []
-    card = Card(card_of(public_url, tokens=tokens))
-    return [Mount(path, card, None, lambda _: _NOBODY) for path in PATHS]
+    card = card_of(public_url, tokens=tokens)
+    paths = frozenset({*PATHS, *(path + _FILE for path in PATHS)})
+    part = Document(lambda _: card, paths, b"application/mcp-server-card+json")
+    return [Mount(path, part, None, lambda _: _NOBODY) for path in PATHS]
 
 
-class Card:
-    """Answers with a card."""
+def resource_mounts(issuers: Issuers | None) -> list[Mount]:
+    """The places where clients find out whose tokens count (RFC 9728); none if those of no issuer do."""
+    if issuers is None:
+        return []
 
-    def __init__(self, card: dict[str, Any]) -> None:
-        self._body = msgspec.json.encode(card)
+    def metadata(host: str) -> dict[str, Any]:
+        return {
+            "resource": f"{issuers.at(host)}{PATH}",
+            "resource_name": "Remit",
+            "authorization_servers": issuers.urls,
+            "bearer_methods_supported": ["header"],
+        }
+
+    part = Document(metadata, frozenset({METADATA, METADATA + PATH}), b"application/json")
+    return [Mount(METADATA, part, None, lambda _: _NOBODY)]
+
+
+class Document:
+    """Answers with a JSON document, to anyone."""
+
+    def __init__(self, document: Callable[[str], dict[str, Any]], paths: frozenset[str], kind: bytes) -> None:
+        """Give `document` of the host that a client names, as this media type, at these paths."""
+        self._document = document
+        self._paths = paths
+        self._kind = kind
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -69,17 +93,19 @@ class Card:
         """Nothing is streamed."""
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:  # noqa: ARG002 - of ASGI
-        if scope["path"].removesuffix("/").removesuffix(_FILE) not in PATHS:
+        if scope["path"].removesuffix("/") not in self._paths:
             raise Problem(Code.PATH_UNKNOWN)
         if scope["method"] not in {"GET", "HEAD"}:
             raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": "GET, HEAD"})
+        request: Request = scope[REQUEST]
+        body = msgspec.json.encode(self._document(request.headers["host"]))
         headers = [
-            (b"content-type", b"application/mcp-server-card+json"),
-            (b"content-length", str(len(self._body)).encode()),
+            (b"content-type", self._kind),
+            (b"content-length", str(len(body)).encode()),
             (b"cache-control", b"max-age=3600"),
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else self._body})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
 
 def _reversed(host: str) -> str:

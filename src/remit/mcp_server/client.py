@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from remit.http.access import Access
+    from remit.http.access import Access, Identity
     from remit.service.sessions import Sessions
     from remit.settings.model import Settings
 
@@ -82,8 +82,18 @@ class Terms(NamedTuple):
 class Client:
     """The caller."""
 
-    def __init__(self, sessions: Sessions, *, principal: str, name: str, version: str, transport: str) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        *,
+        principal: str,
+        name: str,
+        version: str,
+        transport: str,
+        identity: Identity | None = None,
+    ) -> None:
         """`name` and `version` are what the program says of itself. Nothing is recorded before its first call."""
+        self._identity = identity
         self.principal = principal
         self.name = name
         self._sessions = sessions
@@ -102,5 +112,6 @@ class Client:
                     client=self.name,
                     client_version=self._version,
                     via=self._transport,
+                    identity=self._identity,
                 )
         return self._session

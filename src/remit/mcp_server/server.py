@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
 
+    from remit.http.access import Identity
     from remit.mcp_server.names import Names
     from remit.mcp_server.relay import Look, Relay
     from remit.mcp_server.relays import Relays
@@ -111,7 +112,7 @@ class ToolServer:
         self._confirm = confirm
         self._terms = terms
         self._calls = Calls(service)
-        self._clients: dict[tuple[str, ...], Client] = {}
+        self._clients: dict[tuple[str | Identity | None, ...], Client] = {}
         self._tasks = TaskHandles(clock)
         self._parking = Parking(self._tasks)
         self._views = Views(service.tools, names)
@@ -311,7 +312,8 @@ class ToolServer:
         principal, program = self._who(request), request.program or Program()
         # Since 2026-07-28 there are no sessions on the wire: a session in the header is unchecked.
         session = None if request.modern else request.caller.session
-        key = (principal, session) if session else (principal, *program)
+        identity = request.caller.access.identity
+        key = (principal, identity, session) if session else (principal, identity, *program)
         client = self._clients.pop(key, None)
         if client is None:
             own = [other for other in self._clients if other[0] == principal]
@@ -323,6 +325,7 @@ class ToolServer:
                 name=program.name,
                 version=program.version,
                 transport=self._transport,
+                identity=identity,
             )
         self._clients[key] = client  # last used, last in the order
         if len(self._clients) > _MAX_CLIENTS:

@@ -19,7 +19,7 @@ from remit.codes import Code
 from remit.errors import NotCanonicalError, NotFoundError, UsageError
 from remit.gateway.call import Request
 from remit.gateway.outcome import Outcome
-from remit.http.access import Access
+from remit.http.access import Access, Identity
 from remit.ids import new_id
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import GateRefused, RequestRelayed, SessionOpened
@@ -96,8 +96,11 @@ class Sessions:
         client_version: str = "",
         via: str = "",
         subject: str = "",
+        identity: Identity | None = None,
     ) -> str:
         """Open a session; its identifier. `client` and `client_version` are what the program says of itself.
+
+        `identity` is the proof of who came, if an issuer's token is it.
 
         What is recorded in it can be erased with its `subject`, if it has one.
         """
@@ -108,6 +111,9 @@ class Sessions:
             client=client,
             client_version=client_version,
             via=via,
+            token_issuer=identity.issuer if identity else "",
+            token_subject=identity.subject if identity else "",
+            token_key=identity.key if identity else "",
         )
         session = _Open(self._journal, f"{SESSION}/{opened.session}", SESSION, opened, subject)
         await session.writer()

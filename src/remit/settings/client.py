@@ -11,22 +11,32 @@ import msgspec
 
 from remit.errors import SettingsError
 from remit.http.access import SCOPES, Scope
+from remit.http.urls import is_issuer
 
 _TOOLS: Final = re.compile(r"[A-Za-z0-9_.*?-]+")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One `[[clients]]` table; either `token` or `sha256` is set."""
+    """One `[[clients]]` table; one of `token`, `sha256` and `issuer` is set."""
 
     name: str = ""
     """The name where it is listed and revoked; empty: as its principal."""
     principal: str
-    """The principal that its calls are recorded and judged as; several clients may share one."""
+    """The principal that its calls are recorded and judged as; several clients may share one.
+
+    With `issuer`, claims fill the places in it, such as `okta:{sub}`.
+    """
     token: str = ""
     """The bearer token it sends; `${NAME}` takes it from our own environment."""
     sha256: str = ""
     """The SHA-256 of its token in hexadecimal, so that no file or variable holds the token itself."""
+    issuer: str = ""
+    """The URL of an issuer, in the place of a token: bearers of its tokens (JWT) are this client."""
+    audience: str | list[str] = ""
+    """The name, or names, of this server at the issuer, which a token has to be for (`aud`)."""
+    claims: dict[str, str | bool | list[str]] = {}
+    """The claims that a token has to have, each with this value, or any of these."""
     scopes: tuple[Scope, ...] = ("read", "call")
     """The scopes that it has: any of `read`, `call`, `decide`, `tickets`, `work` and `admin`, which stands for all."""
     expires: datetime | None = None
@@ -66,6 +76,9 @@ _EXPECTED: Final = {
     "principal": "a non-empty text",
     "token": "a non-empty text",
     "sha256": "64 hexadecimal digits",
+    "issuer": "the https URL of an issuer, as its tokens name it (iss)",
+    "audience": "a non-empty text, or a list of them",
+    "claims": "a table of texts, true or false, or lists of texts",
     "scopes": f"a list of any of {', '.join(sorted(SCOPES))}",
     "expires": "a date and time with its offset, such as 2027-01-31T12:00:00Z",
     "tools": "a list of names or patterns of tools, such as fs.*",
@@ -76,6 +89,8 @@ _EXPECTED: Final = {
     "expose_tools": "all or search",
     "always": "a list of names or patterns of tools, such as fs.*",
 }
+_PROOFS: Final = ("token", "sha256", "issuer")
+"""Keys, one of which says how the client is known."""
 _LONGEST_S: Final = 86_400
 
 
@@ -89,9 +104,18 @@ def read_client(table: dict[str, Any], where: str) -> Client:
             raise _misfit(where, key)
     if "principal" not in table:
         raise _misfit(where, "principal")
-    if ("token" in table) == ("sha256" in table):
-        both = "both token and sha256 are" if "token" in table else "neither token nor sha256 is"
-        raise SettingsError(f"{where}: {both} given", remedy="Give one: ${NAME} as token, or the token's SHA-256.")
+    given = [key for key in _PROOFS if key in table]
+    if len(given) != 1:
+        both = f"{given[0]} and {given[1]} are both" if given else "neither token nor sha256 nor issuer is"
+        remedy = "Give one: ${NAME} as token, the token's SHA-256, or the issuer of tokens."
+        raise SettingsError(f"{where}: {both} given", remedy=remedy)
+    if "issuer" in table and "audience" not in table:
+        raise SettingsError(
+            f"{where}: an issuer is given without an audience", remedy="Name this server as the issuer does."
+        )
+    for key in ("audience", "claims"):
+        if key in table and "issuer" not in table:
+            raise SettingsError(f"{where}: {key} belongs to an issuer", remedy=f"Leave {key} out.")
     return msgspec.convert(table, Client)
 
 
@@ -103,6 +127,14 @@ def _is_seconds(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LONGEST_S
 
 
+def _are_texts(value: Any) -> bool:
+    return _is_text(value) or (isinstance(value, list) and bool(value) and all(map(_is_text, value)))
+
+
+def _are_claims(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, bool) or _are_texts(each) for each in value.values())
+
+
 def _are_tools(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) and _TOOLS.fullmatch(each) for each in value)
 
@@ -110,6 +142,9 @@ def _are_tools(value: Any) -> bool:
 _FITS: Final[dict[str, Callable[[Any], bool]]] = {
     "scopes": lambda value: isinstance(value, list) and bool(value) and all(each in SCOPES for each in value),
     "tools": _are_tools,
+    "issuer": lambda value: _is_text(value) and is_issuer(value),
+    "audience": _are_texts,
+    "claims": _are_claims,
     "expires": lambda value: _moment(value) is not None,
     "dialog": lambda value: isinstance(value, bool),
     "sha256": lambda value: isinstance(value, str) and _SHA256.fullmatch(value) is not None,

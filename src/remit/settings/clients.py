@@ -9,6 +9,7 @@ import msgspec
 
 from remit.errors import SettingsError
 from remit.http.access import Access, Scope
+from remit.http.grants import Grant, rivals
 from remit.http.token import Token, digest_of
 from remit.settings.client import Client, read_client
 from remit.settings.expansion import expand, sendable
@@ -39,16 +40,30 @@ def clients(settings: Settings) -> Clients:
     for number, table in enumerate(settings.mcp.clients, 1):
         where = f"{settings.sources['mcp.clients']}: mcp.clients number {number}"
         _add(_old(table, where), where, found)
+    _check_issuers([client for client in found.values() if client.issuer], settings.sources["clients.entries"])
     old = f"{settings.sources['mcp.clients']}: [[mcp.clients]] is deprecated; write [[clients]], with scopes"
     return Clients(tuple(found.values()), (old,) if settings.mcp.clients else ())
 
 
-def bearer(client: Client, environ: Mapping[str, str]) -> Token:
-    """The token of a client, with every reference in it replaced.
+def grant(client: Client) -> Grant:
+    """The grant of a client that is known by an issuer's tokens."""
+    wanted = {name: tuple(_texts(value)) for name, value in client.claims.items()}
+    return Grant(
+        issuer=client.issuer,
+        audience=tuple(_texts(client.audience)),
+        claims=wanted,
+        access=_access(client),
+        expires=client.expires_at,
+    )
 
-    Raises SettingsError, also for a token that is empty then: it would let everyone in.
-    """
-    access = Access(
+
+def _texts(value: str | bool | list[str]) -> list[str]:
+    """The texts that a value stands for; of `true`, as claims are compared."""
+    return value if isinstance(value, list) else [str(value).lower() if isinstance(value, bool) else value]
+
+
+def _access(client: Client) -> Access:
+    return Access(
         client.principal,
         frozenset(client.scopes),
         client.tools,
@@ -59,6 +74,14 @@ def bearer(client: Client, environ: Mapping[str, str]) -> Token:
         expose_tools=client.expose_tools,
         always=client.always,
     )
+
+
+def bearer(client: Client, environ: Mapping[str, str]) -> Token:
+    """The token of a client, with every reference in it replaced.
+
+    Raises SettingsError, also for a token that is empty then: it would let everyone in.
+    """
+    access = _access(client)
     if client.sha256:
         return Token(bytes.fromhex(client.sha256), access, client.expires_at)
     who = f"client {client.principal}"
@@ -75,8 +98,17 @@ def _old(table: dict[str, Any], where: str) -> Client:
     return msgspec.structs.replace(read_client(table, where), scopes=_OLD_SCOPES, dialog=True)
 
 
+def _check_issuers(found: list[Client], source: str) -> None:
+    """Raise SettingsError if one issuer could name the people of another."""
+    if (both := rivals(grant(client) for client in found)) is not None:
+        raise SettingsError(
+            f"{source}: {both[0]} and {both[1]} of two issuers could be the same principal",
+            remedy="Begin each with text of its own, such as okta:{sub}.",
+        )
+
+
 def _add(client: Client, where: str, found: dict[str, Client]) -> None:
-    key = client.token or client.sha256
+    key = client.token or client.sha256 or f"issuer {len(found)}"
     if key in found:
         raise SettingsError(
             f"{where}: {client.principal} has the token of {found[key].principal}",

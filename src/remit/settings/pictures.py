@@ -22,7 +22,8 @@ def servers(value: Any) -> Any:
 
 def clients(value: Any) -> Any:
     """Clients over HTTP: whose calls theirs are, and what they may do."""
-    return tables(value, dict.fromkeys(("name", "principal", "scopes", "tools", "expires"), plain))
+    shown = ("name", "principal", "scopes", "tools", "expires", "issuer", "audience")
+    return tables(value, dict.fromkeys(shown, plain))
 
 
 def runners(value: Any) -> Any:

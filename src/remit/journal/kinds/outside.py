@@ -19,6 +19,12 @@ class SessionOpened(Payload, frozen=True, kw_only=True):
     client_version: str = ""
     via: str = ""
     """The transport of an MCP client: `stdio` or `http`."""
+    token_issuer: str = ""
+    """The issuer of the token (JWT) that proved who came; empty: it was a token of `[[clients]]`, or there was none."""
+    token_subject: str = ""
+    """The subject of that token (`sub`)."""
+    token_key: str = ""
+    """The id of the issuer's key that it is signed with (`kid`)."""
 
 
 class CallOpened(Payload, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ import aiohttp
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.http.addresses import BlockedAddressError
+from remit.http.judging import BlockedSocketError
 from remit.http.urls import place_of
 
 
@@ -24,10 +25,6 @@ class WebError(ProviderError):
     def __init__(self, message: str, cause: Code, *, blocked_by: Code | None = None) -> None:
         self.blocked_by = blocked_by
         super().__init__(message, cause=cause, detail={"blocked_by": blocked_by.name} if blocked_by else None)
-
-
-class BlockedSocketError(OSError):
-    """A connection to an address that must not be reached; an OSError, as a connector expects one."""
 
 
 _TABLE: Final[tuple[tuple[type[BaseException], Code, str], ...]] = (

@@ -9,21 +9,19 @@ holds for all of it. Proxies that the environment names are not used, since they
 from __future__ import annotations
 
 import asyncio
-import socket
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 import msgspec
-from aiohttp.abc import AbstractResolver, ResolveResult
 
 from remit.codes import Code
-from remit.http.addresses import BlockedAddressError, Resolver, reachable, resolved, why_blocked
+from remit.http.addresses import BlockedAddressError, Resolver, resolved
+from remit.http.judging import judging_connector, private_if
 from remit.http.urls import place_of
-from remit.providers.web.faults import BlockedSocketError, WebError, web_error
+from remit.providers.web.faults import WebError, web_error
 from remit.providers.web.urls import checked, joined
 from remit.version import __version__
 
@@ -34,8 +32,6 @@ _PIECE: Final = 64 * 1024
 _AT_ONCE: Final = 32
 _REDIRECT: Final = frozenset({301, 302, 303, 307, 308})
 _GZIP: Final = 32 + zlib.MAX_WBITS
-_private: Final[ContextVar[bool]] = ContextVar("remit_web_private", default=False)
-"""Whether the connection that is being made may go to a private address."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,20 +108,14 @@ class Fetcher:
     async def _answer(
         self, method: str, url: str, headers: Mapping[str, str], data: bytes | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        token = _private.set(place_of(url) in self._allowed)
-        try:
+        with private_if(place_of(url) in self._allowed):
             async with self._open().request(method, url, headers=headers, data=data, allow_redirects=False) as response:
                 yield response
-        finally:
-            _private.reset(token)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
-            connector = aiohttp.TCPConnector(
-                limit=_AT_ONCE, resolver=_JudgingResolver(self._resolve), use_dns_cache=False, socket_factory=_socket
-            )
             self._session = aiohttp.ClientSession(
-                connector=connector,
+                connector=judging_connector(self._resolve, _AT_ONCE),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
                 headers={"User-Agent": AGENT, "Accept-Encoding": "gzip, deflate"},
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -133,50 +123,6 @@ class Fetcher:
                 trust_env=False,
             )
         return self._session
-
-
-class _JudgingResolver(AbstractResolver):
-    """Resolves a name once and judges each of its addresses."""
-
-    def __init__(self, resolve: Resolver) -> None:
-        self._resolve = resolve
-
-    async def resolve(
-        self,
-        host: str,
-        port: int = 0,
-        family: socket.AddressFamily = socket.AF_INET,  # noqa: ARG002 - both are judged
-    ) -> list[ResolveResult]:
-        try:
-            if _private.get():
-                addresses = await self._resolve(host, port)
-            else:
-                addresses = [place.address for place in await reachable(host, port, self._resolve)]
-        except BlockedAddressError as error:
-            raise BlockedSocketError(str(error)) from error
-        return [
-            ResolveResult(
-                hostname=host,
-                host=address,
-                port=port,
-                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
-                proto=0,
-                flags=socket.AI_NUMERICHOST,
-            )
-            for address in addresses
-        ]
-
-    async def close(self) -> None:
-        pass
-
-
-def _socket(address: tuple[Any, Any, int, str, tuple[Any, ...]]) -> socket.socket:
-    """Make the socket of a connection. Raises BlockedSocketError for an address that must not be reached."""
-    family, kind, protocol, _, place = address
-    why = "" if _private.get() else why_blocked(str(place[0]))
-    if why:
-        raise BlockedSocketError(f"{place[0]}: {why}")
-    return socket.socket(family=family, type=kind, proto=protocol)
 
 
 async def _page(asked: str, url: str, response: aiohttp.ClientResponse, limit: int) -> Page:
