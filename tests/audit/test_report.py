@@ -22,6 +22,7 @@ from remit.wiring.capabilities import FIRST_PARTY
 from tests.audit.asked import HOUR, record
 from tests.audit.test_answers import opened
 from tests.client.conftest import serving
+from tests.opened import OpenRemit
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +85,16 @@ def test_retention_that_is_too_short_is_named() -> None:
     kept = report.kept_rows([("jobs", 30), ("tickets", 365)], 7)
     assert [row.enough for row in kept] == [False, True, True, False]
     assert [row.enough for row in report.kept_rows([], 0)] == [True, True]
+
+
+async def test_the_retention_in_force_is_said_in_words(remit_in: OpenRemit) -> None:
+    rules = [{"keep": "30d", "kinds": ["job", "work"], "labels": {"team": "a"}}, {"keep": "365d"}]
+    async with remit_in(work=False, flags={"retention.rules": rules}) as remit:
+        kept = (await remit.service.audit.report()).kept
+    assert [(row.what, row.kept, row.enough) for row in kept][:2] == [
+        ("events of kinds job, work; labels team: a", "30 days", False),
+        ("events of jobs, sessions, tickets and work", "365 days", True),
+    ]
 
 
 def test_nothing_recorded_is_an_answer() -> None:

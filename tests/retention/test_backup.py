@@ -73,8 +73,10 @@ def test_a_backup_of_a_killed_workers_journal_is_restored_and_its_job_goes_on(pr
     for ending in ("", "-wal", "-shm"):
         here.with_name(here.name + ending).unlink(missing_ok=True)
     shutil.copy(saved, here)
-    assert "JOURNAL_BACKUP" in project.here("resume", "last").err
-    assert project.here("journal", "activate").status == 0
+    refused = project.here("resume", "last").err
+    assert ("JOURNAL_BACKUP" in refused, "a backup that was put in its place" in refused) == (True, True)
+    done = project.here("journal", "activate")
+    assert (done.status, str(here) in done.err, "that stood in its place" in done.err) == (0, False, True)
     assert project.here("verify").status == 0
     assert project.here("show", ended).status == 0
     done = project.here("resume", "last", "--json")

@@ -202,7 +202,10 @@ class Audit:
 def _which(rule: Mapping[str, Any]) -> str:
     """The records that a rule of retention is about, in words."""
     parts = {name: value for name, value in rule.items() if name not in {"keep", "archive"}}
-    return " ".join(f"{name} {words_of(value)}" for name, value in parts.items()) or "jobs, sessions, tickets and work"
+    words = (
+        f"{name} {', '.join(value) if isinstance(value, list) else words_of(value)}" for name, value in parts.items()
+    )
+    return "; ".join(words) or "jobs, sessions, tickets and work"
 
 
 def open_audit(opening: NounOpening) -> Audit:

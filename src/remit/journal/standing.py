@@ -57,6 +57,10 @@ def refusal(url: str, state: str, place: str) -> JournalError:
         return JournalError(
             why, code=Code.JOURNAL_BACKUP, remedy=f"Run `remit journal copy {place} {url}` again.{login}"
         )
+    if place == url:
+        why = f"{url}: the journal is a backup that was put in its place, and runs no jobs"
+        remedy = "If the journal that stood there will not run again, run `remit journal activate`."
+        return JournalError(why, code=Code.JOURNAL_BACKUP, remedy=remedy)
     remedy = f"If {place} is gone and will not run again, run `remit --journal {url} journal activate`.{login}"
     why = f"{url}: the journal is a copy of {place}, and runs no jobs"
     return JournalError(why, code=Code.JOURNAL_BACKUP, remedy=remedy)
@@ -64,7 +68,7 @@ def refusal(url: str, state: str, place: str) -> JournalError:
 
 def busy(number: int, stream: str) -> JournalError:
     """Return what ends a journal is refused with while workers hold streams of it."""
-    why = f"workers hold {number} streams, such as {stream}"
+    why = f"workers hold {number} stream{'s' * (number != 1)}, such as {stream}"
     return JournalError(why, code=Code.JOURNAL_LOCKED, remedy=STOP)
 
 

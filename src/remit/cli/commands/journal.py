@@ -138,7 +138,8 @@ def activate_command(state: State, *, unfinished: bool) -> int:
         out.line(f"{out.style('ok', 'ok')} {url} runs jobs already")
     else:
         out.line(f"{out.style('ok', 'ok')} {url} runs jobs from now on")
-        state.note(f"never run the jobs of {before.place} again")
+        former = "the journal that stood in its place" if before.place == url else before.place
+        state.note(f"never run the jobs of {former} again")
     return exit_codes.OK
 
 
