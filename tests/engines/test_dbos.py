@@ -55,7 +55,7 @@ async def test_without_the_extra_the_error_says_how_to_install_it(
 
 @needs_dbos
 async def test_without_postgresql_the_error_says_what_to_set(remit_in: OpenRemit) -> None:
-    with pytest.raises(SettingsError, match="the journal is not in PostgreSQL") as refused:
+    with pytest.raises(SettingsError, match="the journal is not on one PostgreSQL server") as refused:
         async with remit_in(flags={"jobs.engine": "dbos"}):
             pass
     assert "jobs.engine to local" in refused.value.remedy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,7 @@ from remit.journal.journal import Journal
 from remit.journal.port import Store
 from remit.journal.postgres.store import PostgresStore
 from remit.journal.seals import KEY_BYTES, Seals
+from remit.journal.sharded.store import ShardedStore
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 
 KEYS: Final = {"sealed": Seals([b"k" * KEY_BYTES]), "plain": None}
@@ -41,6 +42,20 @@ class PostgresStorage:
     @asynccontextmanager
     async def open(self, clock: Clock) -> AsyncIterator[Journal]:
         async with _opened(PostgresStore(self.url, clock), clock, self.seals) as journal:
+            yield journal
+
+
+class ShardedStorage:
+    """Shards, each in a schema of its own."""
+
+    def __init__(self, urls: Sequence[str], seals: Seals | None = None) -> None:
+        self.urls = urls
+        self.seals = seals
+
+    @asynccontextmanager
+    async def open(self, clock: Clock) -> AsyncIterator[Journal]:
+        store = ShardedStore(self.urls, lambda url: PostgresStore(url, clock))
+        async with _opened(store, clock, self.seals) as journal:
             yield journal
 
 

@@ -26,6 +26,7 @@ _EVERY: Final = (
     Code.SERVER_STOPPING,
     Code.JOURNAL_IO,
     Code.JOURNAL_FULL,
+    Code.JOURNAL_SHARD_UNAVAILABLE,
     Code.UNHANDLED_EXCEPTION,
 )
 """Codes that any request can be refused with."""

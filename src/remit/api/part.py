@@ -124,6 +124,8 @@ class Api:
                     self._once(route, route.handler, asked) if under_key else _encoded(route, route.handler, asked)
                 )
             await self._tell(route, asked)
+            if shards := self._service.health.missing_shards():
+                answer.headers["x-journal-missing"] = ", ".join(shard.partition(" (")[0] for shard in shards)
             if self._counts_warnings:
                 answer.headers["x-schema-warn-count"] = str(tally.count)
             await _say(answer, send)

@@ -173,6 +173,7 @@ class Code(Enum):
     JOURNAL_NEWER = Row(ERROR, 409, False, "A newer Remit wrote this journal; this one must not change it.")
     JOURNAL_MOVED = Row(ERROR, 409, False, "The journal moved: its work goes on in another one, and never here.")
     JOURNAL_BACKUP = Row(ERROR, 409, False, "The journal is a copy that runs no jobs until it is activated.")
+    JOURNAL_SHARD_UNAVAILABLE = Row(ERROR, 503, True, "The shard of the journal that holds this is down.")
     JOURNAL_CLOSED = Row(ERROR, 503, False, "The journal is closed.")
     RECORD_INVALID = Row(ERROR, 400, False, "The storage cannot hold a value that should be recorded.")
 

@@ -30,7 +30,7 @@ from remit.engines.presence import present
 from remit.errors import JournalError, SettingsError
 from remit.journal.owner import Owner
 from remit.journal.postgres.address import Address
-from remit.settings.sections.journal import SERVERS
+from remit.settings.sections.journal import SERVERS, shards_in
 
 if TYPE_CHECKING:
     from remit.engines.port import Work
@@ -61,10 +61,10 @@ class DbosEngine(LocalEngine):
     """Runs what DBOS gives to this process; with chosen streams (`only`), it is the local engine."""
 
     def __init__(self, work: Work, settings: Settings, dbos: DbosSettings) -> None:
-        """Raise SettingsError unless the journal is in PostgreSQL."""
+        """Raise SettingsError unless the journal is on one PostgreSQL server."""
         jobs, url = settings.jobs, settings.journal.url
-        if url.partition("://")[0] not in SERVERS:
-            why = "jobs.engine is dbos, and the journal is not in PostgreSQL"
+        if url.partition("://")[0] not in SERVERS or len(shards_in(url)) > 1:
+            why = "jobs.engine is dbos, and the journal is not on one PostgreSQL server"
             raise SettingsError(why, remedy="Give journal.url a postgresql:// address, or set jobs.engine to local.")
         super().__init__(work, concurrency=jobs.concurrency, lease_s=jobs.lease_seconds, settings=settings.written)
         self._dbos = dbos

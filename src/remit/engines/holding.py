@@ -10,6 +10,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+from remit.clock import SystemClock
+from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.leases import LeaseTerms, keep_renewing, renew_all
 from remit.journal.owner import Owner
@@ -24,6 +26,9 @@ _SPACING_S: Final = 0.005
 """Changes of the journal are looked at this often at most."""
 _NEWS_S: Final = 0.05
 """Running passes hear of messages this often at most; one that waits is woken at once."""
+_AGAIN_S: Final = 1.0
+"""The time after which a part of the engine goes on that met a shard of the journal that is down."""
+_CLOCK: Final = SystemClock()
 _PRUNE_S: Final = 3_600
 """The interval at which blobs are erased whose time is over."""
 
@@ -148,7 +153,10 @@ class Holding:
                 await one.give_up()
             raise
         except JournalError as error:
-            self.fail(error)
+            if error.code is not Code.JOURNAL_SHARD_UNAVAILABLE:
+                self.fail(error)
+            else:  # the lease lapses, and the stream goes on once its shard is there
+                _log.warning("%s: left alone: %s", stream, error.message)
         except Exception:  # noqa: BLE001 - a defect of ours must not take the other streams with it
             # The lease lapses, and the stream is tried again then rather than in a loop.
             _log.exception("%s: the pass failed", stream)
@@ -230,10 +238,13 @@ class Holding:
     # --- failure
 
     async def _until_it_fails(self, work: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await work()
-        except JournalError as error:
-            self.fail(error)
+        while True:
+            try:
+                return await work()
+            except JournalError as error:
+                if error.code is not Code.JOURNAL_SHARD_UNAVAILABLE:
+                    return self.fail(error)
+            await _CLOCK.sleep(_AGAIN_S)
 
     def fail(self, error: JournalError) -> None:
         """Stop, because the journal failed; `ended` raises the error."""

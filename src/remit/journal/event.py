@@ -16,6 +16,8 @@ from remit.errors import JournalError
 UNSET: Final = msgspec.UNSET
 OPEN_STATES: Final = ("pending", "running", "waiting")
 """States that a lease changes one into another, and no other: it writes no seal, and a seal takes them for one."""
+LATEST: Final = 2**63 - 1
+"""A time before which every stream was made."""
 _COMMIT_OVERHEAD: Final = 200
 _EVENT_OVERHEAD: Final = 300
 
@@ -243,9 +245,16 @@ class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Only streams with this in their title; letters from A to Z stand for themselves in both sizes."""
     since: int = 0
     """Only streams made then or later, in microseconds since the Unix epoch."""
+    until: int = LATEST
+    """Only streams made before then."""
     before: str | None = None
     """Continue after this stream of an earlier page."""
     limit: int = 100
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the time at which streams were made counts."""
+        return self.since > 0 or self.until < LATEST
 
     @property
     def needle(self) -> str:

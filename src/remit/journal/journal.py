@@ -60,7 +60,7 @@ class Journal:
         `seals` seal the head with every append; a head whose seal does not hold is not believed then.
         """
         self.folds, self.cut = Folds(store), store.cut
-        self.compact, self.snapshot = store.compact, store.snapshot
+        self.compact, self.snapshot, self.missing = store.compact, store.snapshot, store.missing
         self._store, self.seals, self._salt = store, seals, salt
         self._subjects: WeakValueDictionary[str, StreamWriter] = WeakValueDictionary()
         """By root: a writer of a stream with a subject, which what is made below it shares."""

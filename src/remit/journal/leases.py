@@ -17,7 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from remit.clock import SECOND
-from remit.errors import AppendConflictError
+from remit.codes import Code
+from remit.errors import AppendConflictError, JournalError
 from remit.journal.event import Blob, Claim, Head, HeadPatch
 
 if TYPE_CHECKING:
@@ -105,7 +106,11 @@ class HeldLease:
     async def give_up(self, patch: HeadPatch) -> None:
         """Give the lease up, unless it was lost or given up before; without waiting, for otherwise it lapses."""
         if self.writer.failure is None:
-            await self.release(patch=patch, synced=False)
+            try:
+                await self.release(patch=patch, synced=False)
+            except JournalError as error:
+                if error.code is not Code.JOURNAL_SHARD_UNAVAILABLE:  # there it lapses
+                    raise
 
     def _over(self) -> None:
         """Write nothing more: the token is good until someone else takes the stream, and the lease is not."""

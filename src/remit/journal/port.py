@@ -200,6 +200,10 @@ class Store(Writing, Reading, Leasing, Watching, Protocol):
         """Where the journal is, without secrets, as `remit doctor` shows it."""
         ...
 
+    def missing(self) -> list[str]:
+        """Return the parts of it that do not answer now: lists and claims go on without what is there."""
+        ...
+
     async def integrity(self) -> list[str]:
         """Return what the backend itself finds wrong with its storage; empty: nothing."""
         ...

@@ -57,6 +57,10 @@ class Health:
         snapshot = await self._services.readiness.snapshot()
         return snapshot if snapshot.missing_required else None
 
+    def missing_shards(self) -> list[str]:
+        """Return the shards of the journal that are down, whose streams are in no list now."""
+        return self._services.journal.missing()
+
     async def reach(self) -> None:
         """Connect the required dependencies that are not ready."""
         await self._services.readiness.reach()

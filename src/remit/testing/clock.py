@@ -77,3 +77,11 @@ class ManualClock:
                 self._arrived.append((tasks, future))
             elif not future.done():
                 future.set_result(None)
+
+
+class TickingClock(ManualClock):
+    """A manual clock that goes on by a microsecond with each look, so that no two events have the same time."""
+
+    def now(self) -> int:
+        self._elapsed += 1
+        return super().now()

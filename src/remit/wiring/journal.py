@@ -18,7 +18,7 @@ from remit.journal.sqlite.connection import in_use
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.settings import Settings
 from remit.settings.places import data_folder
-from remit.settings.sections.journal import SERVERS, SQLITE, installed
+from remit.settings.sections.journal import SERVERS, SQLITE, installed, shards_in
 from remit.wiring.capabilities import FIRST_PARTY
 
 _log: Final = logging.getLogger("remit.journal")
@@ -71,7 +71,7 @@ async def refuse_open(settings: Settings) -> None:
         from remit.journal.postgres.address import Address  # noqa: PLC0415 - its driver is an extra
         from remit.journal.postgres.server import in_use as in_use_there  # noqa: PLC0415 - the same
 
-        used = await in_use_there(Address.parse(url))
+        used = any([await in_use_there(Address.parse(one)) for one in url.split()])
     if used:
         why = "another process has the journal open"
         raise JournalError(why, code=Code.JOURNAL_LOCKED, remedy="End its workers, servers and consoles first.")
@@ -80,8 +80,14 @@ async def refuse_open(settings: Settings) -> None:
 def open_store(url: str, clock: Clock) -> Store:
     """The journal behind a URL: a path, `sqlite:///path`, `postgresql://…`, `:memory:`, or of an installed backend.
 
+    Several `postgresql://…` with spaces between them are the shards of one journal.
     Raises SettingsError.
     """
+    if len(urls := shards_in(url)) > 1:
+        from remit.journal.postgres.store import PostgresStore  # noqa: PLC0415 - its driver is an extra
+        from remit.journal.sharded.store import ShardedStore  # noqa: PLC0415 - few journals have shards
+
+        return ShardedStore(urls, lambda one: PostgresStore(one, clock))
     place = url.removeprefix(SQLITE)
     scheme, separator, _ = place.partition("://")
     if not separator:

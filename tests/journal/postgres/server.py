@@ -48,6 +48,10 @@ class PostgresServer:
     def log(self) -> str:
         return (self.folder / "log").read_text()
 
+    @property
+    def runs(self) -> bool:
+        return self._process is not None
+
     @classmethod
     @contextmanager
     def running(cls, **settings: str) -> Iterator[PostgresServer]:

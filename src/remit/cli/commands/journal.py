@@ -19,6 +19,7 @@ from remit.wiring.capabilities import FIRST_PARTY
 if TYPE_CHECKING:
     from remit.journal.copy import Copied, Progress
     from remit.journal.resealing import Resealed
+    from remit.journal.sharded.store import ShardRow
     from remit.journal.standing import Standing
     from remit.settings import Settings
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 COMMANDS: Final[dict[str, Entry]] = {
     "activate": Entry("Commands", "Let a backup, or a journal that moved, run jobs from now on."),
     "copy": Entry("Commands", "Move a journal to another place, and prove that nothing was lost."),
+    "shards": Entry("Commands", "List the shards of the journal: place, state and size."),
     "seal": Entry("Commands", "Seal the journal under a key that is kept elsewhere."),
     **entries_below("journal", FIRST_PARTY),
 }
@@ -53,10 +55,13 @@ def copy_command(state: State, source: str, target: str, *, backup: bool) -> int
     workers and servers of FROM first. If the command is interrupted, run it again: it goes on where it stopped.
     """
     from remit.cli.running import run_to_end
+    from remit.settings.sections.journal import shards_in
 
     begin, end = (state.settings({"journal.url": url}) for url in (source, target))
     if begin.journal.url == end.journal.url:
         raise UsageError("FROM and TO are the same journal", remedy="Name another place for the copy.")
+    if len(shards_in(begin.journal.url)) + len(shards_in(end.journal.url)) > 2:  # noqa: PLR2004 - one each
+        raise UsageError("a journal with shards is not copied as one", remedy="Copy each shard by itself.")
     if begin.journal.file is not None and not begin.journal.file.exists():
         raise UsageError(f"there is no journal at {begin.journal.file}", remedy="Correct FROM.")
     copied, where = run_to_end(_copy(state, begin, end, backup=backup))
@@ -157,6 +162,48 @@ async def _activate(state: State, *, unfinished: bool) -> tuple[Standing, str]:
         return await activate(journal, principal(settings), unfinished=unfinished), journal.url
     finally:
         await journal.close()
+
+
+@command.command("shards")
+@json_option("each shard with its place, state and size")
+@pass_state
+def shards_command(state: State) -> int:
+    """List the shards of the journal: place, state and size.
+
+    The status is 1 if a shard is down: its jobs wait until it is back, and lists leave them out.
+    """
+    from remit.cli.running import run_to_end
+
+    shards = run_to_end(_shards(state))
+    if state.as_json:
+        import msgspec
+
+        state.output.json(msgspec.to_builtins(shards))
+    else:
+        from remit.cli.tables import Column, table
+        from remit.cli.text import clean
+
+        rows = [(str(one.number), one.state, str(one.streams), str(one.bytes), clean(one.place)) for one in shards]
+        columns = [Column(title) for title in ("shard", "state", "streams", "bytes", "place")]
+        table(state.output.out, columns, rows)
+        for one in shards:
+            if one.why:
+                state.note(clean(one.why))
+    return exit_codes.ERROR if any(one.state == "down" for one in shards) else exit_codes.OK
+
+
+async def _shards(state: State) -> list[ShardRow]:
+    from remit.clock import SystemClock
+    from remit.journal.sharded.store import ShardedStore
+    from remit.wiring.journal import open_store
+
+    store = open_store(state.trusted().journal.url, SystemClock())
+    try:
+        if not isinstance(store, ShardedStore):
+            raise UsageError("this journal has no shards", remedy="Give several URLs in journal.url for a new journal.")
+        return await store.rows()
+    finally:
+        await store.close()
 
 
 _SHOWN: Final = 20

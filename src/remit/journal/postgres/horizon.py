@@ -46,6 +46,12 @@ class Horizon:
         self._writing: frozenset[str] = frozenset()
         """The transactions that were writing when `seen` was the newest position; empty: none to wait for."""
         self._looking = asyncio.Lock()
+        self._level = 0
+        """Positions up to here were given out, used or not."""
+
+    def level(self, position: int) -> None:
+        """Count positions that were given out and left out as if events had them."""
+        self._level = max(self._level, position)
 
     async def reach(self, db: asyncpg.Connection, after: int) -> tuple[int, int]:
         """The last position that may be read, and the newest there is; waits a moment for those that write.
@@ -62,10 +68,11 @@ class Horizon:
         return self._settled, newest
 
     async def _look(self, db: asyncpg.Connection) -> int:
+        level = self._level
         found, standby, who = await db.fetchrow(_LOOK)
         if standby:
             raise JournalError("a standby cannot be read across streams", code=Code.JOURNAL_READ_ONLY, remedy=_STANDBY)
-        newest, writing = found or 0, frozenset(who)
+        newest, writing = max(found or 0, level), frozenset(who)
         if self._writing.isdisjoint(writing):
             self._settled, self._writing = max(self._settled, self._seen), frozenset()
         if not writing:

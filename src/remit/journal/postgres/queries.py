@@ -29,12 +29,15 @@ from remit.journal.postgres.groups import Group
 from remit.journal.references import names_in
 from remit.journal.rows import COLUMNS, HEADS, reached, to_head
 from remit.journal.scanning import page, reach
+from remit.journal.sharded.shard import Size
 
 if TYPE_CHECKING:
     import asyncpg
 
     from remit.journal.postgres.horizon import Horizon
 
+_STEP: Final = 100_000
+"""Positions left out in one statement at most."""
 _EVENTS: Final = """
 SELECT w.place, e.seq, e.kind, e.at, e.data, e.hash
 FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS w (stream, after, most, place), LATERAL (
@@ -133,6 +136,15 @@ WHERE kind = $1 AND created_at >= $2 AND id > coalesce((
     SELECT id FROM heads WHERE kind = $1 AND created_at < $2 ORDER BY id DESC LIMIT 1), 0)
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
+_LAST: Final = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM events_position_seq"
+_LEVEL: Final = f"""
+SELECT max(nextval('events_position_seq')) FROM generate_series(1, least({_STEP}, $1 - ({_LAST})))
+"""  # noqa: S608 - fixed parts
+_SIZE: Final = """
+SELECT (SELECT count(*) FROM heads), (
+    SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r')
+"""
 _WHOLE_JOURNAL_S: Final = 3_600.0
 _LAST_CHARACTER: Final = "\U0010ffff"
 
@@ -164,8 +176,8 @@ async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
         where.append(f"subject = {given(query.subject)} AND subject <> ''")
     if query.text:
         where.append(f"""position({given(query.needle)} in lower(title COLLATE "C")) > 0""")
-    if query.since:
-        where.append(f"created_at >= {given(query.since)}")
+    if query.is_timed:
+        where.append(f"created_at >= {given(query.since)} AND created_at < {given(query.until)}")
     if query.before is not None:
         where.append(f"id < (SELECT id FROM heads WHERE stream = {given(query.before)})")  # noqa: S608 - numbers only
     sql = f"{HEADS} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT {given(query.limit)}"
@@ -205,6 +217,19 @@ async def ends(db: asyncpg.Connection, horizon: Horizon, after: int, limit: int)
     reached = max(after, min(settled, after + limit))
     rows = await db.fetch(_ENDS, after, reached)
     return Ends(tuple([End(*row) for row in rows]), reached, more=reached < newest)
+
+
+async def level(db: asyncpg.Connection, position: int) -> int:
+    """Use up positions as far as this one; the last one that was given out."""
+    last = await db.fetchval(_LAST)
+    while last < position:
+        last = await db.fetchval(_LEVEL, position) or await db.fetchval(_LAST)
+    return int(last)
+
+
+async def size(db: asyncpg.Connection) -> Size:
+    """Return how much there is."""
+    return Size(*await db.fetchrow(_SIZE))
 
 
 async def blob(db: asyncpg.Connection, digest: str) -> bytes | None:

@@ -24,6 +24,7 @@ from remit.journal.postgres.errors import translated
 from remit.journal.postgres.horizon import Horizon
 from remit.journal.postgres.schema import migrate
 from remit.journal.postgres.server import ANSWER_S, PATIENCE_S, Link, Readers, connect, load_driver, persist
+from remit.journal.sharded.shard import Size
 from remit.journal.watch import Watch
 from remit.journal.writer import copy_error
 from remit.tasks import Tasks
@@ -144,6 +145,15 @@ class PostgresStore:
     async def scan(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
         return await self._reading(lambda db: queries.scan(db, self._horizon, after, kinds, limit))
 
+    async def level(self, position: int) -> int:
+        """As ShardStore.level."""
+        last = await self._reading(lambda db: queries.level(db, position))
+        self._horizon.level(last)
+        return last
+
+    async def size(self) -> Size:
+        return await self._reading(queries.size)
+
     async def ends(self, after: int, limit: int) -> Ends:
         return await self._reading(lambda db: queries.ends(db, self._horizon, after, limit))
 
@@ -190,6 +200,9 @@ class PostgresStore:
 
     async def leases(self, kind: str) -> list[Head]:
         return await self._reading(lambda db: queries.leases(db, kind))
+
+    def missing(self) -> list[str]:
+        return []
 
     async def integrity(self) -> list[str]:
         return await self._reading(queries.integrity)

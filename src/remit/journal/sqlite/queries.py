@@ -155,9 +155,9 @@ def _where(query: HeadQuery, states: Sequence[str]) -> tuple[str, list[Any]]:
     if query.text:
         where.append("instr(lower(title), ?) > 0")
         values.append(query.needle)
-    if query.since:
-        where.append("created_at >= ?")
-        values.append(query.since)
+    if query.is_timed:
+        where.append("created_at >= ? AND created_at < ?")
+        values += [query.since, query.until]
     if query.before is not None:
         where.append("id < (SELECT id FROM heads WHERE stream = ?)")
         values.append(query.before)

@@ -257,6 +257,9 @@ class SqliteStore:
     async def leases(self, kind: str) -> list[Head]:
         return await self._reading(lambda db: queries.leases(db, kind))
 
+    def missing(self) -> list[str]:
+        return []
+
     async def integrity(self) -> list[str]:
         return await self._reading(queries.integrity)
 

@@ -26,7 +26,17 @@ def installed(scheme: str) -> "EntryPoint | None":
     return next(iter(entry_points(group=BACKENDS, name=scheme)), None)
 
 
+def shards_in(url: str) -> list[str]:
+    """Return the URLs of the shards, in their order; one if the journal has none."""
+    urls = url.split()
+    return urls if urls and all(one.partition("://")[0] in SERVERS for one in urls) else [url]
+
+
 def _absolute(url: str, base: Base) -> str:
+    if len(urls := shards_in(url)) > 1:
+        if len(set(urls)) < len(urls):
+            raise ValueError("it names a shard twice")
+        return " ".join(urls)
     path = url.removeprefix(SQLITE)
     if path == _MEMORY:
         return path
@@ -44,6 +54,10 @@ def _picture(url: Any) -> Any:
     """Show a path unchanged; of a URL, drop everything up to the last @, since users write passwords unescaped."""
     if not isinstance(url, str):
         return HIDDEN
+    return " ".join(_one_picture(one) for one in shards_in(url))
+
+
+def _one_picture(url: str) -> str:
     scheme, separator, rest = mask(url).partition("://")
     _user, at, place = rest.rpartition("@") if separator else ("", "", "")
     return f"{scheme}://{MASK}@{place}" if at else mask(url)
@@ -60,7 +74,8 @@ class JournalSettings(Section, frozen=True):
         str,
         About(
             "The journal: a path, `sqlite:///path`, `postgresql://user:password@host/database?schema=remit` or "
-            "`:memory:`. Empty: `.remit/journal.db` in the project folder.",
+            "`:memory:`. Empty: `.remit/journal.db` in the project folder. Several `postgresql://` URLs, with spaces "
+            "between them, are the [shards](journal.md#shards) of one journal: always name them in the same order.",
             env=("REMIT_JOURNAL",),
             resolve=_absolute,
             picture=_picture,

@@ -34,6 +34,7 @@ from remit.testing.journal import (
     retiring,
     scanning,
     sharing,
+    single,
     spanning,
     verifying,
     waking,
@@ -41,7 +42,7 @@ from remit.testing.journal import (
 )
 from remit.testing.journal.storage import Check, Storage
 
-__all__ = ["JOURNAL_CHECKS", "SHARED_CHECKS", "Check", "Storage"]
+__all__ = ["JOURNAL_CHECKS", "SHARED_CHECKS", "SINGLE_CHECKS", "Check", "Storage"]
 
 
 def _checks(*topics: ModuleType) -> tuple[Check, ...]:
@@ -60,6 +61,7 @@ JOURNAL_CHECKS: Final = _checks(
     pruning,
     cutting,
     erasing,
+    single,
     retiring,
     watching,
     ending,
@@ -68,3 +70,6 @@ JOURNAL_CHECKS: Final = _checks(
 
 SHARED_CHECKS: Final = _checks(sharing)
 """Promises of storage that several instances, and so several processes, use at once."""
+
+SINGLE_CHECKS: Final = (*_checks(single, retiring), sharing.check_a_move_by_another_process_ends_every_write)
+"""Those of the checks above that a journal of several shards does not pass as a whole, but each of its shards does."""

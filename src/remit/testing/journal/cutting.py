@@ -9,20 +9,21 @@ from remit.codes import Code
 from remit.journal.event import Append, Blob, Cut, HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.kinds import StreamPruned
-from remit.journal.standing import mark_moved
 from remit.journal.writer import StreamWriter
 from remit.testing.journal.storage import Storage, due, head_of, holder, job, note, noted, numbers, opened, refused
 
 _FREE: HeadPatch = due(None, state="completed")
 
 
-async def _ended(journal: Journal, stream: str, *blobs: Blob) -> StreamWriter:
+async def ended(journal: Journal, stream: str, *blobs: Blob) -> StreamWriter:
+    """Make a stream of three events that no process works on."""
     writer = await job(journal, stream, _FREE)
     await journal.append(writer, *noted(2, 3), synced=True, blobs=blobs)
     return writer
 
 
-async def _stub(journal: Journal, stream: str = "job/a") -> Append:
+async def stub_for(journal: Journal, stream: str = "job/a") -> Append:
+    """Return a stub for all that a stream holds."""
     head = await head_of(journal, stream)
     stub = StreamPruned(events=head.seq, hash=head.hash.hex(), first_at=1, last_at=2, state=head.state)
     return journal.writer(stream, "job", head).stage(stub, patch=HeadPatch(title="gone", closed=True))
@@ -39,9 +40,9 @@ async def _newest(journal: Journal) -> int:
 async def check_a_stub_takes_the_place_of_older_events(storage: Storage) -> None:
     """They are gone, also to who scans; reading says so; stream and storage verify; what comes later continues it."""
     async with opened(storage) as journal:
-        await _ended(journal, "job/b")
-        await _ended(journal, "job/a")
-        stub = await _stub(journal)
+        await ended(journal, "job/b")
+        await ended(journal, "job/a")
+        stub = await stub_for(journal)
         assert await journal.cut(Cut(appends=(stub,)))
         with refused(Code.RECORD_PRUNED):
             await journal.read("job/a")
@@ -61,7 +62,7 @@ async def check_a_stub_takes_the_place_of_older_events(storage: Storage) -> None
         assert await journal.integrity() == []
         await journal.append(journal.writer("job/a", "job", head), *noted(5, 6), synced=True)
         assert (await journal.examine("job/a")).pruned == 3
-        assert await journal.cut(Cut(appends=(await _stub(journal),)))
+        assert await journal.cut(Cut(appends=(await stub_for(journal),)))
         assert (await journal.examine("job/a")).pruned == 6
         assert await numbers(journal, "job/b") == [1, 2, 3]
         assert await journal.integrity() == []
@@ -71,20 +72,20 @@ async def check_a_cut_is_refused_whole(storage: Storage) -> None:
     """If one stream went on, or was leased, nothing is removed of any, and no value."""
     async with opened(storage) as journal:
         blob = Blob(sha256(b"value"), b"value")
-        await _ended(journal, "job/a", blob)
-        writer = await _ended(journal, "job/b")
-        stubs = (await _stub(journal), await _stub(journal, "job/b"))
+        await ended(journal, "job/a", blob)
+        writer = await ended(journal, "job/a/b")
+        stubs = (await stub_for(journal), await stub_for(journal, "job/a/b"))
         await journal.append(writer, note(4), synced=True)
         with refused():
             await journal.cut(Cut(appends=stubs, blobs=(blob.digest,)))
-        stubs = (await _stub(journal), replace(await _stub(journal, "job/b"), epoch=7))
+        stubs = (await stub_for(journal), replace(await stub_for(journal, "job/a/b"), epoch=7))
         with refused():
             await journal.cut(Cut(appends=stubs, blobs=(blob.digest,)))
-        late = (await _stub(journal),)
+        late = (await stub_for(journal),)
         await holder(journal)
         with refused():
             await journal.cut(Cut(appends=late))
-        assert (await numbers(journal), await numbers(journal, "job/b")) == ([1, 2, 3], [1, 2, 3, 4])
+        assert (await numbers(journal), await numbers(journal, "job/a/b")) == ([1, 2, 3], [1, 2, 3, 4])
         assert await journal.blob(blob.digest) == b"value"
         assert await journal.integrity() == []
 
@@ -93,30 +94,19 @@ async def check_values_go_with_their_stream_unless_something_new_names_them(stor
     """An event that came after the look is seen, and nothing is written then; bytes that went can be kept again."""
     async with opened(storage) as journal:
         gone, stays = Blob(sha256(b"gone"), b"gone"), Blob(sha256(b"kept"), b"kept")
-        await _ended(journal, "job/a", gone, stays)
+        await ended(journal, "job/a", gone, stays)
         seen = await _newest(journal)
-        writer = await _ended(journal, "job/b")
+        writer = await ended(journal, "job/b")
         await journal.append(writer, replace(note(9), value=gone.digest), synced=False)
-        cut = Cut(appends=(await _stub(journal),), blobs=(gone.digest,), names=frozenset({gone.digest}), seen=seen)
+        cut = Cut(appends=(await stub_for(journal),), blobs=(gone.digest,), names=frozenset({gone.digest}), seen=seen)
         assert not await journal.cut(cut)
         assert await numbers(journal) == [1, 2, 3]
-        assert await journal.cut(replace(cut, appends=(await _stub(journal),), seen=await _newest(journal)))
+        assert await journal.cut(replace(cut, appends=(await stub_for(journal),), seen=await _newest(journal)))
         assert [await journal.blob(one.digest) for one in (gone, stays)] == [None, b"kept"]
         await journal.append(writer, note(10), synced=True, blobs=(gone,))
         assert await journal.blob(gone.digest) == b"gone"
         assert await journal.compact() >= 0
         assert await journal.integrity() == []
-
-
-async def check_nothing_is_cut_in_a_journal_that_runs_no_jobs(storage: Storage) -> None:
-    """Unless it is a copy that follows its original."""
-    async with opened(storage) as journal:
-        await _ended(journal, "job/a")
-        await mark_moved(journal, "there.db")
-        with refused(Code.JOURNAL_MOVED):
-            await journal.cut(Cut(appends=(await _stub(journal),)))
-        assert await numbers(journal) == [1, 2, 3]
-        assert await journal.cut(Cut(appends=(await _stub(journal),), aside=True))
 
 
 async def check_a_stub_that_does_not_fit_is_found(storage: Storage) -> None:
@@ -127,7 +117,7 @@ async def check_a_stub_that_does_not_fit_is_found(storage: Storage) -> None:
             ("job/b", {"events": 2}),
             ("job/c", {"state": "failed"}),
         ):
-            await _ended(journal, stream)
+            await ended(journal, stream)
             head = await head_of(journal, stream)
             stub = StreamPruned(events=head.seq, hash=head.hash.hex(), first_at=1, last_at=2, state=head.state)
             append = journal.writer(stream, "job", head).stage(replace(stub, **change))

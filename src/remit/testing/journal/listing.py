@@ -5,7 +5,7 @@ from __future__ import annotations
 from remit.clock import SECOND
 from remit.journal.event import HeadPatch, HeadQuery, Tally
 from remit.journal.journal import Journal
-from remit.testing.clock import ManualClock
+from remit.testing.clock import ManualClock, TickingClock
 from remit.testing.journal.storage import Storage, job, note, opened
 
 
@@ -15,7 +15,7 @@ async def _names(journal: Journal, query: HeadQuery) -> list[str]:
 
 async def check_the_newest_stream_comes_first(storage: Storage) -> None:
     """By creation, whatever was appended since; and every field of a listed head is that of the head itself."""
-    async with opened(storage) as journal:
+    async with opened(storage, TickingClock()) as journal:
         assert await journal.heads(HeadQuery()) == []
         writers = [await job(journal, f"job/{name}") for name in "bca"]
         await journal.append(writers[0], note(2), synced=True, patch=HeadPatch(state="x", labels={"a": "b"}))
@@ -25,7 +25,7 @@ async def check_the_newest_stream_comes_first(storage: Storage) -> None:
 
 async def check_lists_by_kind_and_state(storage: Storage) -> None:
     """Of one kind, in one of several states."""
-    async with opened(storage) as journal:
+    async with opened(storage, TickingClock()) as journal:
         for number, state in enumerate(("pending", "running", "done", "running")):
             await job(journal, f"job/{number}", HeadPatch(state=state))
         await journal.create("session/a", "session", note(1), patch=HeadPatch(state="running"))
@@ -37,7 +37,7 @@ async def check_lists_by_kind_and_state(storage: Storage) -> None:
 
 async def check_lists_by_title_and_age(storage: Storage) -> None:
     """A text anywhere in the title, whose letters from A to Z may have any size; wildcards stand for themselves."""
-    async with opened(storage) as journal:
+    async with opened(storage, TickingClock()) as journal:
         titles = ["Restock Milk", "restock 100%", "Ärger", "100x"]
         for number, title in enumerate(titles):
             await job(journal, f"job/{number}", HeadPatch(title=title))
@@ -50,7 +50,7 @@ async def check_lists_by_title_and_age(storage: Storage) -> None:
 
 async def check_counts_by_state(storage: Storage) -> None:
     """Of one kind; a state that no stream is in is left out."""
-    async with opened(storage) as journal:
+    async with opened(storage, TickingClock()) as journal:
         assert await journal.counts("job") == {}
         for number, state in enumerate(("pending", "running", "done", "running")):
             await job(journal, f"job/{number}", HeadPatch(state=state))
@@ -60,7 +60,7 @@ async def check_counts_by_state(storage: Storage) -> None:
 
 async def check_lists_by_several_states_with_every_other_condition(storage: Storage) -> None:
     """The newest of all of them, page by page, whatever else is asked for."""
-    async with opened(storage) as journal:
+    async with opened(storage, TickingClock()) as journal:
         for number in range(12):
             name = "rare" if number % 4 == 0 else "usual"
             state = ("pending", "running", "done")[number % 3]
@@ -107,7 +107,7 @@ async def check_tallies_by_time_state_and_length(storage: Storage) -> None:
 
 async def check_lists_by_prefix(storage: Storage) -> None:
     """The characters of the prefix stand for themselves, and end nowhere but where it ends."""
-    async with opened(storage) as journal:
+    async with opened(storage, TickingClock()) as journal:
         names = ["job/a", "job/a/inbox", "job/a/z", "job/a/\U0001f600", "job/aa", "job/A/x", "job/a%/x", "job_a/x", "k"]
         for name in names:
             await job(journal, name)
@@ -120,7 +120,7 @@ async def check_lists_by_prefix(storage: Storage) -> None:
 
 async def check_lists_by_label(storage: Storage) -> None:
     """All labels given have to be there with just these values; keys and values may hold any character."""
-    async with opened(storage) as journal:
+    async with opened(storage, TickingClock()) as journal:
         labels = [{"team": "a", "x.y": "1"}, {"team": "b"}, {"team": "a"}, {'q"\\': "é'\n"}, {"1": "2"}, {}]
         for number, given in enumerate(labels):
             await job(journal, f"job/{number}", HeadPatch(labels=given))
@@ -138,7 +138,7 @@ async def check_lists_by_label(storage: Storage) -> None:
 
 async def check_lists_page_by_page(storage: Storage) -> None:
     """At most `limit`; `before` goes on after a stream of the last page, and new streams do not disturb that."""
-    async with opened(storage) as journal:
+    async with opened(storage, TickingClock()) as journal:
         for number in range(7):
             await job(journal, f"job/{number}", HeadPatch(state="even" if number % 2 == 0 else "odd"))
         query = HeadQuery(kind="job", states=("even",), limit=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from remit.clock import SECOND
 from remit.journal.event import Claim, HeadPatch
 from remit.journal.journal import Journal
-from remit.testing.clock import START
+from remit.testing.clock import START, TickingClock
 from remit.testing.journal.storage import LEASE, Storage, due, head_of, holder, job, note, opened, terms
 
 
@@ -19,7 +19,7 @@ async def _claimed(journal: Journal, claim: Claim) -> list[str]:
 
 async def check_higher_priority_comes_first(storage: Storage) -> None:
     """Before anything that waits longer; within a priority the longest due, then the oldest stream."""
-    async with opened(storage) as journal:
+    async with opened(storage, TickingClock()) as journal:
         rows = [
             ("job/low", -1, START - 9 * SECOND),
             ("job/second", 0, START - SECOND),
@@ -106,7 +106,7 @@ async def check_a_stream_can_be_put_on_another_route(storage: Storage) -> None:
 
 async def check_many_routes_share_one_order(storage: Storage) -> None:
     """Whatever their routes: the highest priority, then the longest due, then the oldest stream."""
-    async with opened(storage) as journal:
+    async with opened(storage, TickingClock()) as journal:
         for number in range(30):
             await job(journal, f"job/{number:02}", due(START - number % 7, route=f"r{number % 4}", priority=number % 2))
         order = sorted(range(30), key=lambda number: (-(number % 2), -(number % 7), number))

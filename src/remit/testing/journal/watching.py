@@ -7,6 +7,7 @@ import asyncio
 from remit.codes import Code
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
+from remit.testing.clock import TickingClock
 from remit.testing.journal.storage import Storage, due, job, note, opened, refused, terms
 
 ROUNDS = 50
@@ -94,7 +95,7 @@ async def _until(journal: Journal, seq: int, mark: int) -> int:
 
 async def check_everything_that_is_written_counts_as_a_change(storage: Storage) -> None:
     """Appends, patches, wake-ups and leases."""
-    async with opened(storage) as journal:
+    async with opened(storage, TickingClock()) as journal:
         writer = await job(journal, "job/a")
         await job(journal, "job/b", due(None))
         for write in (

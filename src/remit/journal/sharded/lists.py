@@ -1,0 +1,98 @@
+"""Lists over all shards, newest stream first, and what a claim gets: merged from what each shard gives in its order.
+
+A page goes on after a stream, on every shard behind what the last page took from it. This process remembers that, for
+the pages that it gave. For a page of another process the time at which that stream was made says it, which is as exact
+as the writers' clocks agree.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from heapq import merge
+from itertools import islice
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from remit.journal.event import Claim, Head, HeadQuery, Lease
+from remit.journal.sharded.asking import Shards
+from remit.journal.sharded.placement import shard_of
+
+_PAGES: Final = 256
+"""Pages whose ends are remembered."""
+
+
+class Lists:
+    """The lists of a sharded journal."""
+
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
+        self._ends: OrderedDict[bytes, dict[int, HeadQuery]] = OrderedDict()
+        """By page: the query with which each shard goes on."""
+
+    async def heads(self, query: HeadQuery) -> list[Head]:
+        """Heads that match, newest stream first, of the shards that answer."""
+        if query.prefix.count("/") > 1:  # all below one root
+            return await self._shards.of(query.prefix).ask(lambda store: store.heads(query))
+        queries = await self._queries(query)
+        pages = await self._shards.some(lambda number, store: store.heads(queries[number]))
+        if query.subject:  # who erases has to know all of them
+            self._shards.insist(pages)
+        heads = [*islice(merge(*(pages[number] for number in sorted(pages)), key=_age), query.limit)]
+        if heads:
+            self._remember(query, queries, heads)
+        return heads
+
+    async def _queries(self, query: HeadQuery) -> dict[int, HeadQuery]:
+        """Return what each shard is asked."""
+        count = self._shards.count
+        if query.before is None:
+            return dict.fromkeys(range(count), query)
+        if (kept := self._ends.get(_key(query, query.before))) is not None:
+            return {number: replace(one, limit=query.limit) for number, one in kept.items()}
+        own, before = shard_of(query.before, count), query.before
+        head = await self._shards.of(before).ask(lambda store: store.head(before))
+        made = 0 if head is None else head.created_at
+        # Of streams made at the same time those of a lower shard come first.
+        others = {number: replace(query, before=None, until=made + (number > own)) for number in range(count)}
+        return {**others, own: query}
+
+    def _remember(self, query: HeadQuery, queries: dict[int, HeadQuery], heads: Sequence[Head]) -> None:
+        queries = dict(queries)
+        for head in heads:
+            number = shard_of(head.stream, self._shards.count)
+            queries[number] = replace(query, before=head.stream)
+        self._ends[_key(query, heads[-1].stream)] = queries
+        if len(self._ends) > _PAGES:
+            self._ends.popitem(last=False)
+
+    async def due(self, claim: Claim) -> list[Head]:
+        """Return what a claim would get now, of the shards that answer."""
+        pages = await self._shards.some(lambda _, store: store.due(claim))
+        return [*islice(merge(*pages.values(), key=_urgency), claim.limit)]
+
+    async def claim(self, claim: Claim) -> list[Lease]:
+        """Lease what is due, first the most urgent of all shards: each is asked for as many as it has of them."""
+        wanted = self._shards.by_number(await self.due(claim), lambda head: head.stream)
+        leases = await self._shards.some(
+            lambda number, store: store.claim(replace(claim, limit=len(wanted[number]))), wanted
+        )
+        return [*merge(*leases.values(), key=_was_urgent)]
+
+
+def _key(query: HeadQuery, last: str) -> bytes:
+    return msgspec.json.encode(replace(query, before=last, limit=0), order="deterministic")
+
+
+def _age(head: Head) -> int:
+    return -head.created_at
+
+
+def _urgency(head: Head) -> tuple[int, int, int]:
+    return -head.priority, head.due_at or 0, head.created_at
+
+
+def _was_urgent(lease: Lease) -> tuple[int, int, int]:
+    return -lease.head.priority, lease.previous_due or 0, lease.head.created_at

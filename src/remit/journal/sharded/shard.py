@@ -1,0 +1,247 @@
+"""One shard: its store, whether it answers, and what its callers hear while it does not.
+
+    joining   its server is asked which shard it is; commits wait
+    up        it answers
+    down      it does not: JOURNAL_SHARD_UNAVAILABLE at once, until a look now and then finds it again
+
+What a shard is stands in its own storage, so that shards that change places, or belong to another journal, are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol, TypeVar
+
+import msgspec
+
+from remit.clock import SystemClock
+from remit.codes import Code
+from remit.errors import JournalError, SettingsError
+from remit.journal.batching import journal_closed, settle
+from remit.journal.event import Commit, Fold, HeadQuery
+from remit.journal.port import Store
+from remit.journal.standing import RETIRED, STREAM, refusal
+from remit.journal.writer import copy_error
+
+T = TypeVar("T")
+
+_log: Final = logging.getLogger("remit.journal")
+_CLOCK: Final = SystemClock()
+_LOOK_S: Final = 1.0
+"""The interval at which a shard that is down is asked again."""
+_NAME: Final = "shard"
+"""The fold in which a shard keeps what it is."""
+_AWAY: Final = frozenset(
+    {Code.JOURNAL_IO, Code.JOURNAL_FULL, Code.JOURNAL_READ_ONLY, Code.JOURNAL_MOVED, Code.JOURNAL_BACKUP}
+)
+"""Faults of a shard's storage that do not stop what the others do."""
+_REMEDY: Final = "Start its server, or restore it; `remit journal shards` shows its state. Other work goes on."
+
+
+class Size(msgspec.Struct, frozen=True):
+    """The size of what a shard holds."""
+
+    streams: int
+    bytes: int
+
+
+class ShardStore(Store, Protocol):
+    """A store that can be one of several."""
+
+    async def size(self) -> Size:
+        """Return how much it holds."""
+        ...
+
+    async def level(self, position: int) -> int:
+        """Use no position up to this one any more for what is written from now on; the last one that was given out.
+
+        `scan` reaches at least as far afterwards, as soon as those have ended who were writing.
+        """
+        ...
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """The place of a shard among others, as it keeps it."""
+
+    journal: str
+    """A name of the whole, made with its first shard."""
+    number: int
+    count: int
+
+
+class Shard:
+    """One of `count` shards, by its number from 0."""
+
+    def __init__(self, number: int, count: int, open_store: Callable[[], ShardStore], up: Callable[[], None]) -> None:
+        """Begin to open it; `up` is called whenever it answers again."""
+        self.number, self.count = number, count
+        self.store = open_store()
+        self.url = self.store.url
+        self.identity: Identity | None = None
+        """None: it was not asked yet."""
+        self.failure: JournalError | None = None
+        """None: it answers, as far as is known."""
+        self._open_store, self._up = open_store, up
+        self._closed = False
+        self._early: list[Commit] = []
+        self._journal: Callable[[], Awaitable[str]] = _unknown
+        self._joining: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it is worth asking."""
+        return self.failure is None
+
+    def join(self, journal: Callable[[], Awaitable[str]]) -> None:
+        """Ask it which shard it is; `journal` returns the name of the whole, which a new shard takes."""
+        self._journal = journal
+        self._joining = asyncio.create_task(self._join(), name=f"remit:shard-{self.number}")
+
+    # --- use
+
+    async def joined(self) -> Identity:
+        """Return what it is, once it was asked. Raises JournalError, or SettingsError if it is another shard."""
+        if self.identity is None and self._joining is not None and not self._closed:
+            await asyncio.wait([self._joining])
+        if self.failure is not None:
+            raise copy_error(self.failure)
+        if self.identity is None:
+            raise journal_closed()
+        return self.identity
+
+    async def ask(self, work: Callable[[ShardStore], Awaitable[T]]) -> T:
+        """Do something with its store. Raises JournalError (JOURNAL_SHARD_UNAVAILABLE) where that is down."""
+        if self.identity is None or self.failure is not None:
+            await self.joined()
+        try:
+            return await work(self.store)
+        except JournalError as error:
+            told = self.told(error)
+            if told is error:
+                raise
+            raise told from error
+
+    def submit(self, commit: Commit) -> None:
+        """Queue a commit; one that fails because the shard is down hears that."""
+        if self.failure is not None:
+            settle([(commit, copy_error(self.failure))])
+        elif self.identity is None and not self._closed:
+            self._early.append(commit)
+        else:
+            if (on_error := commit.on_error) is not None:
+                commit.on_error = lambda error: on_error(self.told(error))
+            if (on_done := commit.on_done) is not None:
+                commit.on_done = lambda error: on_done(error if error is None else self.told(error))
+            self.store.submit(commit)
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that wait to be written."""
+        return self.store.backlog + sum(commit.size for commit in self._early)
+
+    def told(self, error: JournalError) -> JournalError:
+        """Return what a caller hears of an error, and look at the shard from now on if it is away."""
+        if error.code not in _AWAY:
+            return error
+        self.fail(error.message)
+        return self._unavailable(error.message)
+
+    def fail(self, why: str) -> None:
+        """Take it for down, until it answers again."""
+        if self.failure is None and not self._closed:
+            _log.warning("shard %d of the journal is down, and lists leave out what it has: %s", self.number, why)
+            self.failure = self._unavailable(why)
+            early, self._early = self._early, []
+            settle([(commit, copy_error(self.failure)) for commit in early])
+            self._looking = asyncio.create_task(self._look(), name=f"remit:shard-{self.number}-look")
+
+    def _unavailable(self, why: str) -> JournalError:
+        message = f"shard {self.number} of the journal is down: {why}"
+        return JournalError(message, code=Code.JOURNAL_SHARD_UNAVAILABLE, remedy=_REMEDY)
+
+    async def close(self) -> None:
+        """Write what was submitted, and end."""
+        if self._joining is not None and not self._joining.done():
+            if not self._early:
+                self._joining.cancel()
+            await asyncio.wait([self._joining])
+        self._closed = True
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait([self._looking])
+        await self.store.close()
+
+    # --- whether it is there
+
+    async def _join(self) -> None:
+        try:
+            self.identity = await self._ask_identity()
+        except JournalError as error:
+            if error.code in _AWAY or error.code is Code.JOURNAL_SHARD_UNAVAILABLE:
+                self.fail(error.message)
+            else:
+                self._refuse(error)
+        except SettingsError as error:
+            self._refuse(JournalError(error.message, code=error.code, remedy=error.remedy))
+        early, self._early = self._early, []
+        for commit in early:
+            self.submit(commit)
+
+    def _refuse(self, error: JournalError) -> None:
+        """Fail for good: it is not the shard that the settings say."""
+        self.failure = error
+
+    async def _ask_identity(self) -> Identity:
+        """Return what it keeps, or let it become a shard. Raises JournalError, or SettingsError if it is another."""
+        head = await self.store.head(STREAM)
+        if head is not None and head.state in RETIRED:
+            raise refusal(self.url, head.state, head.title)
+        kept = await self.store.folds(_NAME, ())
+        if not kept:
+            if await self.store.heads(HeadQuery(limit=1)):
+                raise SettingsError(f"{self.url} is a journal of its own, not a shard", remedy=_CHOOSE)
+            new = Identity(await self._journal(), self.number, self.count)
+            await self.store.keep_folds([Fold(_NAME, 1, msgspec.json.encode(new))], 0)
+            kept = await self.store.folds(_NAME, ())  # another process may have been faster
+        identity = msgspec.json.decode(kept[0].data, type=Identity)
+        if (identity.number, identity.count) != (self.number, self.count):
+            why = f"{self.url} is shard {identity.number} of {identity.count}, not {self.number} of {self.count}"
+            raise SettingsError(why, remedy=_ORDER)
+        if self.number and self.identity is None:
+            with contextlib.suppress(JournalError):  # the first one may be down, and this one goes on without it
+                if identity.journal != await self._journal():
+                    raise SettingsError(f"{self.url} is a shard of another journal", remedy=_CHOOSE)
+        return identity
+
+    async def _look(self) -> None:
+        """Ask it now and then until it answers."""
+        while True:
+            await _CLOCK.sleep(_LOOK_S)
+            if self.identity is None:  # one that could not be opened stays so
+                with contextlib.suppress(JournalError):
+                    await self.store.close()
+                self.store = self._open_store()
+            try:
+                self.identity = await self._ask_identity()
+            except JournalError:
+                continue
+            except SettingsError as error:
+                self._refuse(JournalError(error.message, code=error.code, remedy=error.remedy))
+                return
+            self.failure = None
+            _log.warning("shard %d answers again", self.number)
+            self._up()
+            return
+
+
+async def _unknown() -> str:
+    """Return nothing: it was not told of the others yet."""
+    raise journal_closed()
+
+
+_ORDER: Final = "Give the shards in the order in which the journal was made, all of them."
+_CHOOSE: Final = "Name the shard that was there, or an empty schema for a new journal: ?schema=NAME."

@@ -1,0 +1,72 @@
+"""A PostgreSQL server for the tests of this folder, and shards in it that are nobody else's."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from remit.journal.postgres import server
+from remit.journal.sharded import shard
+from tests.api.conftest import served
+from tests.journal.postgres.server import PostgresServer
+from tests.journal.storages import ShardedStorage
+
+__all__ = ["served"]
+
+_numbers = itertools.count()
+
+
+class Cluster(NamedTuple):
+    """Shards on four servers."""
+
+    servers: list[PostgresServer]
+    urls: list[str]
+
+    @property
+    def storage(self) -> ShardedStorage:
+        """A journal on all of them."""
+        return ShardedStorage(self.urls)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A server takes a second to make, so whatever needs one is slow."""
+    for item in items:
+        if {"postgres", "cluster"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One server for the shards of all tests that end none."""
+    with PostgresServer.running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[list[PostgresServer]]:
+    """Four servers, which tests end and start again."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(PostgresServer.running()) for _ in range(4)]
+
+
+@pytest.fixture
+def cluster(servers: list[PostgresServer], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """Four shards, each on a server of its own; all of them run again afterwards."""
+    monkeypatch.setattr(server, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(shard, "_LOOK_S", 0.05)
+    number = next(_numbers)
+    yield Cluster(servers, [f"{one.url}&schema=test_{number}" for one in servers])
+    for one in servers:
+        if not one.runs:
+            one.start()
+
+
+@pytest.fixture
+def urls(postgres: PostgresServer) -> list[str]:
+    """Two shards that no other test uses."""
+    number = next(_numbers)
+    return [f"{postgres.url}&schema=test_{number}_{shard}" for shard in range(2)]

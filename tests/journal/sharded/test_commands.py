@@ -1,0 +1,62 @@
+"""Commands and requests on shards, one of which is down."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from remit import Remit
+from remit.clock import SystemClock
+from remit.journal.sharded.placement import shard_of
+from remit.testing.journal.storage import job
+from tests.api.conftest import Served
+from tests.journal.sharded.conftest import Cluster
+
+DOWN = 1
+
+
+def remit(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "remit", *words]
+    env = {**os.environ, "HOME": str(folder)}
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False, text=True)
+
+
+async def test_the_command_lists_shards_and_says_which_is_down(cluster: Cluster, tmp_path: Path) -> None:
+    async with cluster.storage.open(SystemClock()) as journal:
+        for number in range(8):
+            await job(journal, f"job/{number}")
+    url = " ".join(cluster.urls)
+    done = remit(tmp_path, "--journal", url, "journal", "shards", "--json")
+    rows = json.loads(done.stdout)
+    expected = [[shard_of(f"job/{number}", 4) for number in range(8)].count(shard) for shard in range(4)]
+    assert (done.returncode, [row["state"] for row in rows]) == (0, ["up"] * 4)
+    assert [row["streams"] for row in rows] == expected
+    assert all(row["bytes"] > 0 and "remit@" not in row["place"] for row in rows)
+
+    cluster.servers[DOWN].stop()
+    done = remit(tmp_path, "--journal", url, "journal", "shards", "--json")
+    assert (done.returncode, [row["state"] for row in json.loads(done.stdout)]) == (1, ["up", "down", "up", "up"])
+    listed = remit(tmp_path, "--journal", url, "jobs")
+    assert listed.returncode == 0
+    assert f"shard {DOWN} of the journal is down" in listed.stderr
+
+
+def test_a_journal_without_shards_has_none_to_list(tmp_path: Path) -> None:
+    done = remit(tmp_path, "--journal", str(tmp_path / "journal.db"), "journal", "shards")
+    assert (done.returncode, "has no shards" in done.stderr) == (2, True)
+    urls = "postgresql://one/a postgresql://two/a"
+    done = remit(tmp_path, "journal", "copy", urls, "postgresql://three/a")
+    assert (done.returncode, "not copied as one" in done.stderr) == (2, True)
+
+
+async def test_answers_of_the_api_say_that_a_shard_is_missing(cluster: Cluster, served: Served) -> None:
+    async with Remit(journal=" ".join(cluster.urls), work=False) as opened, served(opened) as client:
+        whole = await client.ask("GET", "/v1/jobs")
+        assert (whole.status, "x-journal-missing" in whole.headers) == (200, False)
+        cluster.servers[DOWN].stop()
+        await client.ask("GET", "/v1/jobs")
+        partial = await client.ask("GET", "/v1/jobs")
+        assert (partial.status, partial.headers["x-journal-missing"]) == (200, f"shard {DOWN}")
