@@ -173,6 +173,7 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/wasm.txt --constraint requirements/runtime.txt requirements/wasm.in
 	$(COMPILE) --output-file requirements/jq.txt requirements/jq.in
 	$(COMPILE) --output-file requirements/jwt.txt --constraint requirements/mcp.txt requirements/jwt.in
+	$(COMPILE) --output-file requirements/keyring.txt requirements/keyring.in
 	$(COMPILE) --output-file requirements/serve.txt --constraint requirements/mcp.txt requirements/serve.in
 	$(COMPILE) --output-file requirements/web.txt --constraint requirements/serve.txt requirements/web.in
 	$(COMPILE) --output-file requirements/browser.txt --constraint requirements/serve.txt requirements/browser.in

@@ -33,7 +33,9 @@ def test_references_are_replaced(text: str, value: str) -> None:
     assert expand(text, ENV, "x") == value
 
 
-@pytest.mark.parametrize("text", ["${", "${}", "${A", "${input:A}", "${9}", "${A-b}", "${ A }"])
+@pytest.mark.parametrize(
+    "text", ["${", "${}", "${A", "${keyring:}", "${keyring:a b}", "${input:A}", "${9}", "${A-b}", "${ A }"]
+)
 def test_what_only_begins_like_a_reference_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="does not name a variable"):
         expand(text, ENV, "x")

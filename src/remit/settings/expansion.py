@@ -1,5 +1,7 @@
 """References to our own environment: `${NAME}`, `${env:NAME}`, `${NAME:-default}`; `$${` is a literal `${`.
 
+`${keyring:NAME}` refers to a secret in the keyring of the system.
+
 They are replaced when a server is connected and not when the settings are loaded, so that a variable that is not set
 fails that server alone, and nothing that is loaded holds a secret that was kept out of the file.
 """
@@ -13,9 +15,13 @@ from typing import Final
 import msgspec
 
 from remit.errors import SettingsError
+from remit.settings.keyring import secret
 from remit.settings.mcp import McpServer
 
-_PIECE: Final = re.compile(r"\$\$\{|\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|\$\{", re.ASCII)
+_PIECE: Final = re.compile(
+    r"\$\$\{|\$\{keyring:(?P<secret>[\w.@/-]+)\}|\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|\$\{",
+    re.ASCII,
+)
 _UNSENDABLE: Final = re.compile(r"[\r\n\0]")
 """Characters that would end a header."""
 
@@ -46,12 +52,14 @@ def expanded(server: McpServer, environ: Mapping[str, str]) -> McpServer:
 
 
 def expand(text: str, environ: Mapping[str, str], who: str) -> str:
-    """The text with its references replaced. Raises SettingsError for a variable that is not set."""
+    """The text with its references replaced. Raises SettingsError for a variable or a secret that there is not."""
 
     def value(found: re.Match[str]) -> str:
         name = found["name"]
         if found[0] == "$${":
             return "${"
+        if found["secret"] is not None:
+            return secret(found["secret"], who)
         if name is None:
             raise SettingsError(
                 f"{who}: a `${{` does not name a variable", remedy="Write ${NAME}, or $${ for a plain ${."

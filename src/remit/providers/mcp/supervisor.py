@@ -158,7 +158,7 @@ class ConnectionSupervisor:
     async def _live(self) -> None:
         """One connection from its beginning to its end."""
         name = self._server.name
-        server = expanded(self._server, os.environ)
+        server = await asyncio.to_thread(expanded, self._server, os.environ)  # a keyring may ask a person
         limit, era = self._max_message_bytes, self._era
         async with asyncio.timeout(CONNECT_S) as patience:
             async with connected(
