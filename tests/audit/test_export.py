@@ -77,4 +77,5 @@ def test_all_of_a_time_is_exported_again_in_the_same_bytes(ran: Project) -> None
 def test_a_time_that_cannot_be_exported_is_refused(ran: Project, words: str, code: str) -> None:
     refused = ran.here("export", *words.split(), "--json")
     assert (refused.status, refused.error["code"]) == (2, code)
+    assert ("or a time with its offset" in refused.error["remedy"]) == words.startswith(("--since y", "--since 2026"))
     assert not list(ran.folder.glob("*.zip"))

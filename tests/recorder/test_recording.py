@@ -92,6 +92,8 @@ def test_a_key_that_no_one_gave_and_a_journal_that_was_put_back_are_said(recordi
 
 def test_what_is_missing_is_said_with_what_to_do(recording: Project) -> None:
     recording.job("greet", "--name", "ann")
+    none = recording.here("recorder", "checkpoints")
+    assert (none.status, none.out, "nothing is signed yet" in none.err) == (0, "", True)
     assert "remit recorder key" in recording.here("recorder", "sign").err
     recording.env["REMIT_RECORDER_KEY"] = "${NO_SUCH_KEY}"
     assert "NO_SUCH_KEY" in recording.here("recorder", "sign").err
@@ -203,6 +205,17 @@ def test_a_witness_that_runs_cosigns_and_ends_when_told(recording: Project) -> N
         recording.env |= {"REMIT_RECORDER_WITNESS": line.split()[-1], "REMIT_RECORDER_WITNESS_KEY": own}
         recording.job("greet", "--name", "ann")
         assert "— witness.example " in recording.here("recorder", "sign").out
+        journal = recording.folder / ".remit/journal.db"
+        kept = journal.read_bytes()
+        recording.job("greet", "--name", "bob")
+        assert recording.here("recorder", "sign").status == 0
+        second = journal.read_bytes()
+        journal.write_bytes(kept)
+        recording.job("greet", "--name", "cyd")
+        forked = recording.here("recorder", "sign")
+        assert (forked.status, "the log has two ends" in forked.err) == (1, True)
+        assert "the witness did not cosign" in recording.here("doctor").out
+        journal.write_bytes(second)
         witness.send_signal(signal.SIGTERM)
         assert witness.wait(PATIENCE_S) == 0
     assert "ok    recorder" in recording.here("doctor").out

@@ -65,7 +65,11 @@ def moment_us(text: str, option: str, now: int) -> int:
 
     if (at := instant(text)) is not None:
         return at
-    return now - seconds(text, option) * SECOND
+    try:
+        return now - seconds(text, option) * SECOND
+    except UsageError as error:
+        remedy = "Write an age like 30m or 8h, or a time with its offset like 2026-11-01T00:00:00Z."
+        raise UsageError(error.message, code=error.code, remedy=remedy) from error
 
 
 def since_us(age: str | None) -> int:

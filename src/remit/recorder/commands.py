@@ -121,8 +121,12 @@ def checkpoints_command(state: State, limit: int, stamps: Path | None) -> int:
             (stamps / f"{checkpoint.size}.tsr").write_bytes(stamp)
     if state.as_json:
         state.output.json(found)
-    else:
+    elif found:
         state.output.out.line("\n".join(found).rstrip())
+    else:
+        state.note(
+            "nothing is signed yet: `remit recorder sign`, or recorder.origin and `remit serve` or `remit worker`"
+        )
     return exit_codes.OK
 
 

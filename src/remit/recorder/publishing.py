@@ -196,6 +196,10 @@ class Publisher:
                 self._seen, self._from, self._hashes = newest.tree, newest.tree.size, self._hashes[end:]
                 return
             size = answer.decode(errors="replace").strip()
+            if status == _CONFLICT and size == str(old.size) == str(newest.tree.size):
+                raise OSError(
+                    f"it refuses the checkpoint: it holds another one over {size} leaves: the log has two ends"
+                )
             if status != _CONFLICT or not size.isdecimal() or int(size) == old.size:
                 raise OSError(f"it refuses the checkpoint: HTTP {status} {size[:200]}")
             await self._catch_up(int(size), newest)
