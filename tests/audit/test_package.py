@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from remit import Options, Remit, Run, recipe, tool
+from remit.audit.noun import scope_of
 from remit.audit.package import write_package
 from remit.client import RemoteRemit
 from remit.clock import SystemClock
@@ -159,6 +160,19 @@ async def test_a_ticket_is_exported_with_the_jobs_that_ran_it(remit_in: OpenRemi
         assert (await ticket_desk.worked(remit)).counters["ok"] == 1
     verdict = await export(remit_in, f"ticket/{ticket.id}", tmp_path / "one.zip")
     assert verdict.state == "whole"
+    async with (
+        remit_in(tools=ticket_desk.TOOLS, work=False) as remit,
+        serving(remit.service) as url,
+        RemoteRemit(url, "") as far,
+    ):
+        for name in (ticket.id, f"ticket/{ticket.id}"):
+            assert await scope_of(remit.service, name) == f"ticket/{ticket.id}"
+            file = BytesIO()
+            await far.service.audit.package(name, file)
+            assert file.getvalue() == (tmp_path / "one.zip").read_bytes()
+        for other in ("journal", "ticket/journal/x", f"job/{ticket.id}", "tkt_none"):
+            with pytest.raises(NotFoundError):
+                await far.service.audit.package(other, BytesIO())
     assert {one["kind"] for one in read(tmp_path / "one.zip", "proof.json")["streams"]} >= {"ticket", "job"}
     assert [row["tool_name"] for row in read(tmp_path / "one.zip", "ledger.ndjson")] == ["desk.look"]
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from remit.service.service import Service
 
 
+_TICKET: Final = "tkt_"
 _DAY_MS: Final = DAY // 1_000
 
 
@@ -197,6 +198,13 @@ class Audit:
         from remit.audit.formats.keys import load_signer  # noqa: PLC0415 - the same
 
         return await load_signer(self._own, os.environ, self._parts.settings.folder)
+
+
+async def scope_of(service: Service, reference: str) -> str:
+    """Return what a package is of: a ticket named by its id, a named stream, or what Jobs.find says."""
+    if reference.startswith(_TICKET):
+        return f"ticket/{reference}"
+    return reference if "/" in reference else await service.jobs.find(reference)
 
 
 def _which(rule: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from remit.api.route import BYTES, Answer, ApiRequest, Empty, Route
 from remit.audit.formats import ENDINGS, Form
+from remit.audit.noun import scope_of
 from remit.clock import instant
 from remit.codes import Code
 from remit.errors import UsageError
@@ -33,11 +34,14 @@ class PackageQuery(Empty, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 async def package(asked: ApiRequest) -> Answer:
-    """Answer with the evidence of a job or session: a zip that verify.py, in it, checks, or a format of others."""
+    """Answer with the evidence of a job, session or ticket: a zip that verify.py checks, or a format of others."""
     query: PackageQuery = asked.query
-    job, file = await asked.service.jobs.find(asked.path["job"]), BytesIO()
-    await asked.service.audit.package(job, file, redacted=query.redacted, form=query.format)
-    headers = {"content-disposition": f'attachment; filename="{job}{ENDINGS[query.format]}"'}
+    name, file = asked.path["job"].removeprefix("ticket/"), BytesIO()
+    scope = await asked.service.jobs.find(name) if "/" in name else await scope_of(asked.service, name)
+    if "/" in scope:
+        asked.access.require_all_tools("the ticket")
+    await asked.service.audit.package(scope, file, redacted=query.redacted, form=query.format)
+    headers = {"content-disposition": f'attachment; filename="{scope.replace("/", "-")}{ENDINGS[query.format]}"'}
     return Answer(value=file.getvalue(), headers=headers, media=BYTES)
 
 
@@ -102,11 +106,11 @@ ROUTES: Final = (
         path="/v1/jobs/{job}/package",
         name="audit.package",
         scope="read",
-        summary="Download the evidence package of a job or session.",
+        summary="Download the evidence package of a job, session or ticket.",
         handler=package,
         query=PackageQuery,
         answer=bytes,
         media=BYTES,
-        codes=(Code.JOB_NOT_FOUND, *_DAMAGED, Code.SETTINGS_INVALID),
+        codes=(Code.JOB_NOT_FOUND, Code.RECORD_PRUNED, Code.SCOPE_REQUIRED, *_DAMAGED, Code.SETTINGS_INVALID),
     ),
 )

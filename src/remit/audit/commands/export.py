@@ -62,8 +62,8 @@ def command(
     """Export the evidence of a job: everything recorded, in a zip that anyone can check.
 
     The zip holds every event with its hash, the values, and verify.py, which checks it with Python alone: no Remit, no
-    network, no key. JOB is an id, a unique ending of one, `last`, a session's id, or a stream such as `ticket/ID`. The
-    same record gives the same bytes each time. `remit verify FILE` checks a package too.
+    network, no key. JOB is an id, a unique ending of one, `last`, the id of a session or a ticket, or a stream by its
+    name. The same record gives the same bytes each time. `remit verify FILE` checks a package too.
 
     --since and --until, such as 30d or 2026-11-01T00:00:00Z, put all that was written to in a time into one package,
     each job, session and ticket whole.
@@ -96,9 +96,10 @@ def command(
 def _pack(state: State, job: str, file: IO[bytes], form: Form, publish: Path | None, *, redacted: bool) -> str:
     """Write what is recorded of a job; return the name that its file gets."""
     from remit.atomic import replace_file
+    from remit.audit.noun import scope_of
 
     async def pack(remit: Opened) -> tuple[str, dict[str, bytes]]:
-        identifier = job if "/" in job else await remit.service.jobs.find(job)
+        identifier = await scope_of(remit.service, job)
         await remit.service.audit.package(identifier, file, redacted=redacted, form=form)
         await remit.service.audit.note_export(identifier, "export")
         return identifier, await remit.service.audit.published() if publish is not None else {}
