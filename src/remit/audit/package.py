@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 _PAGE: Final = 500
 _PART: Final = 1 << 20
 _RUNS: Final = 10_000
-_LEVEL: Final = 6
 _SHARED: Final = frozenset({STANDING, "limit", "notification", "reads", "recorder", "search", "worker"})
 """The kinds of streams that grow at all times, whatever agents do: with one of them a package would soon be another."""
 _REMEMBERED: Final = "remembered:"
@@ -166,7 +165,7 @@ class _Package:
     def __init__(self, file: IO[bytes]) -> None:
         self.files: dict[str, tuple[str, int]] = {}
         """The digest and the size of each file, by its path."""
-        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
+        self._zip = zipfile.ZipFile(file, "w")
 
     def add(self, path: str, parts: Iterable[bytes]) -> None:
         """Add a file."""

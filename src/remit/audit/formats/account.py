@@ -150,7 +150,7 @@ class Account:
         for number, entry in enumerate(self.entries):
             latest[entry.stream] = max(entry.at, latest.get(entry.stream, 0))
             times.append((latest[entry.stream], number, entry))
-        return [entry for _, _, entry in sorted(times, key=lambda time: time[:2])]
+        return [entry for _, _, entry in sorted(times)]  # no two have the same number
 
     def _take(self, entry: Entry) -> None:
         self.entries.append(entry)

@@ -7,6 +7,7 @@ can be decided again. A level is what a checker grants, never what stands in her
 from __future__ import annotations
 
 import base64
+import binascii
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -30,6 +31,7 @@ from remit.journal import kinds as k
 _ZERO: Final = "0" * 64
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 """Writes the canonical form of what a record is made of: names in ASCII, texts, whole numbers and booleans."""
+_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 _LINE: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _COMMON: Final = frozenset({"v", "type", "run", "recorder", "key", "seq", "prev", "ts"})
 _OWN: Final[dict[str, tuple[frozenset[str], frozenset[str]]]] = {
@@ -162,7 +164,7 @@ def _ext(members: dict[str, Any]) -> dict[str, Any]:
 
 
 def _b64(data: bytes) -> bytes:
-    return base64.urlsafe_b64encode(data).rstrip(b"=")
+    return binascii.b2a_base64(data, newline=False).translate(_URL_SAFE, b"=")
 
 
 def _activity(account: Account, entry: Entry) -> dict[str, Any]:

@@ -21,11 +21,11 @@ _LEVEL: Final = 1
 def pack(files: Mapping[str, bytes]) -> bytes:
     """Return the zip of these files, in the order of their names."""
     whole = BytesIO()
-    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
+    with zipfile.ZipFile(whole, "w") as archive:
         for name, data in sorted(files.items()):
             entry = zipfile.ZipInfo(name, _TIME)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
-            archive.writestr(entry, data)
+            archive.writestr(entry, data, compresslevel=_LEVEL)
     return whole.getvalue()
 
 
