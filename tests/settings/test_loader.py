@@ -140,6 +140,7 @@ def test_an_unknown_environment_name_is_refused_with_a_suggestion(tmp_path: Path
     "name",
     [
         "REMIT_TEST_POSTGRES",
+        "REMIT_FAMILY",
         "REMITTANCE",
         "OTHER_JOBS_CONCURRENCY",
         "REMIT_SERVICE_HOST",

@@ -14,7 +14,8 @@ from typing import Final
 
 from remit.randomness import salt
 
-_MARK: Final = "REMIT_FAMILY"
+MARK: Final = "REMIT_FAMILY"
+"""The name of the mark: a Remit that a Remit starts has it in its environment too."""
 _PROC: Final = Path("/proc")
 _ROUNDS: Final = 3
 """Rounds of killing: a process that is killed may have started another process a moment before."""
@@ -29,7 +30,7 @@ class Family:
     @property
     def env(self) -> dict[str, str]:
         """Return what to add to the child's environment."""
-        return {_MARK: self._mark}
+        return {MARK: self._mark}
 
     def end(self) -> int:
         """Kill every process with the mark; how many there were. Reads all of /proc; does nothing on other systems."""
@@ -47,7 +48,7 @@ class Family:
     def _marked(self, pid: int) -> bool:
         """Never true of a process that did not inherit the 128 random bits of this family."""
         with suppress(OSError):
-            return f"{_MARK}={self._mark}".encode() in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+            return f"{MARK}={self._mark}".encode() in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
         return False
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from remit.errors import SettingsError
 from remit.nearest import did_you_mean
+from remit.process.family import MARK
 from remit.settings.base import Base
 from remit.settings.file import SettingsFile, find, read
 from remit.settings.model import Settings
@@ -176,9 +177,8 @@ def _from_environment(env: Mapping[str, str], base: Base) -> dict[str, Given]:
 
 
 def _is_foreign(name: str) -> bool:
-    return (
-        name in {CONFIG, SERVER, TOKEN, TRUST} or name.startswith(_TESTS) or _SERVICE_LINK.fullmatch(name) is not None
-    )
+    own = name in {CONFIG, SERVER, TOKEN, TRUST, MARK}
+    return own or name.startswith(_TESTS) or _SERVICE_LINK.fullmatch(name) is not None
 
 
 def _from_flags(flags: Mapping[str, Any], base: Base) -> dict[str, Given]:

@@ -116,10 +116,10 @@ async def ran(remit_in: OpenRemit, folder: Path, *, waits: bool = False, recorde
     return str(job.id)
 
 
-def recorder_of(remit: Remit, folder: Path) -> Recorder:
+def recorder_of(remit: Remit, folder: Path, origin: str = "log.example/agents") -> Recorder:
     """A recorder of the journal, with a key of its own."""
     journal, key = remit.runtime.journal, Ed25519PrivateKey.from_private_bytes(b"7" * 32)
-    terms = Terms(origin="log.example/agents", every_events=1_000, every_seconds=60, settings=b"{}")
+    terms = Terms(origin=origin, every_events=1_000, every_seconds=60, settings=b"{}")
     publisher = Publisher(journal, RecorderSettings(), {}, folder)
     return Recorder(journal, terms, [RecorderSigner(terms.origin, key, 1)], publisher)
 

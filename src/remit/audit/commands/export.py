@@ -16,6 +16,7 @@ from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.audit.formats import Form
+    from remit.audit.formats.ael_join import Custody
     from remit.cli.opened import Opened
 
 _PART: Final = 1 << 20
@@ -37,6 +38,17 @@ _PART: Final = 1 << 20
 )
 @click.option("--to", metavar="URL", help="With --format otlp: send the spans to this collector, and write no file.")
 @click.option(
+    "--beside",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="With --format ael: add what a second recorder exported of the same calls.",
+)
+@click.option(
+    "--custody",
+    type=click.Choice(["same-host", "same-operator", "independent"]),
+    help="With --beside: who keeps the two recorders apart. You say it; nothing proves it.",
+)
+@click.option(
     "--publish",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
@@ -54,6 +66,8 @@ def command(
     output: Path | None,
     form: Form,
     to: str | None,
+    beside: Path | None,
+    custody: Custody | None,
     publish: Path | None,
     *,
     redacted: bool,
@@ -70,12 +84,14 @@ def command(
 
     --format writes it for the tools of others: `ael` (Agent Evidence Level), `in-toto` (AI Agent Action in DSSE),
     `receipts` (signed decision receipts), `ocsf` (API Activity) and `otlp` (spans). The first three are signed with
-    audit.key.
+    audit.key. --beside puts two artifacts of AEL together, of recorders on both sides of the same calls over MCP.
     """
     from tempfile import TemporaryFile
 
     if to is not None and (form != "otlp" or output is not None):
         raise UsageError("--to sends spans", remedy="Use it with --format otlp, and without --output.")
+    if (beside is None) != (custody is None) or (beside is not None and form != "ael"):
+        raise UsageError("--beside is of two artifacts of AEL", remedy="Give --format ael, --beside and --custody.")
     if (job is None) == (since is None) or (until is not None and since is None):
         raise UsageError(
             "an export is of one JOB, or of a time", remedy="Give JOB, or --since with or without --until."
@@ -87,6 +103,8 @@ def command(
             name = _pack(state, job or "", file, form, publish, redacted=redacted)
         else:
             name = _pack_interval(state, since, until, file, redacted=redacted)
+        if beside is not None and custody is not None:
+            _join(file, beside, custody)
         file.seek(0)
         if to is not None:
             return _send(state, file.read(), to)
@@ -110,6 +128,17 @@ def _pack(state: State, job: str, file: IO[bytes], form: Form, publish: Path | N
         for name, content in keys.items():
             replace_file(publish / name, content)
     return identifier.replace("/", "-")
+
+
+def _join(file: IO[bytes], beside: Path, custody: Custody) -> None:
+    """Put the other recorder's artifact into the one in `file`."""
+    from remit.audit.formats.ael_join import join
+    from remit.audit.formats.bundle import Bundle, pack
+
+    data = pack(join(Bundle(file), beside, custody))
+    file.seek(0)
+    file.truncate()
+    file.write(data)
 
 
 def _pack_interval(state: State, since: str, until: str | None, file: IO[bytes], *, redacted: bool) -> str:

@@ -1,46 +1,43 @@
-"""Agent Evidence Level (AEL) v0.1: two runs, of decisions and of events, and their check.
+"""Agent Evidence Level (AEL) v0.1: two runs, of decisions and of events, and one for each trace of calls over MCP.
 
 Decisions stand in a run of their own because each record there says what it was decided from, so that all of the run
-can be decided again. A level is what a checker grants, never what stands in here.
+can be decided again. So do calls that leave for an MCP server, or came with a caller's trace: recorders on both sides
+of that boundary name the run by the trace, and each call by the caller's span, without asking each other. A level is
+what a checker grants, never what stands in here.
 """
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from itertools import pairwise
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from remit.audit.formats.account import Account, Entry
-from remit.audit.formats.bundle import Bundle
-from remit.audit.formats.fault import canonical_of, invalid, strict, undecidable
-from remit.audit.formats.keys import PublicKey, Signer, instant
+from remit.audit.formats.keys import Signer
 from remit.audit.formats.table import DECISIONS, EVENTS, REMEMBERED, person_of
 from remit.audit.sessions import Beat, Session
 from remit.canonical import canonical, sha256
 from remit.clock import isoformat
-from remit.evidence.answer import Answer
-from remit.evidence.verify import counted
 from remit.journal import kinds as k
 
-_ZERO: Final = "0" * 64
+ZERO: Final = "0" * 64
+"""The predecessor of a first record."""
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 """Writes the canonical form of what a record is made of: names in ASCII, texts, whole numbers and booleans."""
+TRACE: Final = "trace/"
+"""The names of runs of traces begin so."""
+_MCP: Final = "mcp."
+_PARENT: Final = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
+_STRANGE: Final = re.compile("[^A-Za-z0-9._-]")
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
-_LINE: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
-_COMMON: Final = frozenset({"v", "type", "run", "recorder", "key", "seq", "prev", "ts"})
-_OWN: Final[dict[str, tuple[frozenset[str], frozenset[str]]]] = {
-    "open": (frozenset({"hmax", "htol"}), frozenset({"cp_nonce"})),
-    "activity": (frozenset({"event"}), frozenset({"decision"})),
-    "heartbeat": (frozenset(), frozenset()),
-    "close": (frozenset({"count", "head"}), frozenset()),
-}
-"""By type, the fields that a record must have beside the common ones, and those that it may have."""
+
+_Beats = list[tuple[Beat, list[Entry]]]
+"""Checkpoints, each with the events that it covers first."""
+_Covered = tuple[Session, _Beats]
 
 
 def _rule(field: str, value: str | bool | int, verdict: str, op: str = "eq") -> dict[str, Any]:
@@ -68,19 +65,25 @@ _POLICY_HASH: Final = sha256(canonical(POLICY)).removeprefix("sha256:")
 
 
 def write(account: Account, signer: Signer) -> dict[str, bytes]:
-    """Return the files of the artifact: two runs for each session of a recorder, and two for what none covers."""
-    runs = list[_Run]()
-    rest = account.in_time()
+    """Return the files of the artifact: two runs a session of a recorder, one a trace, and two for what none covers."""
+    covered, rest = list[_Covered](), account.in_time()
     for session in account.sessions:
         beats, rest = _covered(session, rest)
-        if any(entries for _, entries in beats):
-            runs += [_Run(session.stream, name, signer, account) for name in (DECISIONS, EVENTS)]
-            for run in runs[-2:]:
-                run.write_session(session, beats)
-    if rest or not runs:
-        runs += [_Run(account.scope, name, signer, account) for name in (DECISIONS, EVENTS)]
-        for run in runs[-2:]:
-            run.write_unsigned(rest)
+        covered.append((session, beats))
+    runs = list[_Run]()
+    for one in covered:
+        for kind in (DECISIONS, EVENTS) if any(entries for _, entries in one[1]) else ():
+            run = _Run(f"{one[0].stream}:{kind}", f"{one[0].stream}-{kind}", signer, account)
+            run.write_sessions([one], partial(_is_of, kind))
+            runs.append(run)
+    for trace, those in _traces(covered).items():
+        run = _Run(f"{TRACE}{trace}", f"trace-{trace}-{those[0][0].origin}", signer, account)
+        run.write_sessions(those, partial(_is_in, trace))
+        runs.append(run)
+    for kind in (DECISIONS, EVENTS) if rest or not runs else ():
+        run = _Run(f"{account.scope}:{kind}", f"{account.scope}-{kind}", signer, account)
+        run.write_unsigned([entry for entry in rest if entry.row.run == kind], rest)
+        runs.append(run)
     manifest = {
         "ael_format": 1,
         "runs": [run.name for run in runs],
@@ -98,7 +101,42 @@ def write(account: Account, signer: Signer) -> dict[str, bytes]:
     }
 
 
-def _covered(session: Session, entries: Sequence[Entry]) -> tuple[list[tuple[Beat, list[Entry]]], list[Entry]]:
+class Span(NamedTuple):
+    """The name of a call over MCP on both sides of the boundary (W3C Trace Context): the caller's trace and span."""
+
+    trace: str
+    id: str
+
+
+def span_of(entry: Entry) -> Span | None:
+    """Return the name of a call that came with a caller's trace, or left for an MCP server; None: it did neither."""
+    call = entry.payload
+    if not isinstance(call, k.ToolInvocationStarted):
+        return None
+    if parent := _PARENT.fullmatch(call.client.get("traceparent", "")):
+        return Span(*parent.groups())
+    return Span(call.trace_id, call.span_id) if call.tool_name.startswith(_MCP) and call.span_id else None
+
+
+def _is_of(kind: str, entry: Entry) -> bool:
+    return entry.row.run == kind and span_of(entry) is None
+
+
+def _is_in(trace: str, entry: Entry) -> bool:
+    span = span_of(entry)
+    return span is not None and span.trace == trace
+
+
+def _traces(covered: Sequence[_Covered]) -> dict[str, Sequence[_Covered]]:
+    """Return by trace the sessions from the first to the last that cover a call of it."""
+    places: dict[str, list[int]] = {}
+    for place, (_, beats) in enumerate(covered):
+        for span in filter(None, (span_of(entry) for _, entries in beats for entry in entries)):
+            places.setdefault(span.trace, []).append(place)
+    return {trace: covered[found[0] : found[-1] + 1] for trace, found in places.items()}
+
+
+def _covered(session: Session, entries: Sequence[Entry]) -> tuple[_Beats, list[Entry]]:
     """Divide events into those that each checkpoint was the first to cover while they were made, and the rest."""
     beats, rest = list[tuple[Beat, list[Entry]]](), list(entries)
     for beat in session.beats:
@@ -114,34 +152,35 @@ def _covered(session: Session, entries: Sequence[Entry]) -> tuple[list[tuple[Bea
 class _Run:
     """One run, by one recorder: lines that follow one another."""
 
-    def __init__(self, subject: str, kind: str, signer: Signer, account: Account) -> None:
-        self.name, self.recorder = f"{subject}:{kind}", f"{subject.replace('/', '-')}-{kind}"
+    def __init__(self, name: str, recorder: str, signer: Signer, account: Account) -> None:
+        self.name, self.recorder = name, _STRANGE.sub("-", recorder)
         self.lines: list[bytes] = []
-        self._kind, self._signer, self._account = kind, signer, account
-        self._prev, self._ts = _ZERO, 0
+        self._signer, self._account = signer, account
+        self._prev, self._ts = ZERO, 0
 
-    def write_session(self, session: Session, beats: Sequence[tuple[Beat, Sequence[Entry]]]) -> None:
-        """Write a run in which each heartbeat is a checkpoint that was signed then; closed if the session was."""
-        late = 2 * session.seconds  # after three times its interval, another process takes over
-        self._add("open", session.began, {"hmax": session.seconds, "htol": late, **_ext({"key": session.key})})
-        for beat, entries in beats:
-            self._add_all(entries)
-            self._add("heartbeat", beat.at, _ext(beat.signed))
-        if session.closed is not None:
-            self._close(session.closed)
+    def write_sessions(self, covered: Sequence[_Covered], takes: Callable[[Entry], bool]) -> None:
+        """Write a run in which each heartbeat is a checkpoint that was signed then; closed if the last session was."""
+        first, last = covered[0][0], covered[-1][0]
+        late = 2 * first.seconds  # after three times its interval, another process takes over
+        self._add("open", first.began, {"hmax": first.seconds, "htol": late, **_ext({"key": first.key})})
+        for _, beats in covered:
+            for beat, entries in beats:
+                self._add_all(filter(takes, entries))
+                self._add("heartbeat", beat.at, _ext(beat.signed))
+        if last.closed is not None:
+            self._close(last.closed)
 
-    def write_unsigned(self, entries: Sequence[Entry]) -> None:
-        """Write a run without heartbeats, for none was signed while it happened; closed if the job has ended."""
-        begins, ended = (entries or self._account.entries)[0], self._account.endings.get(self._account.scope)
+    def write_unsigned(self, entries: Sequence[Entry], rest: Sequence[Entry]) -> None:
+        """Write a run without heartbeats, for none was signed while `rest` happened; closed if the job has ended."""
+        begins, ended = (rest or self._account.entries)[0], self._account.endings.get(self._account.scope)
         self._add("open", begins.at, {"hmax": 0, "htol": 0})
         self._add_all(entries)
         if ended is not None:
-            self._close(max(entry.at for entry in entries or [ended]))
+            self._close(max(entry.at for entry in rest or [ended]))
 
-    def _add_all(self, entries: Sequence[Entry]) -> None:
+    def _add_all(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
-            if entry.row.run == self._kind:
-                self._add("activity", entry.at, _activity(self._account, entry))
+            self._add("activity", entry.at, _activity(self._account, entry, self.name))
 
     def _close(self, at: int) -> None:
         self._add("close", at, {"count": len(self.lines) + 1, "head": self._prev})
@@ -167,8 +206,8 @@ def _b64(data: bytes) -> bytes:
     return binascii.b2a_base64(data, newline=False).translate(_URL_SAFE, b"=")
 
 
-def _activity(account: Account, entry: Entry) -> dict[str, Any]:
-    payload, row = entry.payload, entry.row
+def _activity(account: Account, entry: Entry, run: str) -> dict[str, Any]:
+    payload, row, span = entry.payload, entry.row, span_of(entry)
     ext: dict[str, Any] = {"stream": entry.stream, "seq": entry.seq, "kind": entry.kind, "chain": entry.chain}
     if isinstance(payload, k.ToolInvocationStarted | k.CommandStarted):
         ext |= {"attempt": payload.attempt, "idempotency_key": payload.idempotency_key}
@@ -179,6 +218,8 @@ def _activity(account: Account, entry: Entry) -> dict[str, Any]:
     if policy := getattr(payload, "policy_hash", ""):
         ext["policy"] = policy
     ident = getattr(payload, "invocation_id", "") or entry.place
+    if span is not None and run == f"{TRACE}{span.trace}":
+        ident, ext["invocation"] = span.id, ident
     members = {"event": {"class": row.name, "id": ident, "dir": row.direction}, "ext": {"remit": ext}}
     if row.run == DECISIONS:
         verdict, inputs = decision_of(account, entry)
@@ -255,111 +296,3 @@ def _matches(op: str, given: Any, value: Any) -> bool:
     if type(given) is not type(value):
         return False
     return bool(given == value if op == "eq" else given >= value if op == "gte" else given < value)
-
-
-# --- the check
-
-
-def check(bundle: Bundle, keys: Mapping[str, PublicKey]) -> Answer:
-    """Check each run: signatures, form, order, ends, heartbeats and decisions. It grants no level."""
-    manifest = strict(bundle.read("manifest.json"), "manifest.json")
-    if (
-        bundle.has("anchors.json")
-        or bundle.has("counterparty.jsonl")
-        or len({*manifest["runs"]}) < len(manifest["runs"])
-    ):
-        raise undecidable("not_checked_here", "it has anchors or a counterparty: use the reference checker")
-    count, runs = 0, [row["run"] for row in manifest["recorders"]]
-    if len(set(runs)) != len(runs) or set(runs) != set(manifest["runs"]):
-        raise undecidable("not_checked_here", "a run has several recorders, or none: use the reference checker")
-    for row in manifest["recorders"]:
-        records = _records(bundle.read(row["file"]), row, keys)
-        _check_order(records, row)
-        _check_liveness(records)
-        _check_decisions(records, bundle)
-        count += len(records)
-    words = f"{counted(count, 'record')} in {counted(len(runs), 'run')}; a level is for AEL's own checker to grant"
-    return Answer("valid", None, words, count)
-
-
-def _records(data: bytes, row: Mapping[str, Any], keys: Mapping[str, PublicKey]) -> list[tuple[dict[str, Any], str]]:
-    """Return the records of a recorder, each with the hash of its bytes."""
-    records = []
-    for line in data.decode("ascii", "replace").splitlines():
-        parts = _LINE.fullmatch(line)
-        if parts is None:
-            raise invalid("a", "a line is not PAYLOAD.SIGNATURE")
-        payload, signature = (base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in parts.groups())
-        try:
-            name = str(msgspec.json.decode(payload)["key"])
-        except (msgspec.DecodeError, KeyError, TypeError):
-            raise invalid("a", "a record cannot be read") from None
-        key = keys.get(name)
-        if key is None:
-            raise undecidable("a", f"you named no key {name}: use --issuer-keys")
-        if not key.verify(signature, payload):
-            raise invalid("a", "a signature is not over its record")
-        record = strict(payload, "a record", "b")
-        if canonical_of(record, "b") != payload:
-            raise invalid("b", "a record is not in canonical form")
-        _check_fields(record)
-        if row.get("key", record["key"]) != record["key"]:
-            raise invalid("l", "the manifest names another key than the records")
-        records.append((record, sha256(payload).removeprefix("sha256:")))
-    if not records:
-        raise invalid("a", "a recorder has no records")
-    return records
-
-
-def _check_fields(record: Mapping[str, Any]) -> None:
-    needs, may = _OWN.get(str(record.get("type")), (frozenset({"type"}), frozenset()))
-    wanted = _COMMON | needs
-    if not wanted <= record.keys() or record.keys() - wanted - may - {"ext"}:
-        raise invalid("w", "a record lacks a field, or has one more")
-
-
-def _check_order(records: Sequence[tuple[dict[str, Any], str]], row: Mapping[str, Any]) -> None:
-    prev, earlier = _ZERO, -1
-    for number, (record, name) in enumerate(records):
-        if record["run"] != row["run"] or record["recorder"] != row["id"] or record["seq"] <= earlier:
-            raise invalid("d", "a record is of another run or recorder, or out of order")
-        if record["prev"] != prev:
-            raise invalid("e", "a record does not follow the one before it")
-        if record["seq"] != number:
-            raise invalid("g", "the numbers of records have a gap")
-        prev, earlier = name, record["seq"]
-
-
-def _check_liveness(records: Sequence[tuple[dict[str, Any], str]]) -> None:
-    opened, last = records[0][0], records[-1][0]
-    if opened["type"] != "open":
-        raise invalid("f", "the first record does not open the run")
-    if last["type"] == "close" and (last["count"] != len(records) or last["head"] != records[-2][1]):
-        raise invalid("i", "the close names another number of records, or another head")
-    limit = timedelta(seconds=opened["hmax"] + opened["htol"]) if opened["hmax"] else None
-    times = [instant(record["ts"]) for record, _ in records]
-    for earlier, later in pairwise(times):
-        if earlier is None or later is None or later < earlier:
-            raise invalid("h", "a time goes back, or is not a time")
-        if limit is not None and later - earlier > limit:
-            raise invalid("h", "more time lies between two records than the run says")
-    if limit is not None and last["type"] != "close":
-        raise invalid("j", "the run says that it ends with a close, and does not")
-    if limit is not None and not any(record["type"] == "heartbeat" for record, _ in records):
-        raise invalid("h", "no heartbeat is signed")
-
-
-def _check_decisions(records: Sequence[tuple[dict[str, Any], str]], bundle: Bundle) -> None:
-    for record, _ in records:
-        decision = record.get("decision")
-        if decision is None:
-            continue
-        place = f"policy/{decision['policy']}.json"
-        if not bundle.has(place):
-            raise undecidable("R", "a policy that a decision names is not in the artifact")
-        text = bundle.read(place)
-        if (
-            sha256(text) != f"sha256:{decision['policy']}"
-            or derive(strict(text, place), decision["inputs"]) != decision["verdict"]
-        ):
-            raise invalid("R", "a verdict does not follow from its inputs")

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from remit.audit.formats.fault import invalid, undecidable
 
@@ -32,9 +32,9 @@ def pack(files: Mapping[str, bytes]) -> bytes:
 class Bundle:
     """The files of a zip or of a folder."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path | IO[bytes]) -> None:
         """Read `place`. Raise FormError for a zip that two readers could see differently."""
-        self._folder = place if place.is_dir() else None
+        self._folder = place if isinstance(place, Path) and place.is_dir() else None
         self._files: dict[str, bytes] = {}
         if self._folder is not None:
             return

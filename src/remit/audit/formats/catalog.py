@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from remit.audit.formats import ael, agent_action, intoto, ocsf, otlp, receipts
+from remit.audit.formats import ael, ael_check, agent_action, intoto, ocsf, otlp, receipts
 from remit.audit.formats.account import Account
 from remit.audit.formats.bundle import Bundle, pack
 from remit.audit.formats.fault import FormError, undecidable
@@ -47,7 +47,7 @@ def _check(place: Path, known: Mapping[str, PublicKey]) -> Answer | None:
         bundle = Bundle(place)
         if bundle.has(intoto.ATTESTATIONS):
             return agent_action.check(bundle.read(intoto.ATTESTATIONS), bundle.read(intoto.RECORDS), known)
-        return ael.check(bundle, known) if _is_ael(bundle) else None
+        return ael_check.check(bundle, known) if _is_ael(bundle) else None
     if place.stat().st_size > _LONGEST:
         raise undecidable("too_large", "it is larger than 1 GiB")
     data = place.read_bytes()

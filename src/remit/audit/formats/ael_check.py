@@ -1,0 +1,153 @@
+"""The check of AEL artifacts: signatures, form, order, ends, heartbeats and decisions. It grants no level."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from itertools import combinations, pairwise
+from typing import Any, Final
+
+import msgspec
+
+from remit.audit.formats.ael import ZERO, derive
+from remit.audit.formats.bundle import Bundle
+from remit.audit.formats.fault import canonical_of, invalid, strict, undecidable
+from remit.audit.formats.keys import PublicKey, instant
+from remit.canonical import sha256
+from remit.evidence.answer import Answer
+from remit.evidence.verify import counted
+
+_LINE: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
+_COMMON: Final = frozenset({"v", "type", "run", "recorder", "key", "seq", "prev", "ts"})
+_OWN: Final[dict[str, tuple[frozenset[str], frozenset[str]]]] = {
+    "open": (frozenset({"hmax", "htol"}), frozenset({"cp_nonce"})),
+    "activity": (frozenset({"event"}), frozenset({"decision"})),
+    "heartbeat": (frozenset(), frozenset()),
+    "close": (frozenset({"count", "head"}), frozenset()),
+}
+"""By type, the fields that a record must have beside the common ones, and those that it may have."""
+
+
+_Records = Sequence[tuple[dict[str, Any], str]]
+"""Records of a recorder, each with the hash of its bytes."""
+
+
+def check(bundle: Bundle, keys: Mapping[str, PublicKey]) -> Answer:
+    """Check each run: its recorders one by one, then what they say of the same boundary. It grants no level."""
+    manifest = strict(bundle.read("manifest.json"), "manifest.json")
+    runs: dict[str, list[_Records]] = {name: [] for name in manifest["runs"]}
+    if manifest.keys() & {"anchor", "counterparty"} or len(runs) < len(manifest["runs"]):
+        raise undecidable("not_checked_here", "it has anchors or a counterparty: use the reference checker")
+    if {row["run"] for row in manifest["recorders"]} != runs.keys():
+        raise undecidable("not_checked_here", "a run has no recorder: use the reference checker")
+    for row in manifest["recorders"]:
+        records = _records(bundle.read(row["file"]), row, keys)
+        _check_order(records, row)
+        _check_liveness(records)
+        _check_decisions(records, bundle)
+        runs[row["run"]].append(records)
+    for recorders in runs.values():
+        _check_boundary(recorders, manifest.get("correspondence") or {})
+    count = sum(len(records) for recorders in runs.values() for records in recorders)
+    words = f"{counted(count, 'record')} in {counted(len(runs), 'run')}; a level is for AEL's own checker to grant"
+    return Answer("valid", None, words, count)
+
+
+def _check_boundary(recorders: Sequence[_Records], rule: Mapping[str, Any]) -> None:
+    """Check that recorders of one run have keys of their own, and each event that the others have."""
+    for one, other in combinations(recorders, 2):
+        if one[0][0]["key"] == other[0][0]["key"]:
+            raise invalid("l", "two recorders sign with the same key")
+        if not rule.get("classes") or rule.get("match") != "id":
+            raise undecidable("m", "it names no class of events that all recorders must have")
+        if lone := _covered(one, rule["classes"]) ^ _covered(other, rule["classes"]):
+            raise invalid("m", f"an event is on one side only: {min(lone)}")
+
+
+def _covered(records: _Records, classes: Sequence[str]) -> set[str]:
+    events = [record["event"] for record, _ in records if record["type"] == "activity"]
+    return {event["id"] for event in events if event["class"] in classes}
+
+
+def _records(data: bytes, row: Mapping[str, Any], keys: Mapping[str, PublicKey]) -> _Records:
+    records = list[tuple[dict[str, Any], str]]()
+    for line in data.decode("ascii", "replace").splitlines():
+        parts = _LINE.fullmatch(line)
+        if parts is None:
+            raise invalid("a", "a line is not PAYLOAD.SIGNATURE")
+        payload, signature = (base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in parts.groups())
+        try:
+            name = str(msgspec.json.decode(payload)["key"])
+        except (msgspec.DecodeError, KeyError, TypeError):
+            raise invalid("a", "a record cannot be read") from None
+        key = keys.get(name)
+        if key is None:
+            raise undecidable("a", f"you named no key {name}: use --issuer-keys")
+        if not key.verify(signature, payload):
+            raise invalid("a", "a signature is not over its record")
+        record = strict(payload, "a record", "b")
+        if canonical_of(record, "b") != payload:
+            raise invalid("b", "a record is not in canonical form")
+        _check_fields(record)
+        if row.get("key", record["key"]) != record["key"]:
+            raise invalid("l", "the manifest names another key than the records")
+        records.append((record, sha256(payload).removeprefix("sha256:")))
+    if not records:
+        raise invalid("a", "a recorder has no records")
+    return records
+
+
+def _check_fields(record: Mapping[str, Any]) -> None:
+    needs, may = _OWN.get(str(record.get("type")), (frozenset({"type"}), frozenset()))
+    wanted = _COMMON | needs
+    if not wanted <= record.keys() or record.keys() - wanted - may - {"ext"}:
+        raise invalid("w", "a record lacks a field, or has one more")
+
+
+def _check_order(records: _Records, row: Mapping[str, Any]) -> None:
+    prev, earlier = ZERO, -1
+    for number, (record, name) in enumerate(records):
+        if record["run"] != row["run"] or record["recorder"] != row["id"] or record["seq"] <= earlier:
+            raise invalid("d", "a record is of another run or recorder, or out of order")
+        if record["prev"] != prev:
+            raise invalid("e", "a record does not follow the one before it")
+        if record["seq"] != number:
+            raise invalid("g", "the numbers of records have a gap")
+        prev, earlier = name, record["seq"]
+
+
+def _check_liveness(records: _Records) -> None:
+    opened, last = records[0][0], records[-1][0]
+    if opened["type"] != "open":
+        raise invalid("f", "the first record does not open the run")
+    if last["type"] == "close" and (last["count"] != len(records) or last["head"] != records[-2][1]):
+        raise invalid("i", "the close names another number of records, or another head")
+    limit = timedelta(seconds=opened["hmax"] + opened["htol"]) if opened["hmax"] else None
+    times = [instant(record["ts"]) for record, _ in records]
+    for earlier, later in pairwise(times):
+        if earlier is None or later is None or later < earlier:
+            raise invalid("h", "a time goes back, or is not a time")
+        if limit is not None and later - earlier > limit:
+            raise invalid("h", "more time lies between two records than the run says")
+    if limit is not None and last["type"] != "close":
+        raise invalid("j", "the run says that it ends with a close, and does not")
+    if limit is not None and not any(record["type"] == "heartbeat" for record, _ in records):
+        raise invalid("h", "no heartbeat is signed")
+
+
+def _check_decisions(records: _Records, bundle: Bundle) -> None:
+    for record, _ in records:
+        decision = record.get("decision")
+        if decision is None:
+            continue
+        place = f"policy/{decision['policy']}.json"
+        if not bundle.has(place):
+            raise undecidable("R", "a policy that a decision names is not in the artifact")
+        text = bundle.read(place)
+        if (
+            sha256(text) != f"sha256:{decision['policy']}"
+            or derive(strict(text, place), decision["inputs"]) != decision["verdict"]
+        ):
+            raise invalid("R", "a verdict does not follow from its inputs")

@@ -1,0 +1,196 @@
+"""AEL with two recorders: an agent's Remit, and one that wraps the MCP server which the agent calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from remit import Run, recipe, tool
+from remit.audit.formats import ael, catalog
+from remit.audit.formats.account import Account
+from remit.audit.formats.ael_join import join
+from remit.audit.formats.bundle import Bundle, pack
+from remit.audit.formats.keys import Signer
+from remit.audit.package import write_package
+from remit.audit.sessions import sessions_of
+from remit.errors import UsageError
+from remit.evidence.answer import Answer
+from remit.journal import kinds as k
+from remit.journal.event import HeadQuery
+from remit.journal.signing import make_key, private_keys
+from tests.audit.formats.errands import recorder_of
+from tests.opened import OpenRemit
+
+CHECKER = os.environ.get("REMIT_TEST_AELCHECK", "")
+SERVER = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    result = {
+        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                       "serverInfo": {"name": "shop", "version": "1"}},
+        "tools/list": {"tools": [{"name": "look", "inputSchema": {"type": "object"}}]},
+        "tools/call": {"content": [{"type": "text", "text": "found"}]},
+    }.get(message["method"])
+    if "id" in message:
+        answer = {"result": result} if result else {"error": {"code": -32601, "message": "no"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+
+
+@tool("own.think", level="L0")
+def think(text: str) -> str:
+    """Think."""
+    return text
+
+
+@recipe("errand")
+async def errand(run: Run) -> None:
+    """Look twice, and think between."""
+    await run.call("mcp.shop.look", {})
+    await run.call("own.think", {"text": "hm"})
+    await run.call("mcp.shop.look", {"again": True})
+
+
+class Side(NamedTuple):
+    """What one recorder has of the calls."""
+
+    account: Account
+    signer: Signer
+
+    def written(self, place: Path, *, without: int | None = None) -> Path:
+        """Its artifact, perhaps without one of the calls that the boundary has seen."""
+        crossed = [entry for entry in self.account.entries if ael.span_of(entry) is not None]
+        held = list(self.account.entries)
+        if without is not None:
+            self.account.entries.remove(crossed[without])
+        place.write_bytes(pack(ael.write(self.account, self.signer)))
+        self.account.entries[:] = held
+        return place
+
+    def publish(self, folder: Path) -> None:
+        """Put its public key into a folder."""
+        folder.mkdir(exist_ok=True)
+        (folder / f"{self.signer.name}.pub").write_bytes(self.signer.published()[f"{self.signer.name}.pub"])
+
+
+async def side(remit: Any, folder: Path, stream: str) -> Side:
+    """What a journal has of a stream, and a key of its own."""
+    package, place = BytesIO(), folder / f"{stream.partition('/')[0]}.pem"
+    await write_package(remit.runtime.journal, stream, package)
+    account = Account(package)
+    times = [entry.at for entry in account.entries]
+    account.sessions = await sessions_of(remit.runtime.journal, account.last, min(times), max(times))
+    make_key(place)
+    return Side(account, Signer(private_keys(place.read_bytes(), "key")[0]))
+
+
+async def both(remit_in: OpenRemit, folder: Path) -> tuple[Side, Side]:
+    """An agent's job, and the session of the gateway that saw its calls; a recorder signed in both journals."""
+    gateway = folder / "gateway"
+    gateway.mkdir()
+    (gateway / "remit.toml").write_text('[journal]\nurl = "journal.db"\n')
+    (gateway / "server.py").write_text(SERVER)
+    wrap = ["--config", str(gateway / "remit.toml"), "mcp", "wrap", "--name", "shop", "--level", "look=L0", "--"]
+    server = {
+        "name": "shop",
+        "command": [sys.executable, "-m", "remit", *wrap, sys.executable, str(gateway / "server.py")],
+        "env": {"REMIT_TRUST": "1"},
+        "level": "L0",
+    }
+    behind = remit_in(work=False, flags={"journal.url": str(gateway / "journal.db")})
+    async with behind, remit_in(tools=[think], recipes=[errand], flags={"mcp.servers": [server]}) as remit:
+        own, other = recorder_of(remit, folder), recorder_of(behind, folder, "log.example/gateway")
+        for recorder in (own, other):
+            await recorder.look(at_once=True)
+        job = await remit.start(errand())
+        await job
+        for recorder in (own, other):
+            await recorder.cover()
+            await recorder.end()
+        (session,) = await behind.runtime.journal.heads(HeadQuery(kind="session"))
+        return await side(remit, folder, f"job/{job.id}"), await side(behind, folder, session.stream)
+
+
+def joined(agent: Path, gateway: Path, place: Path) -> Answer:
+    """The answer about an artifact of both."""
+    place.write_bytes(pack(join(Bundle(agent), gateway, "same-operator")))
+    answer = catalog.check(place, place.parent / "keys")
+    assert answer is not None
+    return answer
+
+
+async def test_two_recorders_of_the_same_calls_are_compared(remit_in: OpenRemit, tmp_path: Path) -> None:
+    agent, gateway = await both(remit_in, tmp_path)
+    for one in (agent, gateway):
+        one.publish(tmp_path / "keys")
+    mine, theirs = agent.written(tmp_path / "agent.zip"), gateway.written(tmp_path / "gateway.zip")
+    whole = tmp_path / "both.zip"
+    answer = joined(mine, theirs, whole)
+    assert (answer.verdict, answer.code) == ("valid", None)
+    manifest = json.loads(Bundle(whole).read("manifest.json"))
+    assert sorted(manifest["runs"])[:2] == ["recorder/1:decisions", "recorder/1:events"]
+    traces = [row["id"] for row in manifest["recorders"] if row["run"].startswith("trace/")]
+    assert [name.rpartition("-")[2] for name in traces] == ["agents", "gateway"]
+
+    with pytest.raises(UsageError, match="both call a recorder"):
+        join(Bundle(mine), mine, "independent")
+    for left_out in (0, 1):
+        lacking = agent.written(tmp_path / "less.zip", without=left_out)
+        assert joined(lacking, theirs, tmp_path / "bad.zip").code == "m"
+        lacking = gateway.written(tmp_path / "less.zip", without=left_out)
+        assert joined(mine, lacking, tmp_path / "bad.zip").code == "m"
+    same = Side(gateway.account, agent.signer).written(tmp_path / "same.zip")
+    assert joined(mine, same, tmp_path / "bad.zip").code == "l"
+
+    if CHECKER:
+        folder, bundle = tmp_path / "artifact", Bundle(whole)
+        for name in bundle.names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(bundle.read(name))
+        command = [CHECKER, "--keys", str(tmp_path / "keys"), str(folder)]
+        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: ASYNC221 - alone here
+        (trace,) = (line for line in said.splitlines() if line.startswith("run trace/") and "AEL" in line)
+        assert ": AEL-2 +R " in trace, said
+
+
+async def test_an_artifact_of_other_calls_is_not_joined(remit_in: OpenRemit, tmp_path: Path) -> None:
+    async with remit_in(tools=[think], recipes=[errand]) as remit:
+        session = await remit.service.sessions.open("mcp", principal="ann")
+        await remit.service.sessions.call(session, "own.think", {"text": "hm"})
+        alone = (await side(remit, tmp_path, f"session/{session}")).written(tmp_path / "alone.zip")
+    with pytest.raises(UsageError, match="saw no call"):
+        join(Bundle(alone), alone, "independent")
+    (tmp_path / "text.zip").write_text("hm")
+    with pytest.raises(UsageError, match="not an artifact"):
+        join(Bundle(alone), tmp_path / "text.zip", "independent")
+
+
+@pytest.mark.parametrize(
+    ("given", "span"),
+    [
+        ({"client": {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}}, ael.Span("a" * 32, "b" * 16)),
+        ({"client": {"traceparent": "00-a-b-01"}}, None),
+        ({"tool_name": "mcp.shop.look", "trace_id": "c" * 32, "span_id": "d" * 16}, ael.Span("c" * 32, "d" * 16)),
+        ({"trace_id": "c" * 32, "span_id": "d" * 16}, None),
+        ({"tool_name": "mcp.shop.look", "span_id": ""}, None),
+    ],
+)
+async def test_a_call_is_named_by_its_callers_span(
+    remit_in: OpenRemit, tmp_path: Path, given: dict[str, Any], span: ael.Span | None
+) -> None:
+    async with remit_in(tools=[think]) as remit:
+        session = await remit.service.sessions.open("mcp", principal="ann")
+        await remit.service.sessions.call(session, "own.think", {"text": "hm"})
+        account = (await side(remit, tmp_path, f"session/{session}")).account
+    (entry,) = (entry for entry in account.entries if isinstance(entry.payload, k.ToolInvocationStarted))
+    assert entry.payload is not None
+    assert ael.span_of(entry._replace(payload=msgspec.structs.replace(entry.payload, **given))) == span
