@@ -42,7 +42,7 @@ class Far(Upstream):
             name="far", version="1", protocol="2025-11-25", era="legacy", instructions="", tools=1, capabilities={}
         )
 
-    async def relay(self, method: str, params: Mapping[str, Any], peer: Any) -> dict[str, Any]:
+    async def relay(self, method: str, params: Mapping[str, Any], peer: Any, principal: str) -> dict[str, Any]:
         raise ProviderError(f"{method} is not asked here", cause=Code.ToolNotFound)
 
     def serve_only(self, peer: Any) -> None:

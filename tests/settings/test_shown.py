@@ -135,6 +135,7 @@ def test_the_picture_of_a_server_says_all_that_is_no_secret(tmp_path: Path) -> N
     plain = {
         "name": "a",
         "cwd": "/srv",
+        "login": "user",
         "timeout_ms": 5,
         "grace_ms": 6,
         "era": "legacy",

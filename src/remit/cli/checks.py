@@ -138,6 +138,7 @@ def _servers(settings: Settings) -> Iterator[Check]:
     """Servers that the environment names and that cannot be used: without a word, others would be taken instead."""
     from remit.cli.servers import login_of
     from remit.settings.mcp_servers import written_servers
+    from remit.settings.principal import principal
 
     try:
         written = written_servers(settings, os.environ)
@@ -147,7 +148,7 @@ def _servers(settings: Settings) -> Iterator[Check]:
     for warning in written.warnings:
         yield Check("servers", "warn", warning, "Correct the environment; docs/mcp.md shows the form.")
     for server in written.enabled:
-        if (login := login_of(server)) in {"none", "expired"}:
+        if (login := login_of(server, principal(settings))) in {"none", "expired"}:
             why = f"the login at {server.name} has expired" if login == "expired" else f"no login at {server.name}"
             yield Check("servers", "warn", why, f"Log in: remit mcp login {server.name}")
 

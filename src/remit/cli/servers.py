@@ -92,21 +92,24 @@ def meant(
     return called, alone(called, answering(called, url, issuers=issuers))
 
 
-def login_file(server: McpServer) -> LoginFile:
-    """The file of a server's login. Raises SettingsError for a variable that is not set."""
+def login_file(server: McpServer, principal: str) -> LoginFile:
+    """The file of a server's login, of a principal if each has one.
+
+    Raises SettingsError for a variable that is not set.
+    """
     from remit.settings.expansion import expanded
     from remit.settings.logins import LoginFile
     from remit.settings.places import login_folder
 
-    return LoginFile(login_folder(os.environ), expanded(server, os.environ))
+    return LoginFile(login_folder(os.environ), expanded(server, os.environ), principal)
 
 
-def login_of(server: McpServer) -> LoginState:
+def login_of(server: McpServer, principal: str) -> LoginState:
     """The state of a server's login, by its file alone; empty also where variables of its table are not set."""
     from remit.clock import SECOND, SystemClock
 
     try:
-        return login_file(server).state(server, SystemClock().now() / SECOND)
+        return login_file(server, principal).state(server, SystemClock().now() / SECOND)
     except RemitError:
         return ""
 

@@ -74,7 +74,7 @@ class Passage:
         if peer.attached:
             asked["_meta"] = dict(peer.attached)
         try:
-            result = await self.remote.relay(method, asked, peer)
+            result = await self.remote.relay(method, asked, peer, client.principal)
         except ProviderError as error:
             await self._record(client, method, asked, str(error))
             raise error_of(error) from error

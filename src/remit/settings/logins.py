@@ -26,11 +26,15 @@ _DIGITS: Final = 16
 
 
 class LoginFile:
-    """The file of one server's login."""
+    """The file of one login at a server."""
 
-    def __init__(self, folder: Path, server: McpServer) -> None:
-        """Keep it in `folder`, by the server's URL: tokens of one server are never sent to another."""
-        self.path = folder / f"{server.name}-{_short(server.url)}.json"
+    def __init__(self, folder: Path, server: McpServer, principal: str = "") -> None:
+        """Keep it in `folder`, by the server's URL: tokens of one server are never sent to another.
+
+        Where each person logs in, there is one for each `principal`.
+        """
+        person = f"-{_short(principal)}" if server.login == "user" else ""
+        self.path = folder / f"{server.name}-{_short(server.url)}{person}.json"
 
     def read(self) -> dict[str, Any]:
         """Return all that is kept; nothing of a file that is damaged."""

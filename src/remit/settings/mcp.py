@@ -11,6 +11,7 @@ from remit.settings.address import address, program
 
 Era = Literal["auto", "legacy", "modern"]
 LevelName = Literal["L0", "L1", "L2"]
+LoginKind = Literal["shared", "user"]
 Isolation = Literal["none", "sandbox", "elsewhere"]
 """`none`: a plain child process with our rights. `sandbox`: started in the sandbox, or not at all. `elsewhere`: reached
 over HTTP, and we cannot say."""
@@ -34,6 +35,8 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     oauth: dict[str, str] | None = None
     """Where the server wants someone to log in (`remit mcp login`): `{}`, or any of client_id, client_secret (as
     `${NAME}`), scope, issuer (the URLs of authorization servers elsewhere), client_metadata_url."""
+    login: LoginKind = "shared"
+    """Whose login calls use: one for all, or that of the principal that calls (`remit --as NAME mcp login`)."""
     timeout_ms: int = 0
     """Milliseconds a call may take; 0: `mcp.timeout_ms`."""
     grace_ms: int = 0

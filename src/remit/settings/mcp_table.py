@@ -33,6 +33,7 @@ _EXPECTED: Final = {
     "url": "text that begins with https:// or http:// and a host",
     "headers": "a table of texts, named like headers",
     "oauth": "a table of texts, with any of client_id, client_secret, scope, issuer and client_metadata_url",
+    "login": "shared or user",
     "timeout_ms": "an integer from 0 to 86400000",
     "grace_ms": "an integer from 0 to 600000",
     "era": "auto, legacy or modern",
@@ -139,6 +140,8 @@ def _consistent(server: McpServer, where: str) -> None:
         "oauth": "url",
         "grace_ms": "command",
     }
+    if server.login == "user" and server.oauth is None:
+        raise SettingsError(f"{where}: each user logs in, and there is no oauth table", remedy="Write oauth = {}.")
     for key, owner in owners.items():
         if getattr(server, key) not in ({}, "", None, False, 0) and not getattr(server, owner):
             raise SettingsError(f"{where}: {key} belongs to a server with {owner}", remedy=f"Leave {key} out.")

@@ -89,6 +89,7 @@ _SERVER: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(
         (
             "name",
+            "login",
             "cwd",
             "timeout_ms",
             "grace_ms",

@@ -114,8 +114,11 @@ class Remote(Protocol):
         """Connect, if need be, and tell who answers. Raises ProviderError."""
         ...
 
-    async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
-        """Give what it answers to a request that is not a tool call, such as `resources/read`. Raises ProviderError."""
+    async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None, principal: str) -> dict[str, Any]:
+        """Give what it answers a principal to a request that is not a tool call, such as `resources/read`.
+
+        Raises ProviderError.
+        """
         ...
 
     def serve_only(self, peer: OnlyPeer) -> None:

@@ -27,8 +27,11 @@ from mcp.shared.auth import (
 from mcp.shared.auth_utils import calculate_token_expiry
 from pydantic import AnyUrl, BaseModel, ValidationError
 
+from remit.codes import Code
+from remit.errors import ProviderError
 from remit.jsonrpc.protocol import MCP_PROTOCOL_VERSION_HEADER
 from remit.providers.mcp.replies import LoginError
+from remit.redact import line
 from remit.settings.address import address
 from remit.settings.logins import EXPIRY, LoginFile
 from remit.tools.remote import LOGIN_PORT
@@ -141,20 +144,35 @@ def _read(model: type[_M], content: Any) -> _M | None:
 class Login:
     """Authorizes requests to the servers that want it."""
 
-    def __init__(self, folder: Path, authorizer: Authorizer | None = None, *, by_url: bool = False) -> None:
+    def __init__(
+        self, folder: Path, authorizer: Authorizer | None = None, *, principal: str = "", by_url: bool = False
+    ) -> None:
         """Keep tokens in `folder`; without an `authorizer` logging in is impossible.
 
-        `by_url`: the server stands on a command line, so that no settings know its name.
+        Where each person logs in, these are the logins of `principal`. `by_url`: the server stands on a command line,
+        so that no settings know its name.
         """
         self._folder = folder
         self._authorizer = authorizer
         self._by_url = by_url
+        self.principal = principal
+
+    def of(self, principal: str) -> Login:
+        """The same for another person, who is not there to log in."""
+        return Login(self._folder, principal=principal, by_url=self._by_url)
 
     async def auth(self, server: McpServer) -> Authorization | None:
-        """Return what authorizes our requests to a server; None where it does not want OAuth. Raises ValueError."""
+        """Return what authorizes our requests to a server; None where it does not want OAuth.
+
+        Raises ValueError, or ProviderError for a person who has no login of their own: they get no one else's, nor are
+        they strangers.
+        """
         if server.oauth is None:
             return None
-        given, file = server.oauth, LoginFile(self._folder, server)
+        given, file = server.oauth, LoginFile(self._folder, server, self.principal)
+        if server.login == "user" and self._authorizer is None and "tokens" not in file.read():
+            why = f"{line(self.principal)} is not logged in: {line(self._command(server))}"
+            raise ProviderError(why, cause=Code.AuthError)
         person = self._authorizer or Nobody(self._command(server))
         await self._identify(given, TokenFile(file))
         origins = Origins(server)
@@ -180,7 +198,8 @@ class Login:
     def _command(self, server: McpServer) -> str:
         """Return how a person logs in."""
         words = ("--url", address(server.url), "--name", server.name) if self._by_url else (server.name,)
-        return shlex.join(["remit", "mcp", "login", *words])
+        person = ("--as", self.principal) if server.login == "user" else ()
+        return shlex.join(["remit", *person, "mcp", "login", *words])
 
     async def _identify(self, given: Mapping[str, str], storage: TokenFile) -> None:
         """Be known by the client's id that the operator gave, if one was."""

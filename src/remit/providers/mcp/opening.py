@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.settings.places import login_folder
+from remit.settings.principal import principal
 from remit.tools.meta import ToolMeta
 from remit.tools.provider import CallContext, ToolResult
 from remit.tools.remote import Outage
@@ -62,7 +63,8 @@ def _login(opening: Opening) -> Login:
     from remit.providers.mcp.oauth import Login  # noqa: PLC0415 - only a server over HTTP needs it
 
     by_url = opening.settings.sources["mcp.servers"] == "command line"
-    return Login(login_folder(os.environ), opening.authorizer, by_url=by_url)
+    who = principal(opening.settings)
+    return Login(login_folder(os.environ), opening.authorizer, principal=who, by_url=by_url)
 
 
 async def _stand_ins(servers: Sequence[McpServer], pins: Pins, file: str) -> list[ToolMeta]:

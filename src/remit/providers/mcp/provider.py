@@ -13,7 +13,8 @@ from remit.codes import Code
 from remit.errors import ChainBrokenError, ProviderError
 from remit.providers.mcp.answers import Answers
 from remit.providers.mcp.connection import LIST_S, ListFailedError
-from remit.providers.mcp.failures import lost, refused_for_its_session, translated
+from remit.providers.mcp.failures import translated
+from remit.providers.mcp.lines import Line, PersonalLines
 from remit.providers.mcp.offers import full_names, meta_of, version_of
 from remit.providers.mcp.results import passed_on, result_of
 from remit.providers.mcp.session import TOOLS_CHANGED
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.process.child import Launch
     from remit.providers.mcp.connection import Connection
+    from remit.providers.mcp.lines import Question
     from remit.providers.mcp.oauth import Login
+    from remit.providers.mcp.session import Heard
     from remit.randomness import RandomSource
     from remit.settings.mcp import McpServer
     from remit.settings.sections.mcp import McpSettings
@@ -74,21 +77,44 @@ class McpProvider:
         self._awaiting = 0
         self._follower: asyncio.Task[None] | None = None
         self._stale = False
-        self._answers = Answers(server.name, settings.elicitation, settings.sampling, server.client_capabilities)
-        self._telling = Tasks()
         self._listeners: list[Callable[[str, Mapping[str, Any]], None]] = []
-        self._supervisor = ConnectionSupervisor(
-            server,
-            self._answers,
-            clock=clock,
-            chance=chance,
+        self._telling = Tasks()
+        self._settings = settings
+        self._chance = chance
+        self._login = login
+        self._launch = launch
+        self._line = self._open_line(login, self._heard, self._arrived, self._tell)
+        self._supervisor = self._line.supervisor
+        self._people = PersonalLines(self._personal_line)
+
+    def _open_line(
+        self,
+        login: Login | None,
+        heard: Heard,
+        arrived: Callable[[Connection], None],
+        retriable: Callable[[], None],
+    ) -> Line:
+        settings, name = self._settings, self._server.name
+        capabilities = self._server.client_capabilities
+        answers = Answers(name, settings.elicitation, settings.sampling, capabilities)
+        supervisor = ConnectionSupervisor(
+            self._server,
+            answers,
+            clock=self._clock,
+            chance=self._chance,
             max_message_bytes=settings.max_message_bytes,
-            heard=self._heard,
+            heard=heard,
             login=login,
-            launch=launch,
-            arrived=self._arrived,
-            retriable=self._tell,
+            launch=self._launch,
+            arrived=arrived,
+            retriable=retriable,
         )
+        return Line(name, answers, supervisor)
+
+    def _personal_line(self, principal: str) -> Line:
+        """A line on which a person calls; what the server offers is what it lists on the line of all."""
+        login = self._login.of(principal) if self._login is not None else None
+        return self._open_line(login, lambda _method, _params: None, lambda _connection: None, lambda: None)
 
     @property
     def provider_id(self) -> str:
@@ -140,13 +166,13 @@ class McpProvider:
         meta = {**attached, "traceparent": f"00-{ctx.trace_id}-{ctx.span_id}-01"}
         params = {"name": own, "arguments": args, "_meta": meta}
 
-        def call(connection: Connection) -> Coroutine[Any, Any, dict[str, Any]]:
-            self._check(name, own, connection)
-            one = ToolCall(connection.session, self._answers, ctx, self._clock)
+        def call(line: Line, connection: Connection) -> Coroutine[Any, Any, dict[str, Any]]:
+            self._check(name, own, line, connection)
+            one = ToolCall(connection.session, line.answers, ctx, self._clock)
             support = task_support(connection.listing.tools[own])
             return one.result(params, support, connection.listing.headers(own, args))
 
-        raw = await self._asked(call)
+        raw = await self._asked(ctx.principal, call)
         if ctx.peer is not None:
             ctx.peer.given(ctx.invocation_id, passed_on(raw))
         return result_of(raw, source=name, now=self._clock.now())
@@ -157,7 +183,7 @@ class McpProvider:
             self._follower.cancel()
             await asyncio.wait([self._follower])
         self._telling.cancel()
-        await self._supervisor.close()
+        await asyncio.gather(self._supervisor.close(), self._people.close())
 
     # --- what `remit mcp` asks
 
@@ -195,11 +221,14 @@ class McpProvider:
             introduction=dict(session.introduction),
         )
 
-    async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
-        return await self._asked(lambda connection: connection.session.settle(method, params, self._answers, peer))
+    async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None, principal: str) -> dict[str, Any]:
+        def settle(line: Line, connection: Connection) -> Coroutine[Any, Any, dict[str, Any]]:
+            return connection.session.settle(method, params, line.answers, peer)
+
+        return await self._asked(principal, settle)
 
     def serve_only(self, peer: OnlyPeer) -> None:
-        self._answers.only = peer
+        self._line.answers.only = peer
         peer.subscribe(self._roots_changed)
 
     def subscribe(self, listener: Callable[[str, Mapping[str, Any]], None]) -> None:
@@ -226,30 +255,23 @@ class McpProvider:
             *(name, ", ".join(told) or "none", name, levels),
         )
 
-    def _check(self, name: str, own: str, connection: Connection) -> None:
+    def _check(self, name: str, own: str, line: Line, connection: Connection) -> None:
         """Raise ProviderError where a tool is withheld, or not what it was when it was looked up."""
         if own in self._withheld:
             raise ProviderError(f"{name} is withheld: {self._withheld[own]}", cause=Code.ToolNotFound)
-        if connection.listing.hashes.get(own) != self._offered.get(own):
-            self._tell()
-            raise ProviderError(f"{name} changed since it was looked up; look it up again", cause=Code.ToolNotFound)
+        if connection.listing.hashes.get(own) == self._offered.get(own):
+            return
+        if line is not self._line:
+            why = f"{name} is not offered to this person, or is another tool for them than the one that is listed"
+            raise ProviderError(why, cause=Code.ToolNotFound)
+        self._tell()
+        raise ProviderError(f"{name} changed since it was looked up; look it up again", cause=Code.ToolNotFound)
 
-    async def _asked(self, ask: Callable[[Connection], Coroutine[Any, Any, dict[str, Any]]]) -> dict[str, Any]:
-        """An answer; or a failure in our words, which may say that the connection is of no use any more.
-
-        A server that does not know our session any more has done nothing: it is asked once more in a new one.
-        """
-        for last in (False, True):
-            connection = await self._supervisor.connection()
-            try:
-                return await ask(connection)
-            except Exception as error:
-                if (why := lost(error)) is not None:
-                    connection.lose(why)
-                if last or not refused_for_its_session(error):
-                    raise translated(error, self._server.name) from error
-        msg = "the second attempt is the last"
-        raise AssertionError(msg)
+    async def _asked(self, principal: str, question: Question) -> dict[str, Any]:
+        """An answer, on the line of the principal where each person logs in. Raises ProviderError."""
+        if self._server.login == "user" and (self._login is None or principal != self._login.principal):
+            return await self._people.ask(principal, question)
+        return await self._line.ask(question)
 
     async def _listed(self, *, to_the_catalog: bool = False) -> Connection:
         """The connection, its tools listed; to the catalog within `LIST_S`. Raises ProviderError."""

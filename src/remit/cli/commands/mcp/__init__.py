@@ -78,6 +78,7 @@ def list_command(state: State) -> int:
 def _here(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
     """Servers and warnings of the settings, and what to say of there being none in use."""
     from remit.cli.servers import known_servers, login_of
+    from remit.settings.principal import principal
 
     settings = state.settings()
     found = known_servers(settings)
@@ -92,7 +93,7 @@ def _here(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
             "transport": server.transport,
             "where": server.where,
             "isolation": server.isolation,
-            "login": login_of(server),
+            "login": login_of(server, principal(settings)),
             "origin": found.origins[server.name],
             "disabled": server.disabled,
         }

@@ -9,6 +9,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.servers import all_servers, by_url, complete_servers, login_file, meant
 from remit.errors import UsageError
+from remit.settings.principal import principal
 
 
 @click.command("logout")
@@ -23,10 +24,11 @@ def command(state: State, name: str | None, url: str, given_name: str, issuers: 
     allow before they expire, take Remit's access back in your account at the server.
     """
     name, flags = meant(state, name, url, given_name, issuers)
-    server = next((one for one in all_servers(state.settings(flags)).servers if one.name == name), None)
+    settings = state.settings(flags)
+    server = next((one for one in all_servers(settings).servers if one.name == name), None)
     if server is None:
         raise UsageError(f"there is no MCP server {name!r}", remedy="`remit mcp list` lists the servers.")
-    there = login_file(server).remove()
+    there = login_file(server, principal(settings)).remove()
     if state.as_json:
         state.output.json({"name": name, "removed": there})
     elif there:

@@ -1,0 +1,93 @@
+"""Lines to a server: one for all calls, or one for each person, where each logs in with an account of their own.
+
+A line is a connection with a session, a login, and answers of its own: nothing of one person's line reaches another's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+from remit.errors import ProviderError
+from remit.providers.mcp.failures import lost, refused_for_its_session, translated
+
+if TYPE_CHECKING:
+    from remit.providers.mcp.answers import Answers
+    from remit.providers.mcp.connection import Connection
+    from remit.providers.mcp.supervisor import ConnectionSupervisor
+
+    Question = Callable[["Line", Connection], Coroutine[Any, Any, dict[str, Any]]]
+
+MOST: Final = 100
+"""Lines of people that are kept while no one calls on them."""
+
+
+class Line:
+    """One way to the server."""
+
+    def __init__(self, server: str, answers: Answers, supervisor: ConnectionSupervisor) -> None:
+        """Answer what the server of this name asks back on the line with `answers`."""
+        self.answers = answers
+        self.supervisor = supervisor
+        self.calls = 0
+        """Calls under way."""
+        self._server = server
+
+    async def ask(self, question: Question) -> dict[str, Any]:
+        """An answer; or a failure in our words, which may say that the connection is of no use any more.
+
+        A server that does not know our session any more has done nothing: it is asked once more in a new one. Raises
+        ProviderError.
+        """
+        for last in (False, True):
+            connection = await self.supervisor.connection()
+            try:
+                return await question(self, connection)
+            except Exception as error:
+                if (why := lost(error)) is not None:
+                    connection.lose(why)
+                if last or not refused_for_its_session(error):
+                    raise translated(error, self._server) from error
+        msg = "the second attempt is the last"
+        raise AssertionError(msg)
+
+
+class PersonalLines:
+    """The lines of people."""
+
+    def __init__(self, open_line: Callable[[str], Line]) -> None:
+        """`open_line` opens the line of a principal; nothing is connected before someone asks."""
+        self._open_line = open_line
+        self._lines: OrderedDict[str, Line] = OrderedDict()
+
+    async def ask(self, principal: str, question: Question) -> dict[str, Any]:
+        """Ask on the line of a principal, as `Line.ask`. One that cannot be connected is opened again the next time."""
+        line = self._lines.pop(principal, None) or self._open_line(principal)
+        self._lines[principal] = line  # last used, last in the order
+        line.calls += 1
+        try:
+            return await line.ask(question)
+        except ProviderError:
+            if line.supervisor.refusal() is not None or not line.supervisor.reached:
+                await self._drop(principal, line)
+            raise
+        finally:
+            line.calls -= 1
+            await self._make_room()
+
+    async def close(self) -> None:
+        """End all connections."""
+        lines = list(self._lines.values())
+        await asyncio.gather(*(line.supervisor.close() for line in lines))
+
+    async def _make_room(self) -> None:
+        idle = [name for name, line in self._lines.items() if not line.calls]
+        for name in idle[: max(len(self._lines) - MOST, 0)]:
+            await self._drop(name, self._lines[name])
+
+    async def _drop(self, principal: str, line: Line) -> None:
+        if self._lines.get(principal) is line:
+            del self._lines[principal]
+        await line.supervisor.close()
