@@ -20,6 +20,7 @@ READY := .venv/.ready
 PEERS_READY := .venv-bench/.ready .venv-gateway/.ready
 FRAMEWORKS_READY := $(patsubst %,build/frameworks/%/.ready,adk claude crewai)
 CLIENTS_READY := $(patsubst %,build/clients/%/.ready,npm python-sdk-1.12 fastmcp langchain openai-agents pydantic-ai)
+SERVERS_READY := $(patsubst %,build/servers/%/.ready,npm fetch)
 SEARXNG_READY := build/frameworks/searxng/.ready
 AGENTS_READY := build/agents/.ready build/frameworks/aider/.ready
 MCP_PEERS_READY := $(patsubst %,build/peers-mcp/%/.ready,npm git sqlite time)
@@ -28,7 +29,7 @@ CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup demo format check static quick test bench peers frameworks clients searxng agents conformance screenshots recording docs clean lock
+.PHONY: help setup demo format check static quick test bench peers frameworks clients servers searxng agents conformance screenshots recording docs clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,7 +100,11 @@ searxng: $(SEARXNG_READY) ## Install SearXNG, which tests search with if REMIT_T
 
 agents: $(AGENTS_READY) ## Install the coding agents that tests run with REMIT_TEST_AGENTS=1 (2.5 GB)
 
+servers: $(SERVERS_READY) ## Install the published MCP servers that tests run with REMIT_TEST_SERVERS=1 (1.3 GB)
+
+build/servers/npm/.ready: tests/peers/npm-servers/package.json tests/peers/npm-servers/package-lock.json
 build/clients/npm/.ready: tests/peers/npm-clients/package.json tests/peers/npm-clients/package-lock.json
+build/servers/npm/.ready build/clients/npm/.ready:
 	@mkdir -p $(@D)
 	cp $^ $(@D)/
 	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
@@ -114,7 +119,7 @@ build/agents/.ready: tests/peers/npm-agents/package.json tests/peers/npm-agents/
 	cd $(@D)/node_modules/opencode-ai && node postinstall.mjs
 	@touch $@
 
-build/frameworks/%/.ready build/clients/%/.ready: tests/peers/python/%.txt
+build/frameworks/%/.ready build/clients/%/.ready build/servers/%/.ready: tests/peers/python/%.txt
 	$(PYTHON) -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
 	@touch $@
@@ -188,6 +193,6 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in
 	$(COMPILE) --output-file requirements/gateway.txt requirements/gateway.in
 	$(COMPILE) --output-file requirements/docs.txt requirements/docs.in
-	for name in adk aider claude crewai fastmcp git langchain openai-agents packages pydantic-ai python-sdk-1.12 schemas searxng sqlite time; do \
+	for name in adk aider claude crewai fastmcp fetch git langchain openai-agents packages pydantic-ai python-sdk-1.12 schemas searxng sqlite time; do \
 		$(COMPILE) --output-file tests/peers/python/$$name.txt tests/peers/python/$$name.in || exit 1; \
 	done

@@ -16,7 +16,9 @@ from typing import Final, Self
 
 from tests.patience import PATIENCE_S
 
-_CONTROL: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+_CONTROL: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r")
+_ANSWERS: Final = {"\x1b[6n": "\x1b[1;1R", "\x1b[c": "\x1b[?1;2c"}
+"""What a terminal answers a program that asks where its cursor is, and what it can do."""
 # A session's leader gets the terminal that it opens first as its own; only then does Ctrl-C become a signal.
 _OWN_TERMINAL: Final = 'exec "$0" "$@" <"$REMIT_TEST_TTY" >"$REMIT_TEST_TTY" 2>&1'
 
@@ -74,6 +76,18 @@ class Terminal:
         """Press keys; `\\r` is Enter, `\\x03` Ctrl-C."""
         os.write(self._master, keys.encode())
 
+    def enter(self, line: str) -> None:
+        """Type a line and, once it is seen, Enter; a program may draw it in pieces, and move its cursor for spaces."""
+        self.type(line)
+        self.expect(r"\s*".join(map(re.escape, line.replace(" ", ""))))
+        self.type("\r")
+
+    def watch(self, seconds: float) -> None:
+        """Look on for some time, as a person does who thinks."""
+        deadline = time.monotonic() + seconds
+        while self._more(deadline):
+            pass
+
     def end(self) -> int:
         """Wait until the program has ended; its exit status."""
         deadline = time.monotonic() + PATIENCE_S
@@ -90,5 +104,9 @@ class Terminal:
             piece = os.read(self._master, 65_536)
         except OSError:  # the other side is closed
             return False
-        self.raw += piece.decode(errors="replace")
+        text = piece.decode(errors="replace")
+        self.raw += text
+        for question, answer in _ANSWERS.items():
+            if question in text:
+                self.type(answer)
         return bool(piece)

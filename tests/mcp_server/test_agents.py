@@ -1,6 +1,7 @@
-"""Claude Code and Codex without a person: a read runs, a write is asked about, approved elsewhere, and runs once.
+"""Claude Code and Codex behind `remit mcp wrap`: a read runs; a write is asked about, approved, and runs once.
 
-They are large, so they are installed and run only if that is asked for: `make agents`, REMIT_TEST_AGENTS=1.
+They are large, so they are installed and run only if that is asked for: `make agents`, REMIT_TEST_AGENTS=1. A person
+at their terminals takes `REMIT_TEST_PERSON_S` seconds to answer where that is what is tested.
 """
 
 from __future__ import annotations
@@ -8,134 +9,171 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
 from remit.testing.models import ModelServer
-from tests.work.executors.agents import BIN, real
+from tests.cli.terminal import Terminal
+from tests.mcp_server.agents import PROMPT, READ, WRITE, Agent, ClaudeCode, Codex, Place, run
+from tests.work.executors.agents import real
 from tests.work.executors.wires import Script
 
-NOTES: Final = Path("examples/mcp/notes.py").resolve()
-REMIT: Final = str(Path(sys.executable).parent / "remit")
-READ: Final[tuple[str, dict[str, Any]]] = ("read_note", {"topic": "tea"})
-WRITE: Final[tuple[str, dict[str, Any]]] = ("write_note", {"topic": "milk", "text": "buy"})
+STARTS: Final = 10
+PERSON_S: Final = float(os.environ.get("REMIT_TEST_PERSON_S", "6"))
+AGENTS: Final = pytest.mark.parametrize("agent", [ClaudeCode(), Codex()], ids=lambda agent: type(agent).__name__)
 
-pytestmark = [pytest.mark.slow, real]
-
-
-class Place(NamedTuple):
-    """A home folder of a client, the notes and the journal."""
-
-    folder: Path
-
-    @property
-    def notes(self) -> dict[str, str]:
-        text = (self.folder / "notes.json").read_text()
-        notes: dict[str, str] = json.loads(text)
-        return notes
-
-    @property
-    def journal(self) -> str:
-        return str(self.folder / "journal.db")
-
-    @property
-    def command(self) -> list[str]:
-        words = ["--journal", self.journal, "mcp", "wrap", "--name", "notes", "--level", "read_note=L0", "--"]
-        return [REMIT, *words, sys.executable, str(NOTES), str(self.folder / "notes.json")]
-
-    @property
-    def env(self) -> dict[str, str]:
-        return {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(self.folder), "LANG": "C.UTF-8"}
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), real]
 
 
-def claude(place: Place, url: str) -> tuple[list[str], dict[str, str]]:
-    program, *args = place.command
-    servers = {"notes": {"command": program, "args": args}}
-    (place.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
-    words = ["claude", "-p", "write the note", "--strict-mcp-config", "--mcp-config", str(place.folder / "mcp.json")]
-    env = {
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": "k3y",
-        "ANTHROPIC_MODEL": "claude-test",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "DISABLE_AUTOUPDATER": "1",
-        "MCP_CONNECTION_NONBLOCKING": "0",
-        "MCP_CONNECT_TIMEOUT_MS": "60000",
-    }
-    return [*words, "--tools", "", "--allowedTools", "mcp__notes"], env
-
-
-def codex(place: Place, url: str) -> tuple[list[str], dict[str, str]]:
-    program, *args = place.command
-    home = place.folder / ".codex"
-    home.mkdir(exist_ok=True)
-    (home / "config.toml").write_text(
-        f"""
-approval_policy = "never"
-check_for_update_on_startup = false
-model = "m"
-model_provider = "served"
-[model_providers.served]
-name = "served"
-base_url = "{url}/v1"
-wire_api = "responses"
-env_key = "OPENAI_API_KEY"
-[mcp_servers.notes]
-command = {json.dumps(program)}
-args = {json.dumps(args)}
-required = true
-default_tools_approval_mode = "approve"
-"""
-    )
-    words = ["codex", "exec", "--json", "--skip-git-repo-check", "-s", "read-only", "write the note"]
-    return words, {"OPENAI_API_KEY": "k3y", "CODEX_HOME": str(home)}
-
-
-async def run(words: list[str], env: dict[str, str], folder: Path) -> str:
-    """What a program says; stdin is empty."""
-    process = await asyncio.create_subprocess_exec(
-        *words,
-        env=env,
-        cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    said, _ = await process.communicate()
-    return said.decode()
-
-
-def results(server: ModelServer) -> str:
-    """The results of calls in the last request to the model, as text."""
-    return json.dumps(server.received[-1].body)
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("agent", [claude, codex], ids=["claude -p", "codex exec"])
-async def test_a_write_is_approved_elsewhere_and_runs_exactly_once(
-    agent: Callable[[Place, str], tuple[list[str], dict[str, str]]], tmp_path: Path
-) -> None:
-    place = Place(tmp_path)
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
     (tmp_path / "notes.json").write_text('{"tea": "black"}')
-    calls = [[READ, WRITE], [WRITE, WRITE]]
-    for number, scene in enumerate(calls):
-        script = Script("ok", scene)
-        async with ModelServer(script).listening() as server:
-            words, env = agent(place, server.url)
-            said = await run(words, {**place.env, **env}, tmp_path)
-            assert script.offered, said
-            assert any("notes" in name for name in script.offered[0]), "the tools were there in the first turn"
-            told = results(server)
-            assert "CONFIRMATION_REQUIRED" in told, said
-            assert ("black" in told) is (number == 0)
-            assert ("noted milk" in told) is (number == 1)
-        waiting = json.loads(await run([REMIT, "--journal", place.journal, "confirm", "--json"], place.env, tmp_path))
-        (question,) = waiting["questions"] if isinstance(waiting, dict) else waiting
-        assert place.notes.get("milk") == (None if number == 0 else "buy")
-        if number == 0:
-            identifier = question["confirmation"]
-            await run([REMIT, "--journal", place.journal, "confirm", identifier, "--approve"], place.env, tmp_path)
+    return Place(tmp_path)
+
+
+class Desk(NamedTuple):
+    """A person at the terminal of an agent with a scripted model."""
+
+    agent: Agent
+    screen: Terminal
+    script: Script
+    server: ModelServer
+
+    async def say(self, *calls: tuple[str, dict[str, Any]]) -> None:
+        """Have the model make some calls more."""
+        self.script.calls += calls
+        self.script.closing = ("That was ", f"call{len(self.script.calls)}.")
+        await asyncio.to_thread(self.screen.enter, PROMPT)
+
+    async def asked(self) -> None:
+        await self.sees(self.agent.dialog)
+
+    async def approve(self) -> None:
+        await asyncio.to_thread(self.agent.approve, self.screen)
+
+    async def told(self) -> str:
+        """Return what the model has been told, once the turn is over."""
+        await self.sees(rf"call{len(self.script.calls)}\.[\s\S]*?{self.agent.idle}")
+        return json.dumps(self.server.received[-1].body)
+
+    async def sees(self, pattern: str) -> None:
+        await asyncio.to_thread(self.screen.expect, pattern)
+
+
+@asynccontextmanager
+async def desk(agent: Agent, place: Place, *, tool_s: int = 0) -> AsyncIterator[Desk]:
+    """An agent that has the tools, and ends with the block."""
+    script = Script("ok", [])
+    async with ModelServer(script).listening() as server:
+        start = agent.interactive(place, server.url, tool_s=tool_s)
+        with Terminal(start.words, cwd=place.folder, env={**place.env, **start.env}) as screen:
+            await asyncio.to_thread(agent.ready, screen)
+            yield Desk(agent, screen, script, server)
+
+
+def runs(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return the tool and the state of each call of a session."""
+    return [(step["name"].rpartition(".")[2], step["state"]) for step in steps]
+
+
+async def headless(agent: Agent, place: Place, calls: list[tuple[str, dict[str, Any]]]) -> tuple[Script, str]:
+    """Run an agent with nobody there; the script of its model, and what that was told in the end."""
+    script = Script("ok", calls)
+    async with ModelServer(script).listening() as server:
+        start = agent.headless(place, server.url)
+        said = await run(start.words, {**place.env, **start.env}, place.folder)
+        assert script.offered, said
+        return script, json.dumps(server.received[-1].body)
+
+
+@AGENTS
+async def test_headless_a_write_is_approved_elsewhere_and_runs_exactly_once(agent: Agent, place: Place) -> None:
+    _, told = await headless(agent, place, [READ, WRITE])
+    assert "black" in told
+    assert "CONFIRMATION_REQUIRED" in told
+    assert "milk" not in place.notes
+    await place.approve()
+    _, told = await headless(agent, place, [WRITE, WRITE])
+    assert "noted milk" in told
+    assert "CONFIRMATION_REQUIRED" in told, "the second write asks anew"
+    assert place.notes["milk"] == "buy"
+    assert len(await place.open_questions()) == 1
+
+
+@AGENTS
+async def test_headless_the_tools_are_there_in_the_first_turn(agent: Agent, place: Place) -> None:
+    first_turns = [(await headless(agent, place, [READ]))[0].offered[0] for _ in range(STARTS)]
+    assert [any("read_note" in name for name in names) for names in first_turns] == [True] * STARTS
+
+
+@AGENTS
+async def test_a_person_approves_a_write_in_the_dialog(agent: Agent, place: Place) -> None:
+    async with desk(agent, place) as person:
+        await person.say(READ, WRITE)
+        await person.asked()
+        assert "milk" not in place.notes
+        await person.approve()
+        told = await person.told()
+    assert "black" in told
+    assert "noted milk" in told
+    assert place.notes["milk"] == "buy"
+    assert await place.open_questions() == []
+    steps = await place.record()
+    assert runs(steps) == [("read_note", "ok"), ("write_note", "ok")]
+    assert [each["decision"] for each in steps[1]["confirmations"][0]["decisions"]] == ["approve"]
+
+
+@AGENTS
+async def test_a_write_that_a_person_left_waiting_is_approved_elsewhere_and_runs_once(
+    agent: Agent, place: Place
+) -> None:
+    async with desk(agent, place) as person:
+        await person.say(WRITE)
+        await person.asked()
+        person.screen.type("\x1b")
+        assert "CONFIRMATION_REQUIRED" in await person.told()
+        await place.approve()
+        await person.say(WRITE)
+        assert "noted milk" in await person.told()
+        await person.say(WRITE)
+        await person.asked()
+    (ran, waits) = await place.record()
+    assert runs([ran, waits]) == [("write_note", "ok"), ("write_note", "waiting")]
+    assert len(ran["attempts"]) == 1
+    (question,) = ran["confirmations"]
+    assert [each["answer"] for each in question["put_off"]] == ["cancel"]
+
+
+@AGENTS
+async def test_an_answer_in_another_terminal_closes_the_dialog(agent: Agent, place: Place) -> None:
+    async with desk(agent, place) as person:
+        await person.say(WRITE)
+        await person.asked()
+        await place.approve()
+        assert "noted milk" in await person.told()
+    assert place.notes["milk"] == "buy"
+    assert runs(await place.record()) == [("write_note", "ok")]
+
+
+@AGENTS
+async def test_a_person_who_takes_longer_than_the_agent_waits_for_a_tool_loses_nothing(
+    agent: Agent, place: Place
+) -> None:
+    """Codex stops its clock; Claude Code with a limit gets "waiting" first, and its dialog stays for a late answer."""
+    async with desk(agent, place, tool_s=round(PERSON_S * 2 / 3)) as person:
+        await person.say(WRITE)
+        await person.asked()
+        await asyncio.to_thread(person.screen.watch, PERSON_S)
+        if isinstance(agent, ClaudeCode):
+            assert "CONFIRMATION_REQUIRED" in json.dumps(person.server.received[-1].body)
+        await person.approve()
+        if isinstance(agent, ClaudeCode):
+            await person.sees(agent.idle)
+            await person.say(WRITE)
+        assert "noted milk" in await person.told()
+    assert place.notes["milk"] == "buy"
+    assert runs(await place.record()) == [("write_note", "ok")]

@@ -121,6 +121,16 @@ async def test_an_error_of_json_rpc_arrives_as_the_server_gave_it(remit_in: Open
 
 
 @pytest.mark.parametrize("link", LINES, ids=lambda link: f"{link.transport}-{link.era}")
+async def test_what_a_server_does_not_offer_it_refuses_in_its_own_words(remit_in: OpenRemit, link: Link) -> None:
+    ref = {"type": "ref/prompt", "name": "greet"}
+    async with wrapped(remit_in) as (_, face), link.connect(face) as client:
+        with pytest.raises(MCPError) as caught:
+            await raw(client, "completion/complete", {"ref": ref, "argument": {"name": "city", "value": "U"}})
+    assert (caught.value.code, caught.value.message) == (-32601, "unknown method completion/complete")
+    assert caught.value.data is None
+
+
+@pytest.mark.parametrize("link", LINES, ids=lambda link: f"{link.transport}-{link.era}")
 async def test_what_a_client_attaches_reaches_the_server_and_its_trace_goes_on(remit_in: OpenRemit, link: Link) -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     own = {

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -143,7 +143,8 @@ async def on_stdio(command: list[str], folder: Path, env: Mapping[str, str] | No
     try:
         yield Lines(child.stdin, child.stdout)
     finally:
-        os.killpg(child.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it may have ended
+            os.killpg(child.pid, signal.SIGKILL)
         await child.communicate()
 
 

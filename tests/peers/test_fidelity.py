@@ -1,6 +1,7 @@
 """What reaches a client through Remit, against a direct connection: seven servers, every answer, field by field.
 
-Every run compares a few ways for two servers; REMIT_TEST_FIDELITY=1 compares all.
+Every run compares a few ways for two servers; REMIT_TEST_FIDELITY=1 compares all, REMIT_TEST_SERVERS=1 twelve servers
+more behind `wrap`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pytest
 from tests.peers import servers
 from tests.peers.client import Client, on_stdio, over_http
 from tests.peers.fidelity import SUBJECTS, Names, Subject, answers, comparison
+from tests.peers.published import PUBLISHED
 
 pytestmark = pytest.mark.slow
 
@@ -58,12 +60,15 @@ WAYS: Final = [
 ]
 FEW: Final = [WAYS[0], WAYS[3], WAYS[5], WAYS[6]]
 """Each command, each transport and each era twice."""
+published = pytest.mark.skipif(
+    not os.environ.get("REMIT_TEST_SERVERS"), reason="`make servers` installs the published servers"
+)
 ROWS: Final = [
     pytest.param(subject, way, id=f"{subject.name}-{way}")
     for subject in SUBJECTS
     for way in WAYS
     if ALL or (subject.name == "full" and way in FEW) or (subject.name == "everything" and way == WAYS[0])
-]
+] + [pytest.param(subject, WAYS[0], id=f"{subject.name}-{WAYS[0]}", marks=published) for subject in PUBLISHED]
 
 
 def folder_of(subject: Subject, parent: Path) -> Path:

@@ -111,8 +111,8 @@ class Relay:
         """Pass on what a server of this `status` answers, and speak in its name."""
         self._passage = Passage(remote, sessions)
         self._introduction = status.introduction
-        self.methods = frozenset(name for name, each in PASSED.items() if each.capability in status.capabilities)
-        """Those of the requests that are passed on."""
+        self.methods = frozenset(PASSED)
+        """Those of the requests that are passed on: all, so that the server itself refuses what it does not offer."""
 
     @property
     def info(self) -> dict[str, Any] | None:

@@ -36,6 +36,8 @@ class Script:
         self.scene = scene
         self.answer = answer
         self.calls = calls
+        self.closing = ("All is ", "done.")
+        """Said once the calls are made."""
         self.offered: list[list[str]] = []
         """The tools of each request that had any."""
         self.paths: list[str] = []
@@ -77,7 +79,7 @@ class Script:
         if not names:
             return Scene(text=tuple(self.answer.splitlines(keepends=True)))
         if done >= len(self.calls):
-            return Scene(text=("All is ", "done."))
+            return Scene(text=self.closing)
         wanted, args = self.calls[done]
         name = next((name for name in names if name.endswith(wanted)), wanted)
         call = SceneCall(name, json.dumps(args), id=f"call_{done}")
