@@ -188,6 +188,15 @@ def _add(own: dict[str, S], others: dict[str, S]) -> None:
             mine.note(other.first_at, other.last_at)
 
 
+_ACTS: Final[dict[str, tuple[What, str, str, str]]] = {
+    k.GateRefused.KIND: ("refused", "tool_name", "principal", "code"),
+    k.ApprovalRevoked.KIND: ("revoked", "", "by", ""),
+    k.CancelRequested.KIND: ("stopped", "", "by", ""),
+    k.SubjectErased.KIND: ("erased", "", "by", ""),
+}
+"""Events that are an act by themselves: the fields that say its name, who did it, and the note; empty: none does."""
+
+
 class Facts:
     """A fold over events."""
 
@@ -207,11 +216,11 @@ class Facts:
         if is_counted:
             counts.kinds[kind] = counts.kinds.get(kind, 0) + 1
         reader = self._readers.get(kind)
-        if reader is None:
+        if reader is None and kind not in FIELDS:
             return
         payload = k.decode(kind, event.data)
         copy = self.state.copies.get(event.stream) if self.state.copies else None
-        if copy is None or event.seq > copy[0]:
+        if reader is not None and (copy is None or event.seq > copy[0]):
             reader(self, position, event, payload, counts if is_counted else Counts())
         if is_counted:
             for name in FIELDS.get(kind, ()):
@@ -276,9 +285,9 @@ class Facts:
         if self._each:
             counts.acts.append(Act("decided", position, event.at, name, principal))
 
-    def _refuse(self, position: int, event: Event, payload: k.GateRefused, counts: Counts) -> None:
-        act = Act("refused", position, event.at, payload.tool_name, payload.principal, payload.code)
-        counts.acts.append(act)
+    def _act(self, position: int, event: Event, payload: Any, counts: Counts) -> None:
+        what, *fields = _ACTS[event.kind]
+        counts.acts.append(Act(what, position, event.at, *(getattr(payload, field, "") for field in fields)))
 
     def _ask(self, position: int, event: Event, payload: k.ConfirmationRequested, _counts: Counts) -> None:
         if event.stream.endswith(f"/{payload.confirmation}"):  # the caller's own stream says that it waits
@@ -296,21 +305,9 @@ class Facts:
         name = str(payload.rule.get("tool", ""))
         counts.acts.append(Act("remembered", position, event.at, name, payload.by))
 
-    def _revoke(self, position: int, event: Event, payload: k.ApprovalRevoked, counts: Counts) -> None:
-        counts.acts.append(Act("revoked", position, event.at, "", payload.by))
-
-    def _stop(self, position: int, event: Event, payload: k.CancelRequested, counts: Counts) -> None:
-        counts.acts.append(Act("stopped", position, event.at, "", payload.by))
-
-    def _erase(self, position: int, event: Event, payload: k.SubjectErased, counts: Counts) -> None:
-        counts.acts.append(Act("erased", position, event.at, "", payload.by))
-
     def _read(self, position: int, event: Event, payload: OutputRead, counts: Counts) -> None:
         about = payload.names.get("job", "") or payload.names.get("session", "")
         counts.acts.append(Act("read", position, event.at, payload.operation, payload.principal, about))
-
-    def _pass(self, _position: int, _event: Event, _payload: k.Payload, _counts: Counts) -> None:
-        """Count its fields alone."""
 
     _readers: ClassVar[dict[str, Callable[[Facts, int, Event, Any, Counts], None]]] = {
         k.JobForked.KIND: _fork,
@@ -318,17 +315,12 @@ class Facts:
         k.ToolInvocationFinished.KIND: _finish,
         k.CommandStarted.KIND: _ask_model,
         k.CommandCommitted.KIND: _answer,
-        k.GateRefused.KIND: _refuse,
         k.ConfirmationRequested.KIND: _ask,
         k.ConfirmationDecided.KIND: _decide,
         k.ConfirmationUsed.KIND: _use,
         k.ApprovalRemembered.KIND: _remember,
-        k.ApprovalRevoked.KIND: _revoke,
-        k.CancelRequested.KIND: _stop,
-        k.SubjectErased.KIND: _erase,
         OutputRead.KIND: _read,
-        k.JobCreated.KIND: _pass,
-        k.SessionOpened.KIND: _pass,
+        **dict.fromkeys(_ACTS, _act),
     }
 
 

@@ -26,6 +26,12 @@ _RUN_WITHIN: Final = frozenset({"hooks", "node_modules", "site-packages", "__pyc
 """Folders in which programs look for code."""
 
 
+def require_free(place: Path, *, force: bool) -> None:
+    """Raise UsageError for a file that is there, unless it may be replaced."""
+    if place.exists() and not force:
+        raise UsageError(f"{place} exists", remedy="Name another file, or use --force.")
+
+
 def runs_by_name(name: str) -> bool:
     """Whether a program might run or obey a file because of its name: a hidden one, or one that tools look for."""
     *folders, file = name.lower().split("/")

@@ -12,7 +12,7 @@ from remit.audit.facts import What
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.errors import UsageError
+from remit.cli.saving import require_free
 
 if TYPE_CHECKING:
     from remit.audit.answers import Answer
@@ -123,7 +123,7 @@ def _answer(state: State, job: str, **question: Any) -> int:
 def _write_trace(context: click.Context, state: State, job: str | None, place: Path, *, force: bool) -> int:
     if not job:
         raise click.UsageError("Give JOB or --report with --html.", context)
-    _check_place(place, force=force)
+    require_free(place, force=force)
 
     async def look(remit: Opened) -> bytes:
         found = await remit.service.jobs.find(job)
@@ -133,11 +133,6 @@ def _write_trace(context: click.Context, state: State, job: str | None, place: P
 
     _write(state, place, state.ask(look, code="unused"))
     return exit_codes.OK
-
-
-def _check_place(place: Path, *, force: bool) -> None:
-    if place.exists() and not force:
-        raise UsageError(f"{place} exists", remedy="Name another file, or use --force.")
 
 
 def _write(state: State, place: Path, data: bytes) -> None:
@@ -156,7 +151,7 @@ def _report(
     from remit.audit import report
 
     for place in filter(None, (html, markdown)):
-        _check_place(place, force=force)
+        require_free(place, force=force)
 
     async def look(remit: Opened) -> report.Report:
         found: report.Report = await remit.service.audit.report(since, until=until)

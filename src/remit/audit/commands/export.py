@@ -12,6 +12,7 @@ from remit.audit.formats import ENDINGS
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.saving import require_free
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -169,8 +170,7 @@ def _write(state: State, file: IO[bytes], output: Path | None, name: str, form: 
         sys.stdout.buffer.flush()
         return exit_codes.OK
     place = output or Path(name)
-    if place.exists() and not force:
-        raise UsageError(f"{place} exists", remedy="Name another file with --output, or use --force.")
+    require_free(place, force=force)
     replace_file(place, iter(lambda: file.read(_PART), b""))
     size = place.stat().st_size
     if form == "package":

@@ -10,7 +10,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.errors import UsageError
+from remit.cli.saving import require_free
 
 if TYPE_CHECKING:
     from remit.retention.backup import Backup
@@ -31,8 +31,7 @@ def command(state: State, file: Path, *, verified: bool, force: bool) -> int:
     """
     from remit.cli.running import run_to_end
 
-    if file.exists() and not force:
-        raise UsageError(f"{file} exists", remedy="Name another file, or use --force.")
+    require_free(file, force=force)
     made = run_to_end(_back_up(state, file.absolute(), verified=verified))
     if state.as_json:
         state.output.json({**made.fields, "ok": made.ok})
