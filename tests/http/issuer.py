@@ -21,6 +21,8 @@ RSA = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
 EC = ec.generate_private_key(ec.SECP256R1())
 STRANGER = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
 NOW_S = 1_800_000_000
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 AUDIENCE = "https://remit.example/mcp"
 
 
@@ -39,6 +41,12 @@ class Issuer:
         """What its metadata says instead."""
         self.asked: list[str] = []
         self.redirects = False
+        self.denies = False
+        """Whether it refuses to exchange tokens."""
+        self.forms: list[dict[str, str]] = []
+        """What it was asked to exchange."""
+        self.grants: dict[str, Any] = {}
+        """What it gives instead."""
         self.body: bytes | None = None
         """The document of its keys, if it is not that of `keys`."""
 
@@ -46,7 +54,11 @@ class Issuer:
         listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         app = Starlette(
-            routes=[Route("/.well-known/openid-configuration", self._configuration), Route("/keys", self._keys)]
+            routes=[
+                Route("/.well-known/openid-configuration", self._configuration),
+                Route("/keys", self._keys),
+                Route("/token", self._token, methods=["POST"]),
+            ]
         )
         self._server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1))
         self._serving = asyncio.create_task(self._server.serve(sockets=[listening]))
@@ -79,7 +91,23 @@ class Issuer:
 
     async def _configuration(self, request: Request) -> Response:
         self.asked.append(request.url.path)
-        return JSONResponse({"issuer": self.url, "jwks_uri": f"{self.url}/keys", **self.metadata})
+        places = {"jwks_uri": f"{self.url}/keys", "token_endpoint": f"{self.url}/token"}
+        return JSONResponse({"issuer": self.url, **places, **self.metadata})
+
+    async def _token(self, request: Request) -> Response:
+        """Exchange a token of its own for an assertion (RFC 8693; ID-JAG)."""
+        self.asked.append(request.url.path)
+        form = {name: str(value) for name, value in (await request.form()).items()}
+        self.forms.append({**form, "authorization": request.headers.get("authorization", "")})
+        claims = jwt.decode(
+            form["subject_token"], RSA.public_key(), ["RS256"], options={"verify_exp": False, "verify_aud": False}
+        )
+        if self.denies or form["grant_type"] != EXCHANGE or form["requested_token_type"] != ID_JAG:
+            return JSONResponse({"error": "access_denied"}, status_code=400)
+        jag = self.token(
+            header={"typ": "oauth-id-jag+jwt"}, sub=claims["sub"], aud=form["audience"], resource=form["resource"]
+        )
+        return JSONResponse({"access_token": jag, "issued_token_type": ID_JAG, "token_type": "N_A", **self.grants})
 
     async def _keys(self, request: Request) -> Response:
         self.asked.append(request.url.path)

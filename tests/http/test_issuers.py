@@ -61,7 +61,11 @@ async def why_refused(issuers: Issuers, token: str) -> str:
 async def test_a_token_lets_its_bearer_in_as_its_claims_say(
     issuer: Issuer, clock: ManualClock, key: Any, algorithm: str
 ) -> None:
-    access = await letting_in(issuer, clock).access(issuer.token(key, algorithm))
+    token = issuer.token(key, algorithm)
+    access = await letting_in(issuer, clock).access(token)
+    assert access.assertion is not None
+    assert (access.assertion.issuer, access.assertion.subject, access.assertion.token) == (issuer.url, "u1", token)
+    assert token not in repr(access)
     assert access.principal == "okta:ann@acme.example"
     assert access.scopes == {"read", "call"}
     assert access.identity == Identity(issuer.url, "u1", "ec" if algorithm == "ES256" else "rsa")

@@ -97,17 +97,22 @@ def login_file(server: McpServer, principal: str) -> LoginFile:
 
     Raises SettingsError for a variable that is not set.
     """
-    from remit.settings.expansion import expanded
+    import msgspec
+
+    from remit.settings.expansion import expand
     from remit.settings.logins import LoginFile
     from remit.settings.places import login_folder
 
-    return LoginFile(login_folder(os.environ), expanded(server, os.environ), principal)
+    url = expand(server.url, os.environ, f"MCP server {server.name}")
+    return LoginFile(login_folder(os.environ), msgspec.structs.replace(server, url=url), principal)
 
 
 def login_of(server: McpServer, principal: str) -> LoginState:
-    """The state of a server's login, by its file alone; empty also where variables of its table are not set."""
+    """The state of a server's login, by its file alone; empty also if its URL is not known without a secret."""
     from remit.clock import SECOND, SystemClock
 
+    if server.oauth is None or "${keyring:" in server.url:
+        return ""  # a look opens no keyring
     try:
         return login_file(server, principal).state(server, SystemClock().now() / SECOND)
     except RemitError:

@@ -23,6 +23,22 @@ class Identity(msgspec.Struct, frozen=True):
     """The key's id at the issuer."""
 
 
+class Assertion:
+    """A caller's own token, for as long as the request lasts: to be exchanged for others, never recorded."""
+
+    __slots__ = ("issuer", "subject", "token")
+
+    def __init__(self, issuer: str, subject: str, token: str) -> None:
+        """Of `issuer`, about `subject`."""
+        self.issuer = issuer
+        self.subject = subject
+        self.token = token
+
+    def __repr__(self) -> str:
+        """Without the token."""
+        return f"Assertion({self.issuer!r}, {self.subject!r})"
+
+
 class Access(msgspec.Struct, frozen=True):
     """What the bearer of a token may do."""
 
@@ -47,6 +63,8 @@ class Access(msgspec.Struct, frozen=True):
     """The tools that its MCP client always lists, if not as `mcp.always` says."""
     identity: Identity | None = None
     """Of the bearer of an issuer's token; None: the token is one of `[[clients]]`, or there is none."""
+    assertion: Assertion | None = None
+    """The issuer's token itself."""
 
     def allows(self, scope: Scope) -> bool:
         """Whether it has the scope; `admin` stands for all."""

@@ -11,15 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import jwt
+from msgspec.structs import replace
 
 from remit.clock import SECOND
+from remit.http.access import Access, Assertion
 from remit.http.addresses import Resolver, resolved
 from remit.http.issuer_keys import IssuerKeys
 from remit.http.problem import METADATA, unauthenticated
 
 if TYPE_CHECKING:
     from remit.clock import Clock
-    from remit.http.access import Access
     from remit.http.grants import Grant
 
 SKEW_S: Final = 60
@@ -85,7 +86,7 @@ class Issuers:
         access = grant.access_of(claims, key_id)
         if access is None or access.principal in self._taken:
             raise unauthenticated("The token does not name a principal that it may speak for.")
-        return access
+        return replace(access, assertion=Assertion(claims["iss"], claims["sub"], token))
 
     async def _verified(self, token: str) -> tuple[dict[str, Any], str]:
         """The claims of a token that its issuer signed, and the id of the key."""

@@ -27,6 +27,7 @@ class OnlyClient:
     meta: Mapping[str, Any] = {}
     attached: Mapping[str, Any] = {}
     deferred = False
+    assertion = None
 
     def __init__(self, conversation: Dispatcher) -> None:
         self._conversation = conversation

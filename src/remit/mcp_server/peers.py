@@ -21,6 +21,7 @@ from remit.tools.peer import CAPABILITY, PeerError, Requests
 from remit.tools.remote import BETWEEN_US
 
 if TYPE_CHECKING:
+    from remit.http.access import Assertion
     from remit.mcp_server.request import ClientRequest
 
 _log: Final = logging.getLogger("remit.mcp")
@@ -52,6 +53,10 @@ class ClientPeer:
         if not isinstance(meta, Mapping):
             return {}
         return {key: value for key, value in meta.items() if key != _PROGRESS and not key.startswith(BETWEEN_US)}
+
+    @property
+    def assertion(self) -> Assertion | None:
+        return self.request.caller.access.assertion
 
     def given(self, invocation_id: str, result: Mapping[str, Any]) -> None:
         self.results[invocation_id] = result
@@ -140,6 +145,10 @@ class Parked:
     def results(self) -> Mapping[str, Mapping[str, Any]]:
         """The results that servers gave, by the call's invocation."""
         return self.peer.results
+
+    @property
+    def assertion(self) -> Assertion | None:
+        return self.peer.assertion
 
     def given(self, invocation_id: str, result: Mapping[str, Any]) -> None:
         self.peer.given(invocation_id, result)

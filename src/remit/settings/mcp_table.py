@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from remit.errors import SettingsError
+from remit.http.urls import is_issuer
 from remit.nearest import did_you_mean
 from remit.process.enclosure import SandboxTerms
 from remit.settings.address import is_url
@@ -46,7 +47,9 @@ _EXPECTED: Final = {
     "whole numbers)",
     "disabled": "true or false",
 }
-_OAUTH: Final = frozenset({"client_id", "client_secret", "scope", "issuer", "client_metadata_url"})
+_EXCHANGE: Final = ("identity_provider", "identity_client_id", "identity_client_secret")
+"""Keys of an oauth table by which callers' own tokens are exchanged; all of them, or none."""
+_OAUTH: Final = frozenset({"client_id", "client_secret", "scope", "issuer", "client_metadata_url", *_EXCHANGE})
 _CAPABILITIES: Final = frozenset({"elicitation", "sampling", "roots", "extensions", "experimental"})
 _MOST_MS: Final[Mapping[str, int]] = {"timeout_ms": 86_400_000, "grace_ms": 600_000}
 _AT: Final = re.compile(r"at `\$\.(\w+)")
@@ -142,12 +145,32 @@ def _consistent(server: McpServer, where: str) -> None:
     }
     if server.login == "user" and server.oauth is None:
         raise SettingsError(f"{where}: each user logs in, and there is no oauth table", remedy="Write oauth = {}.")
+    _exchanging(server, where)
     for key, owner in owners.items():
         if getattr(server, key) not in ({}, "", None, False, 0) and not getattr(server, owner):
             raise SettingsError(f"{where}: {key} belongs to a server with {owner}", remedy=f"Leave {key} out.")
     if server.url and not server.url.startswith("${") and not is_url(server.url):
         raise _misfit(where, "url")
     _bounded(server, where)
+
+
+def _exchanging(server: McpServer, where: str) -> None:
+    """Check the keys by which callers' own tokens are exchanged."""
+    given = server.oauth or {}
+    if not any(key in given for key in _EXCHANGE):
+        return
+    wanted = (*_EXCHANGE, "client_id", "client_secret", "issuer")
+    missing = [key for key in wanted if not given.get(key, "").strip()]
+    if missing or server.login != "user":
+        what = f"oauth lacks {', '.join(missing)}" if missing else 'login is not "user"'
+        raise SettingsError(
+            f"{where}: tokens of callers are to be exchanged, and {what}", remedy=f"It takes {', '.join(wanted)}."
+        )
+    if len(given["issuer"].split()) != 1 or not is_issuer(given["identity_provider"]):
+        raise SettingsError(
+            f"{where}: oauth has to name one issuer and one identity_provider, by https URLs",
+            remedy="Name the server's authorization server, and the issuer of [[clients]].",
+        )
 
 
 def _bounded(server: McpServer, where: str) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from remit.http.access import Assertion
 
 ELICIT: Final = "elicitation/create"
 SAMPLE: Final = "sampling/createMessage"
@@ -25,6 +28,11 @@ class Peer(Protocol):
     @property
     def attached(self) -> Mapping[str, Any]:
         """Return what it attached to its request for the server (`_meta`), without what is the protocol's."""
+        ...
+
+    @property
+    def assertion(self) -> Assertion | None:
+        """Return its own token of an issuer, if it came with one."""
         ...
 
     def given(self, invocation_id: str, result: Mapping[str, Any]) -> None:

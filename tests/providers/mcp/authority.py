@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from base64 import b64encode
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlencode
 
+import jwt
 import mcp_types as types
 import uvicorn
 from mcp.server.context import ServerRequestContext
@@ -23,6 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.providers.mcp.sdk import ECHO
 
 TOKEN = "let-me-in"
+JAG = "oauth-id-jag+jwt"
 
 
 class Authority:
@@ -41,6 +44,8 @@ class Authority:
         """The authorization of every request to the server."""
         self.other_tool: set[str] = set()
         """The tokens whose bearers are offered a tool of another wording."""
+        self.provider_key: Any = None
+        """The public key of the identity provider that it trusts."""
         self.renewals: list[str] = []
         """The refresh tokens that were used; each counts once, and a second use ends them all."""
         self.forms: list[dict[str, str]] = []
@@ -135,9 +140,22 @@ class Authority:
             back["iss"] = self.issuer_of_answer
         return RedirectResponse(f"{request.query_params['redirect_uri']}?{urlencode(back)}", status_code=302)
 
+    def _asserted(self, request: Request, form: dict[str, str]) -> Response:
+        """Give a token for an assertion of the identity provider about someone (RFC 7523)."""
+        options: Any = {"verify_exp": False}
+        claims = jwt.decode(form["assertion"], self.provider_key, ["RS256"], audience=self.origin, options=options)
+        known = request.headers.get("authorization") == f"Basic {b64encode(b'us:swordfish').decode()}"
+        if not known or claims["resource"] != self.url or jwt.get_unverified_header(form["assertion"])["typ"] != JAG:
+            return JSONResponse({"error": "invalid_grant"}, status_code=400)
+        token = f"for-{claims['sub']}"
+        self.valid.add(token)
+        return JSONResponse({"access_token": token, "token_type": "Bearer", "expires_in": 600})
+
     async def _token(self, request: Request) -> Response:
         form = {name: str(value) for name, value in (await request.form()).items()}
         self.forms.append(form)
+        if form["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer":
+            return self._asserted(request, form)
         if form["grant_type"] != "refresh_token":
             return JSONResponse(self.token)
         if form["refresh_token"] in self.renewals:

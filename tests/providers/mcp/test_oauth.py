@@ -13,7 +13,8 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.mcp.oauth import Login, Nobody, Origins, TokenFile
+from remit.providers.mcp.login_file import TokenFile
+from remit.providers.mcp.oauth import Login, Nobody, Origins
 from remit.settings.logins import EXPIRY, LoginFile
 from remit.settings.mcp import McpServer
 from remit.tools.remote import Authorized

@@ -14,8 +14,10 @@ from remit.errors import ProviderError
 from remit.providers.mcp.failures import lost, refused_for_its_session, translated
 
 if TYPE_CHECKING:
+    from remit.http.access import Assertion
     from remit.providers.mcp.answers import Answers
     from remit.providers.mcp.connection import Connection
+    from remit.providers.mcp.oauth import Login
     from remit.providers.mcp.supervisor import ConnectionSupervisor
 
     Question = Callable[["Line", Connection], Coroutine[Any, Any, dict[str, Any]]]
@@ -27,10 +29,11 @@ MOST: Final = 100
 class Line:
     """One way to the server."""
 
-    def __init__(self, server: str, answers: Answers, supervisor: ConnectionSupervisor) -> None:
+    def __init__(self, server: str, answers: Answers, supervisor: ConnectionSupervisor, login: Login | None) -> None:
         """Answer what the server of this name asks back on the line with `answers`."""
         self.answers = answers
         self.supervisor = supervisor
+        self.login = login
         self.calls = 0
         """Calls under way."""
         self._server = server
@@ -62,11 +65,16 @@ class PersonalLines:
         self._open_line = open_line
         self._lines: OrderedDict[str, Line] = OrderedDict()
 
-    async def ask(self, principal: str, question: Question) -> dict[str, Any]:
-        """Ask on the line of a principal, as `Line.ask`. One that cannot be connected is opened again the next time."""
+    async def ask(self, principal: str, question: Question, proof: Assertion | None) -> dict[str, Any]:
+        """Ask on the line of a person, who brings `proof`, as `Line.ask`.
+
+        A line that cannot be connected is opened again the next time.
+        """
         line = self._lines.pop(principal, None) or self._open_line(principal)
         self._lines[principal] = line  # last used, last in the order
         line.calls += 1
+        if line.login is not None and proof is not None:
+            line.login.assertion = proof
         try:
             return await line.ask(question)
         except ProviderError:

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
@@ -21,15 +21,15 @@ from mcp.shared.auth import (
     OAuthClientInformationFull,
     OAuthClientMetadata,
     OAuthMetadata,
-    OAuthToken,
     ProtectedResourceMetadata,
 )
-from mcp.shared.auth_utils import calculate_token_expiry
-from pydantic import AnyUrl, BaseModel, ValidationError
+from pydantic import AnyUrl
 
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.jsonrpc.protocol import MCP_PROTOCOL_VERSION_HEADER
+from remit.providers.mcp.id_jag import AssertionFlow
+from remit.providers.mcp.login_file import TOKENS, TokenFile, read
 from remit.providers.mcp.replies import LoginError
 from remit.redact import line
 from remit.settings.address import address
@@ -39,15 +39,15 @@ from remit.tools.remote import LOGIN_PORT
 if TYPE_CHECKING:
     import aiohttp
 
+    from remit.http.access import Assertion
     from remit.settings.mcp import McpServer
     from remit.tools.remote import Authorized, Authorizer
 
 _BACK: Final = AnyUrl(f"http://127.0.0.1:{LOGIN_PORT}/callback")
 """Where a person's browser comes back to."""
-_TOKENS, _CLIENT, _SERVER, _RESOURCE = "tokens", "client", "server", "resource"
+_SERVER, _RESOURCE = "server", "resource"
 """Keys of the file."""
 _LONG_AGO_S: Final = 1.0
-_M = TypeVar("_M", bound=BaseModel)
 _SHOWN: Final = 200
 _QUOTED: Final = " [type="
 """From here on the SDK quotes an answer that does not fit, in which tokens stand."""
@@ -70,30 +70,6 @@ class Nobody:
     async def callback(self) -> Authorized:
         """Raises OAuthFlowError."""
         raise OAuthFlowError("login callback received before a login was started")
-
-
-class TokenFile:
-    """Tokens and registration of one server, as the SDK keeps them (`mcp.client.auth.TokenStorage`)."""
-
-    def __init__(self, file: LoginFile) -> None:
-        self._file = file
-
-    async def get_tokens(self) -> OAuthToken | None:
-        """The tokens of the last login."""
-        return _read(OAuthToken, self._file.read().get(_TOKENS))
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep these from now on, and until when they count."""
-        plain = tokens.model_dump(mode="json", exclude_none=True)
-        self._file.keep(**{_TOKENS: plain, EXPIRY: calculate_token_expiry(tokens.expires_in)})
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Return what the authorization server knows us as."""
-        return _read(OAuthClientInformationFull, self._file.read().get(_CLIENT))
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep it from now on."""
-        self._file.keep(**{_CLIENT: client_info.model_dump(mode="json", exclude_none=True)})
 
 
 class Flow(OAuthClientProvider):
@@ -122,8 +98,8 @@ class Flow(OAuthClientProvider):
         context.token_expiry_time = expires if isinstance(expires, int | float) else None
         if self.refused and context.current_tokens and self.refused == f"Bearer {context.current_tokens.access_token}":
             context.token_expiry_time = _LONG_AGO_S
-        context.oauth_metadata = _read(OAuthMetadata, content.get(_SERVER)) or context.oauth_metadata
-        resource = _read(ProtectedResourceMetadata, content.get(_RESOURCE))
+        context.oauth_metadata = read(OAuthMetadata, content.get(_SERVER)) or context.oauth_metadata
+        resource = read(ProtectedResourceMetadata, content.get(_RESOURCE))
         context.protected_resource_metadata = resource or context.protected_resource_metadata
 
     async def _handle_token_response(self, response: httpx2.Response) -> None:
@@ -131,14 +107,6 @@ class Flow(OAuthClientProvider):
         places = {_SERVER: self.context.oauth_metadata, _RESOURCE: self.context.protected_resource_metadata}
         plain = {key: place.model_dump(mode="json", exclude_none=True) for key, place in places.items() if place}
         self._file.keep(**plain)
-
-
-def _read(model: type[_M], content: Any) -> _M | None:
-    """Return the value; None for no content, or a damaged one."""
-    try:
-        return model.model_validate(content) if content else None
-    except ValidationError:
-        return None
 
 
 class Login:
@@ -156,10 +124,15 @@ class Login:
         self._authorizer = authorizer
         self._by_url = by_url
         self.principal = principal
+        self._exchanges = False
+        self.assertion: Assertion | None = None
+        """The proof of the caller, as they brought it last."""
 
-    def of(self, principal: str) -> Login:
-        """The same for another person, who is not there to log in."""
-        return Login(self._folder, principal=principal, by_url=self._by_url)
+    def of(self, principal: str, *, exchanges: bool) -> Login:
+        """The same for another person, who is not there to log in; `exchanges`: their own token stands for that."""
+        login = Login(self._folder, principal=principal, by_url=self._by_url)
+        login._exchanges = exchanges
+        return login
 
     async def auth(self, server: McpServer) -> Authorization | None:
         """Return what authorizes our requests to a server; None where it does not want OAuth.
@@ -170,7 +143,9 @@ class Login:
         if server.oauth is None:
             return None
         given, file = server.oauth, LoginFile(self._folder, server, self.principal)
-        if server.login == "user" and self._authorizer is None and "tokens" not in file.read():
+        if self._exchanges:
+            return Authorization(AssertionFlow(server.url, given, file, self), file, server.url, Origins(server))
+        if server.login == "user" and self._authorizer is None and TOKENS not in file.read():
             why = f"{line(self.principal)} is not logged in: {line(self._command(server))}"
             raise ProviderError(why, cause=Code.AuthError)
         person = self._authorizer or Nobody(self._command(server))
@@ -254,7 +229,7 @@ class Authorization:
     is told of our request only as much as it has to know, so that no two requests of ours wait for each other.
     """
 
-    def __init__(self, flow: Flow, file: LoginFile, url: str, origins: Origins) -> None:
+    def __init__(self, flow: Flow | AssertionFlow, file: LoginFile, url: str, origins: Origins) -> None:
         """Ask `flow` for the server at `url`; what it asks for lies at these origins, or is not asked for."""
         self._flow = flow
         self._file = file

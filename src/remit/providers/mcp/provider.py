@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import ChainBrokenError, ProviderError
 from remit.providers.mcp.answers import Answers
@@ -83,6 +84,7 @@ class McpProvider:
         self._chance = chance
         self._login = login
         self._launch = launch
+        self._exchanges = "identity_provider" in (server.oauth or {})
         self._line = self._open_line(login, self._heard, self._arrived, self._tell)
         self._supervisor = self._line.supervisor
         self._people = PersonalLines(self._personal_line)
@@ -109,11 +111,11 @@ class McpProvider:
             arrived=arrived,
             retriable=retriable,
         )
-        return Line(name, answers, supervisor)
+        return Line(name, answers, supervisor, login)
 
-    def _personal_line(self, principal: str) -> Line:
+    def _personal_line(self, person: str) -> Line:
         """A line on which a person calls; what the server offers is what it lists on the line of all."""
-        login = self._login.of(principal) if self._login is not None else None
+        login = self._login.of(person, exchanges=self._exchanges) if self._login is not None else None
         return self._open_line(login, lambda _method, _params: None, lambda _connection: None, lambda: None)
 
     @property
@@ -172,7 +174,7 @@ class McpProvider:
             support = task_support(connection.listing.tools[own])
             return one.result(params, support, connection.listing.headers(own, args))
 
-        raw = await self._asked(ctx.principal, call)
+        raw = await self._asked(ctx.principal, ctx.peer, call)
         if ctx.peer is not None:
             ctx.peer.given(ctx.invocation_id, passed_on(raw))
         return result_of(raw, source=name, now=self._clock.now())
@@ -225,7 +227,7 @@ class McpProvider:
         def settle(line: Line, connection: Connection) -> Coroutine[Any, Any, dict[str, Any]]:
             return connection.session.settle(method, params, line.answers, peer)
 
-        return await self._asked(principal, settle)
+        return await self._asked(principal, peer, settle)
 
     def serve_only(self, peer: OnlyPeer) -> None:
         self._line.answers.only = peer
@@ -267,11 +269,19 @@ class McpProvider:
         self._tell()
         raise ProviderError(f"{name} changed since it was looked up; look it up again", cause=Code.ToolNotFound)
 
-    async def _asked(self, principal: str, question: Question) -> dict[str, Any]:
+    async def _asked(self, principal: str, peer: Peer | None, question: Question) -> dict[str, Any]:
         """An answer, on the line of the principal where each person logs in. Raises ProviderError."""
-        if self._server.login == "user" and (self._login is None or principal != self._login.principal):
-            return await self._people.ask(principal, question)
-        return await self._line.ask(question)
+        if self._server.login != "user" or (self._login is not None and principal == self._login.principal):
+            return await self._line.ask(question)
+        proof = peer.assertion if peer is not None else None
+        if not self._exchanges:
+            return await self._people.ask(principal, question, None)
+        issuer = (self._server.oauth or {})["identity_provider"]
+        if proof is None or proof.issuer != issuer:
+            why = f"the MCP server {self._server.name}: {line(principal)} has to call with a token of {issuer}"
+            raise ProviderError(why, cause=Code.AuthError, code=Code.TOOL_UNAVAILABLE)
+        person = digest({"principal": principal, "issuer": proof.issuer, "subject": proof.subject})
+        return await self._people.ask(person, question, proof)
 
     async def _listed(self, *, to_the_catalog: bool = False) -> Connection:
         """The connection, its tools listed; to the catalog within `LIST_S`. Raises ProviderError."""
