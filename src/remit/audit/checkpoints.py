@@ -6,6 +6,7 @@ witness cosigned and that an authority stamped. So once these are recorded, they
 
 from __future__ import annotations
 
+import asyncio
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -39,7 +40,12 @@ async def checkpoint_files(
 
     Raise ChainBrokenError if a stream or the log is not what was signed.
     """
-    sessions = sorted(await sessions_of(journal, streams, since, until), key=lambda session: session.origin)
+    sessions = await sessions_of(journal, streams, since, until)
+    return await asyncio.to_thread(_files, sessions, streams)  # a busy day has a million leaves
+
+
+def _files(sessions: Sequence[Session], streams: Mapping[str, Reached]) -> dict[str, tuple[bytes, ...]]:
+    sessions = sorted(sessions, key=lambda session: session.origin)
     logs = [_Log(list(group), streams) for _, group in groupby(sessions, key=lambda session: session.origin)]
     rows, files = list[dict[str, Any]](), dict[str, tuple[bytes, ...]]()
     for log in logs:

@@ -97,13 +97,15 @@ async def _session(journal: Journal, events: list[Event], streams: Container[str
     opened: Any = decode(events[0].kind, events[0].data)
     beats, vouched, closed = list[Beat](), list[Vouched](), None
     for event in events[1:]:
+        if event.kind not in {"recorder_checkpoint", "recorder_closed"}:
+            continue
         said: Any = decode(event.kind, event.data)
         if event.kind == "recorder_checkpoint":
             rows = _leaves(await journal.value(said.leaves, said.leaves_blob) or b"[]")
             ends = {row[0]: End(row[1], row[2], place) for place, row in enumerate(rows) if row[0] in streams}
             signed = {"size": said.size, "root": said.root, "signature": said.signature}
             beats.append(Beat(event.at, signed, [leaf_of(_encode(row)) for row in rows], ends))
-        elif event.kind == "recorder_closed" and said.reason != "lost":
+        elif said.reason != "lost":
             closed = event.at
         if said.cosigned or said.stamped:
             stamp = await journal.value(said.stamp, said.stamp_blob)

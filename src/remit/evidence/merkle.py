@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from typing import Final
 
 import msgspec
 
 from remit.evidence.proofs import node_of
+
+_SMALL: Final = 64
+"""Subtrees of so many leaves are made again each time: to keep all of a long log would take more memory than it."""
 
 
 class Tree(msgspec.Struct, frozen=True):
@@ -57,17 +61,19 @@ class Subtrees:
     """The subtrees of a tree that grew: the peaks that it had, and what is made of the leaves after them."""
 
     def __init__(self, old: Tree, leaves: Sequence[bytes]) -> None:
+        self._old, self._leaves = old.size, leaves
         self._roots: dict[tuple[int, int], bytes] = {}
-        """By its first leaf and the one after its last, each subtree that is known."""
+        """By its first leaf and the one after its last, each larger subtree that is known."""
         begin = 0
         for peak, bit in zip(old.peaks, _bits(old.size), strict=True):
             self._roots[begin, begin + bit] = peak
             begin += bit
-        self._roots |= {(at, at + 1): leaf for at, leaf in enumerate(leaves, old.size)}
 
     def root(self, begin: int, end: int) -> bytes:
         """The hash of the leaves from `begin` to before `end`, of which none is below a peak."""
         known = self._roots.get((begin, end))
+        if known is None and begin >= self._old and end - begin <= _SMALL:
+            return Tree().grown(self._leaves[begin - self._old : end - self._old]).root
         if known is None:
             middle = begin + _half(end - begin)
             known = self._roots[begin, end] = node_of(self.root(begin, middle), self.root(middle, end))
