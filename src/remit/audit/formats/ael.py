@@ -207,7 +207,7 @@ def _b64(data: bytes) -> bytes:
 
 
 def _activity(account: Account, entry: Entry, run: str) -> dict[str, Any]:
-    payload, row, span = entry.payload, entry.row, span_of(entry)
+    payload, row, span = entry.payload, entry.row, span_of(entry) if run.startswith(TRACE) else None
     ext: dict[str, Any] = {"stream": entry.stream, "seq": entry.seq, "kind": entry.kind, "chain": entry.chain}
     if isinstance(payload, k.ToolInvocationStarted | k.CommandStarted):
         ext |= {"attempt": payload.attempt, "idempotency_key": payload.idempotency_key}
@@ -218,7 +218,7 @@ def _activity(account: Account, entry: Entry, run: str) -> dict[str, Any]:
     if policy := getattr(payload, "policy_hash", ""):
         ext["policy"] = policy
     ident = getattr(payload, "invocation_id", "") or entry.place
-    if span is not None and run == f"{TRACE}{span.trace}":
+    if span is not None:
         ident, ext["invocation"] = span.id, ident
     members = {"event": {"class": row.name, "id": ident, "dir": row.direction}, "ext": {"remit": ext}}
     if row.run == DECISIONS:
