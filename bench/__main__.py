@@ -60,6 +60,7 @@ ALL = (
     flushes.fast_disk,
     steps.concurrent,
     postgres.concurrent_postgres,
+    postgres.sharded_postgres,
     workers.workers_on_postgres,
     steps.short_jobs,
     steps.replayed,

@@ -34,6 +34,25 @@ async def concurrent_postgres(lab: Lab) -> list[Result]:
     )
 
 
+async def sharded_postgres(lab: Lab) -> list[Result]:
+    """The same jobs on one server through the router of a journal of two shards, beside those on one journal there."""
+
+    async def sample(shards: int) -> Reading:
+        with database() as found:
+            between = "&" if "?" in found.url else "?"
+            urls = " ".join(f"{found.url}{between}schema=shard_{number}" for number in range(shards))
+            async with remit_in(lab.folder, flags={"journal.url": urls}) as remit:
+                return await at_once(remit, Watch(found.server.cpu))
+
+    return await against(
+        "64 jobs of 50 on two shards",
+        "per second",
+        lambda: sample(2),
+        lambda: sample(1),
+        "floor: the same server without shards",
+    )
+
+
 async def grouped(found: Database, count: int, group: int) -> Reading:
     """Rows per second, so many in a statement of its own, flushed."""
     db = await asyncpg.connect(found.url)

@@ -14,6 +14,8 @@ from remit.journal.journal import Journal
 from remit.journal.keys import default_place, load, make
 from remit.journal.kinds import declare
 from remit.journal.port import Store
+from remit.journal.seals import Seals
+from remit.journal.sharded.shard import ShardStore
 from remit.journal.sqlite.connection import in_use
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.settings import Settings
@@ -28,13 +30,19 @@ def open_journal(settings: Settings, clock: Clock) -> Journal:
     """The journal that the settings name, with its keys. Raises SettingsError."""
     for part in FIRST_PARTY:
         declare(part.kinds)
+    seals = seals_of(settings)
+    return Journal(open_store(settings.journal.url, clock), clock, seals=seals)
+
+
+def seals_of(settings: Settings) -> Seals | None:
+    """The keys of the journal; None if it has none. Raises SettingsError."""
     place = key_place(settings)
     seals = load(place) if place is not None else None
     if seals is None and settings.journal.key_file:
         raise SettingsError(
             f"journal.key_file: {place} does not exist", remedy="Run `remit journal seal` to create it."
         )
-    return Journal(open_store(settings.journal.url, clock), clock, seals=seals)
+    return seals
 
 
 def key_place(settings: Settings) -> Path | None:
@@ -84,20 +92,26 @@ def open_store(url: str, clock: Clock) -> Store:
     Raises SettingsError.
     """
     if len(urls := shards_in(url)) > 1:
-        from remit.journal.postgres.store import PostgresStore  # noqa: PLC0415 - its driver is an extra
         from remit.journal.sharded.store import ShardedStore  # noqa: PLC0415 - few journals have shards
 
-        return ShardedStore(urls, lambda one: PostgresStore(one, clock))
+        return ShardedStore(urls, lambda one: open_shard(one, clock))
     place = url.removeprefix(SQLITE)
     scheme, separator, _ = place.partition("://")
     if not separator:
         return SqliteStore(place, clock)
     if scheme in SERVERS:
-        from remit.journal.postgres.store import PostgresStore  # noqa: PLC0415 - its driver is an extra
-
-        return PostgresStore(url, clock)
+        return open_shard(url, clock)
     if (backend := installed(scheme)) is not None:
         store: Store = backend.load()(url, clock)
         return store
     remedy = "Give a path, sqlite:///path, postgresql://… or :memory:."
     raise SettingsError(f"no journal backend is named {scheme!r}", code=Code.SETTINGS_INVALID, remedy=remedy)
+
+
+def open_shard(url: str, clock: Clock) -> ShardStore:
+    """The store of one `postgresql://` URL: of a whole journal, or of one shard. Raises SettingsError."""
+    if url.partition("://")[0] not in SERVERS:
+        raise SettingsError("a shard is in PostgreSQL", remedy="Give postgresql://…")
+    from remit.journal.postgres.store import PostgresStore  # noqa: PLC0415 - its driver is an extra
+
+    return PostgresStore(url, clock)

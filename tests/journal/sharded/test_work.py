@@ -41,6 +41,7 @@ async def test_jobs_of_other_shards_end_while_one_is_down_and_its_own_after(clus
         assert refused.value.code is Code.JOURNAL_SHARD_UNAVAILABLE
         for job in kept:
             await jobs.signal(job, "go")
+        assert {(await remit.ended(job)).state for job in kept} == {"completed"}
         assert [await jobs.result(job) for job in kept] == [names[job] for job in kept]
         assert sorted(row.job for row in await jobs.rows(limit=JOBS)) == sorted(kept)
         assert remit.service.health.missing_shards()
@@ -51,5 +52,6 @@ async def test_jobs_of_other_shards_end_while_one_is_down_and_its_own_after(clus
             mark = await journal.heads_changed(mark)
         for job in lost:
             await jobs.signal(job, "go")
+        assert {(await remit.ended(job)).state for job in lost} == {"completed"}
         assert [await jobs.result(job) for job in lost] == [names[job] for job in lost]
         assert [await journal.verify(f"job/{job}") > 0 for job in names] == [True] * JOBS

@@ -19,6 +19,7 @@ from remit.wiring.capabilities import FIRST_PARTY
 if TYPE_CHECKING:
     from remit.journal.copy import Copied, Progress
     from remit.journal.resealing import Resealed
+    from remit.journal.sharded.moving import MovedShard
     from remit.journal.sharded.store import ShardRow
     from remit.journal.standing import Standing
     from remit.settings import Settings
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 COMMANDS: Final[dict[str, Entry]] = {
     "activate": Entry("Commands", "Let a backup, or a journal that moved, run jobs from now on."),
     "copy": Entry("Commands", "Move a journal to another place, and prove that nothing was lost."),
+    "move": Entry("Commands", "Move a shard to another server."),
     "shards": Entry("Commands", "List the shards of the journal: place, state and size."),
     "seal": Entry("Commands", "Seal the journal under a key that is kept elsewhere."),
     **entries_below("journal", FIRST_PARTY),
@@ -162,6 +164,51 @@ async def _activate(state: State, *, unfinished: bool) -> tuple[Standing, str]:
         return await activate(journal, principal(settings), unfinished=unfinished), journal.url
     finally:
         await journal.close()
+
+
+@command.command("move")
+@click.argument("shard", type=click.IntRange(min=0))
+@click.argument("target", metavar="URL")
+@json_option("the shard with its old and new place")
+@pass_state
+def move_command(state: State, shard: int, target: str) -> int:
+    """Move a shard to another server.
+
+    SHARD is its number in `remit journal shards`, and URL an empty schema. The shard is frozen: its leases end, and
+    nothing is written to it any more. Then it is copied, every stream is compared and verified, and the new place runs
+    its jobs. Other shards go on meanwhile. Then put URL in the place of the old one in journal.url, and start workers
+    and servers again. If the command is interrupted, run it again: it goes on where it stopped.
+    """
+    from remit.cli.running import run_to_end
+
+    moved = run_to_end(_move(state, shard, target))
+    if state.as_json:
+        import msgspec
+
+        state.output.json(msgspec.to_builtins(moved))
+    else:
+        out = state.output.out
+        out.line(f"{out.style('ok', 'ok')} shard {moved.number} is at {moved.target}")
+        state.note(f"put its URL in the place of number {moved.number} in journal.url, and start all processes again")
+    return exit_codes.OK
+
+
+async def _move(state: State, number: int, target: str) -> MovedShard:
+    from remit.clock import SystemClock
+    from remit.journal.sharded.moving import move_shard
+    from remit.settings.sections.journal import shards_in
+    from remit.wiring.journal import open_shard, seals_of
+
+    settings, clock = state.trusted(), SystemClock()
+    urls = shards_in(settings.journal.url)
+    if len(urls) == 1 or number >= len(urls):
+        raise UsageError(f"this journal has no shard {number}", remedy="`remit journal shards` lists them.")
+    end = state.settings({"journal.url": target})
+    async with contextlib.AsyncExitStack() as stack:
+        stores = [open_shard(url, clock) for url in (urls[number], end.journal.url)]
+        for store in stores:
+            stack.push_async_callback(store.close)
+        return await move_shard(stores[0], stores[1], clock, seals_of(settings), lambda what, _done: state.note(what))
 
 
 @command.command("shards")

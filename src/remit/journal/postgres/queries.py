@@ -10,6 +10,7 @@ import msgspec
 from remit.journal.batching import conflict
 from remit.journal.event import (
     OPEN_STATES,
+    Append,
     Blob,
     Claim,
     Commit,
@@ -136,6 +137,13 @@ WHERE kind = $1 AND created_at >= $2 AND id > coalesce((
     SELECT id FROM heads WHERE kind = $1 AND created_at < $2 ORDER BY id DESC LIMIT 1), 0)
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
+_EVICT: Final = """
+UPDATE heads SET epoch = epoch + 1, lease_until = least(lease_until, $1), due_at = least(due_at, $1)
+WHERE lease_owner IS NOT NULL AND NOT closed
+"""
+"""As if the leases had lapsed: who claims a stream next learns who had it."""
+_RUNS: Final = "SELECT runs_jobs() FROM folds WHERE name = 'shard'"
+"""Refuses what a shard that moved would keep: nothing of it goes to the other server any more."""
 _LAST: Final = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM events_position_seq"
 _LEVEL: Final = f"""
 SELECT max(nextval('events_position_seq')) FROM generate_series(1, least({_STEP}, $1 - ({_LAST})))
@@ -263,6 +271,7 @@ async def keep_folds(db: asyncpg.Connection, kept: Sequence[Fold], before: int) 
             "DO UPDATE SET position = excluded.position, data = excluded.data",
             [(one.name, one.position, one.data) for one in kept],
         )
+        await db.execute(_RUNS)  # at the end: a move waits for this transaction, or is seen by it
     return True
 
 
@@ -294,6 +303,17 @@ async def cut(db: asyncpg.Connection, cut: Cut) -> bool:
         await db.execute("DELETE FROM blobs WHERE digest = ANY ($1)", list(cut.blobs))
         await db.execute(f"SELECT {_TELL}")
     return True
+
+
+async def freeze(db: asyncpg.Connection, append: Append) -> None:
+    """End every lease and append, while nothing else is written."""
+    async with db.transaction():
+        await db.execute("LOCK TABLE heads, folds IN EXCLUSIVE MODE")
+        await db.execute(_EVICT, append.at)
+        statement, columns = Group([Commit(appends=(append,), at=append.at)]).alone()
+        if await db.fetchval(statement, *columns):
+            raise conflict(append.stream)
+        await db.execute(f"SELECT {_TELL}")
 
 
 async def claim(db: asyncpg.Connection, request: Claim) -> list[Lease]:

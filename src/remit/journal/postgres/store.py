@@ -11,23 +11,37 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from remit.clock import Clock, SystemClock
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed, settle, taken
-from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import (
+    Append,
+    Blob,
+    Claim,
+    Commit,
+    Cut,
+    Ends,
+    Event,
+    Fold,
+    Head,
+    HeadQuery,
+    Lease,
+    Scanned,
+    Tally,
+)
 from remit.journal.postgres import queries
 from remit.journal.postgres.address import Address
 from remit.journal.postgres.commits import CommitTask
 from remit.journal.postgres.errors import translated
 from remit.journal.postgres.horizon import Horizon
+from remit.journal.postgres.lookups import Lookups
 from remit.journal.postgres.schema import migrate
+from remit.journal.postgres.sending import send
 from remit.journal.postgres.server import ANSWER_S, PATIENCE_S, Link, Readers, connect, load_driver, persist
 from remit.journal.sharded.shard import Size
 from remit.journal.watch import Watch
-from remit.journal.writer import copy_error
-from remit.tasks import Tasks
 
 if TYPE_CHECKING:
     import asyncpg
@@ -150,6 +164,17 @@ class PostgresStore:
         last = await self._reading(lambda db: queries.level(db, position))
         self._horizon.level(last)
         return last
+
+    async def freeze(self, append: Append) -> None:
+        """As ShardStore.freeze."""
+        await self._reading(lambda db: queries.freeze(db, append))
+        self._watch.notify(heads=True)
+
+    async def send(self, target: Self) -> None:
+        """As ShardStore.send."""
+        await self._opened()
+        await target.drained()  # its tables are there
+        await send(self._address, target._address)
 
     async def size(self) -> Size:
         return await self._reading(queries.size)
@@ -341,51 +366,3 @@ async def _ping(connection: asyncpg.Connection) -> None:
             await connection.fetchval("SELECT 1", timeout=ANSWER_S)
         except Exception:  # noqa: BLE001 - whatever it is, the connection is of no use any more
             connection.terminate()
-
-
-Key = TypeVar("Key")
-Found = TypeVar("Found")
-
-_AT_ONCE: Final = 2
-"""Questions under way: one that brings much holds up no other lookup."""
-
-
-class Lookups(Generic[Key, Found]):
-    """Lookups of one sort."""
-
-    def __init__(self, ask: Callable[[Sequence[Key]], Awaitable[Sequence[Found]]], most: int) -> None:
-        """`ask` finds what belongs to each of these keys, at most `most`, in their order. Raises JournalError."""
-        self._ask = ask
-        self._most = most
-        self._waiting: list[tuple[Key, asyncio.Future[Found]]] = []
-        self._asking = 0
-        self._tasks = Tasks()
-
-    async def find(self, key: Key) -> Found:
-        """Return what belongs to a key; read after this was called. Raises JournalError."""
-        found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
-        self._waiting.append((key, found))
-        if self._asking < _AT_ONCE:
-            self._asking += 1
-            self._tasks.begin(self._answer(), name="remit:journal-lookups")
-        return await found
-
-    async def _answer(self) -> None:
-        try:
-            await self._until_none_waits()
-        finally:  # now, not once the task is seen to be done: a lookup in between would wait forever
-            self._asking -= 1
-
-    async def _until_none_waits(self) -> None:
-        while self._waiting:
-            group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
-            try:
-                answers = await self._ask([key for key, _ in group])
-            except JournalError as error:
-                for _, found in group:
-                    if not found.done():
-                        found.set_exception(copy_error(error))
-                continue
-            for (_, found), answer in zip(group, answers, strict=True):
-                if not found.done():
-                    found.set_result(answer)

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from remit.journal.event import Claim, Head, HeadQuery, Lease
 from remit.journal.sharded.asking import Shards
 from remit.journal.sharded.placement import shard_of
+from remit.journal.standing import STREAM
 
 _PAGES: Final = 256
 """Pages whose ends are remembered."""
@@ -37,10 +38,12 @@ class Lists:
         if query.prefix.count("/") > 1:  # all below one root
             return await self._shards.of(query.prefix).ask(lambda store: store.heads(query))
         queries = await self._queries(query)
-        pages = await self._shards.some(lambda number, store: store.heads(queries[number]))
+        one_more = query.limit + 1  # for the stream of each shard that says where it is among its copies
+        pages = await self._shards.some(lambda number, store: store.heads(replace(queries[number], limit=one_more)))
         if query.subject:  # who erases has to know all of them
             self._shards.insist(pages)
-        heads = [*islice(merge(*(pages[number] for number in sorted(pages)), key=_age), query.limit)]
+        every = merge(*(pages[number] for number in sorted(pages)), key=_age)
+        heads = [*islice((head for head in every if head.stream != STREAM), query.limit)]
         if heads:
             self._remember(query, queries, heads)
         return heads
@@ -51,7 +54,7 @@ class Lists:
         if query.before is None:
             return dict.fromkeys(range(count), query)
         if (kept := self._ends.get(_key(query, query.before))) is not None:
-            return {number: replace(one, limit=query.limit) for number, one in kept.items()}
+            return kept
         own, before = shard_of(query.before, count), query.before
         head = await self._shards.of(before).ask(lambda store: store.head(before))
         made = 0 if head is None else head.created_at

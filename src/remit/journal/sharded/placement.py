@@ -9,9 +9,15 @@ A position over all shards counts through them: with three shards, the first eve
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import sha256
+from typing import Final
+
+_KNOWN: Final = 65_536
+"""Streams whose shard is remembered."""
 
 
+@lru_cache(maxsize=_KNOWN)
 def shard_of(stream: str, count: int) -> int:
     """Return the number, from 0, of the shard that a stream is on."""
     root = "/".join(stream.split("/", 2)[:2])

@@ -14,6 +14,7 @@ from remit.journal.event import End, Ends, Placed, Scanned
 from remit.journal.sharded.asking import Shards
 from remit.journal.sharded.placement import to_global, to_local
 from remit.journal.sharded.shard import ShardStore
+from remit.journal.standing import STREAM
 
 _PAGE: Final = 1_000
 
@@ -40,7 +41,8 @@ class Scans:
         placed = [*merge(*(_placed(page, number, count) for number, page in enumerate(pages)), key=_position)]
         taken = [one for one in placed[:limit] if one.position <= reached]
         position = taken[-1].position if len(taken) == limit else reached
-        return Scanned(tuple(taken), position, more=len(taken) < len(placed) or any(page.more for page in pages))
+        events = tuple([one for one in taken if one.event.stream != STREAM])  # each shard has its own
+        return Scanned(events, position, more=len(taken) < len(placed) or any(page.more for page in pages))
 
     async def ends(self, after: int, limit: int) -> Ends:
         """As Store.ends. Raises as `scan` does."""

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -21,7 +21,7 @@ from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import JournalError, SettingsError
 from remit.journal.batching import journal_closed, settle
-from remit.journal.event import Commit, Fold, HeadQuery
+from remit.journal.event import Append, Commit, Fold, HeadQuery
 from remit.journal.port import Store
 from remit.journal.standing import RETIRED, STREAM, refusal
 from remit.journal.writer import copy_error
@@ -32,7 +32,7 @@ _log: Final = logging.getLogger("remit.journal")
 _CLOCK: Final = SystemClock()
 _LOOK_S: Final = 1.0
 """The interval at which a shard that is down is asked again."""
-_NAME: Final = "shard"
+NAME: Final = "shard"
 """The fold in which a shard keeps what it is."""
 _AWAY: Final = frozenset(
     {Code.JOURNAL_IO, Code.JOURNAL_FULL, Code.JOURNAL_READ_ONLY, Code.JOURNAL_MOVED, Code.JOURNAL_BACKUP}
@@ -53,6 +53,14 @@ class ShardStore(Store, Protocol):
 
     async def size(self) -> Size:
         """Return how much it holds."""
+        ...
+
+    async def freeze(self, append: Append) -> None:
+        """End every lease, so that no holder writes any more, and append what lets nothing be written after it."""
+        ...
+
+    async def send(self, target: Self) -> None:
+        """Fill an empty store with all of this one, as it is, positions too; all of it or nothing."""
         ...
 
     async def level(self, position: int) -> int:
@@ -141,7 +149,7 @@ class Shard:
     @property
     def backlog(self) -> int:
         """Bytes that wait to be written."""
-        return self.store.backlog + sum(commit.size for commit in self._early)
+        return self.store.backlog + (sum(commit.size for commit in self._early) if self._early else 0)
 
     def told(self, error: JournalError) -> JournalError:
         """Return what a caller hears of an error, and look at the shard from now on if it is away."""
@@ -200,13 +208,13 @@ class Shard:
         head = await self.store.head(STREAM)
         if head is not None and head.state in RETIRED:
             raise refusal(self.url, head.state, head.title)
-        kept = await self.store.folds(_NAME, ())
+        kept = await self.store.folds(NAME, ())
         if not kept:
             if await self.store.heads(HeadQuery(limit=1)):
                 raise SettingsError(f"{self.url} is a journal of its own, not a shard", remedy=_CHOOSE)
             new = Identity(await self._journal(), self.number, self.count)
-            await self.store.keep_folds([Fold(_NAME, 1, msgspec.json.encode(new))], 0)
-            kept = await self.store.folds(_NAME, ())  # another process may have been faster
+            await self.store.keep_folds([Fold(NAME, 1, msgspec.json.encode(new))], 0)
+            kept = await self.store.folds(NAME, ())  # another process may have been faster
         identity = msgspec.json.decode(kept[0].data, type=Identity)
         if (identity.number, identity.count) != (self.number, self.count):
             why = f"{self.url} is shard {identity.number} of {identity.count}, not {self.number} of {self.count}"

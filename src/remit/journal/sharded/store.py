@@ -104,6 +104,9 @@ class ShardedStore:
         shard = self._owner
         if commit.appends:
             shard = self.shards.of(commit.appends[0].stream)
+            if len(commit.appends) == 1 and not commit.wakes and commit.appends[0].stream != STREAM:
+                shard.submit(commit)
+                return
         elif commit.wakes:
             shard = self.shards.of(commit.wakes[0])
         elif commit.blobs:

@@ -1,0 +1,97 @@
+"""Moving a shard to another server, so that at every moment at most one of the two is written to.
+
+    1. freeze    leases end, epochs grow, and nothing more is written or leased there   journal_moved
+    2. copy      all rows with their numbers, in one transaction of the target
+    3. prove     each head is the same, and each chain is whole
+    4. activate  the target runs jobs                                                   journal_activated
+
+Killed between any two lines, the same command goes on; before step 4 `journal activate` of the old place takes it back.
+Until processes are told of the new place they take the shard for down, and use the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.errors import ChainBrokenError, UsageError
+from remit.journal.event import Head, HeadPatch, HeadQuery
+from remit.journal.journal import Journal
+from remit.journal.kinds import JournalMoved
+from remit.journal.sharded.shard import NAME, Identity, ShardStore
+from remit.journal.standing import KIND, LIVE, MOVED, STREAM, Standing, mark_live, refusal, standing_of
+
+if TYPE_CHECKING:
+    from remit.clock import Clock
+    from remit.journal.seals import Seals
+
+Step = Callable[[str, int], None]
+"""Told what begins now (`freeze`, `copy`, `prove`, `activate`), and how many streams were proven."""
+_PAGE: Final = 1_000
+
+
+class MovedShard(msgspec.Struct, frozen=True, kw_only=True):
+    """A shard at its new place."""
+
+    number: int
+    source: str
+    target: str
+    streams: int
+    """Streams that were compared; 0: an earlier run had done all."""
+
+
+async def move_shard(
+    source: ShardStore,
+    target: ShardStore,
+    clock: Clock,
+    seals: Seals | None = None,
+    step: Step = lambda _what, _done: None,
+) -> MovedShard:
+    """Let a shard go on in an empty target.
+
+    Raises UsageError if the source is not a shard, or the target not empty; JournalError (JOURNAL_MOVED) if the
+    source went on elsewhere; ChainBrokenError if something is damaged: nothing runs there then.
+    """
+    begin, end = Journal(source, clock, seals=seals), Journal(target, clock, seals=seals)
+    kept = await source.folds(NAME, ())
+    if not kept:
+        raise UsageError(f"{source.url} is no shard", remedy="Use `remit journal copy` for a journal of its own.")
+    number = msgspec.json.decode(kept[0].data, type=Identity).number
+    here, there = await standing_of(begin), await end.head(STREAM)
+    if here.state == LIVE:
+        if await end.heads(HeadQuery(limit=1)):
+            raise UsageError(f"{target.url} has records already", remedy="Name an empty schema: ?schema=NAME.")
+        step("freeze", 0)
+        writer = begin.writer(STREAM, KIND, await begin.head(STREAM))
+        patch = HeadPatch(state=MOVED, title=target.url)
+        await source.freeze(writer.stage(JournalMoved(target=target.url), patch=patch))
+    elif here != Standing(MOVED, target.url):
+        raise refusal(source.url, here.state, here.place)
+    streams = 0
+    if there is None or there.state != LIVE:
+        if there is None:
+            step("copy", 0)
+            await source.send(target)
+        streams = await _prove(begin, end, step)
+        step("activate", streams)
+        await mark_live(end)
+    return MovedShard(number=number, source=source.url, target=target.url, streams=streams)
+
+
+async def _prove(begin: Journal, end: Journal, step: Step) -> int:
+    """Compare every head, and check every chain and value; how many streams there are."""
+    proven, count, before = set[str](), 0, None
+    while page := await begin.heads(HeadQuery(limit=_PAGE, before=before)):
+        step("prove", count)
+        for head in page:
+            await _prove_stream(end, head, proven)
+        count, before = count + len(page), page[-1].stream
+    return count
+
+
+async def _prove_stream(end: Journal, head: Head, proven: set[str]) -> None:
+    if await end.head(head.stream) != head:
+        raise ChainBrokenError(f"{head.stream}: the copy differs from the original", remedy="Empty it, and move again.")
+    await end.examine(head.stream, proven)

@@ -1,0 +1,150 @@
+"""A shard that moves to another server: once, whole, and also if the command is killed on the way."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from remit.clock import SystemClock
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.journal.event import Fold, HeadQuery
+from remit.journal.journal import Journal
+from remit.journal.moving import activate
+from remit.journal.postgres.store import PostgresStore
+from remit.journal.sharded.moving import MovedShard, move_shard
+from remit.journal.sharded.placement import shard_of
+from remit.testing.clock import ManualClock
+from remit.testing.journal.storage import due, head_of, holder, job, note, numbers, refused, terms
+from tests.journal.storages import PostgresStorage, ShardedStorage
+
+MOVING = 1
+NAMES = [f"job/{number}" for number in range(12)]
+ON_IT = [name for name in NAMES if shard_of(name, 2) == MOVING]
+
+
+@asynccontextmanager
+async def stores(*urls: str) -> AsyncIterator[list[PostgresStore]]:
+    """The stores of single shards."""
+    opened = [PostgresStore(url, SystemClock()) for url in urls]
+    try:
+        yield opened
+    finally:
+        for store in opened:
+            await store.close()
+
+
+async def moved(source: str, target: str) -> MovedShard:
+    async with stores(source, target) as (begin, end):
+        return await move_shard(begin, end, SystemClock())
+
+
+def kill(source: str, target: str, step: str) -> None:
+    """Move in a process that is killed at a step."""
+    killed = Path(__file__).with_name("killed.py")
+    done = subprocess.run([sys.executable, killed, source, target, step], check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+async def filled(urls: list[str]) -> None:
+    async with ShardedStorage(urls).open(ManualClock()) as journal:
+        for name in NAMES:
+            writer = await job(journal, name, due(0))
+            await journal.append(writer, note(2), synced=True)
+
+
+async def check_whole(urls: list[str]) -> None:
+    """Every stream is there, verifies, and takes the next event; every job is claimed once."""
+    async with ShardedStorage(urls).open(ManualClock()) as journal:
+        assert sorted(head.stream for head in await journal.heads(HeadQuery(kind="job"))) == sorted(NAMES)
+        for name in NAMES:
+            writer = journal.writer(name, "job", await head_of(journal, name))
+            await journal.append(writer, note(3), synced=True)
+            assert await journal.verify(name) == 3
+        assert len(await journal.claim(terms(now=1, limit=99))) == len(NAMES)
+
+
+async def test_a_shard_goes_on_elsewhere_with_every_event_at_its_position(urls: list[str]) -> None:
+    await filled(urls)
+    target = f"{urls[MOVING]}_new"
+    clock = ManualClock()
+    async with ShardedStorage(urls).open(clock) as journal:
+        held = await holder(journal, ON_IT[0])
+        before = await journal.scan()
+        done = await moved(urls[MOVING], target)
+        assert (done.number, done.streams) == (MOVING, len(ON_IT) + 1)
+        with refused(Code.JOURNAL_SHARD_UNAVAILABLE):
+            await journal.append(held, note(3), synced=True)
+        with refused(Code.JOURNAL_SHARD_UNAVAILABLE):
+            await job(journal, f"{ON_IT[0]}/late")
+        assert len(await journal.claim(terms(limit=99))) == len(NAMES) - len(ON_IT)
+    new = [urls[0], target]
+    async with ShardedStorage(new).open(clock) as journal:
+        assert (await journal.scan()).events == before.events
+        assert sorted(head.stream for head in await journal.heads(HeadQuery())) == sorted(NAMES)
+        head = await head_of(journal, ON_IT[0])
+        assert (head.epoch, head.lease_owner) == (held.epoch + 1, "worker")
+        later = clock.now() + 10**12
+        (lease,) = [one for one in await journal.claim(terms(now=later, limit=99)) if one.head.stream == ON_IT[0]]
+        assert lease.previous_owner == "worker"
+        late = await job(journal, f"{ON_IT[0]}/late")
+        assert late.seq == 1
+        assert (await journal.scan(before.position)).events[-1].event.stream == late.stream
+
+
+async def test_sums_and_limits_move_with_the_first_shard_and_no_later_one_stays_behind(urls: list[str]) -> None:
+    await filled(urls)
+    async with ShardedStorage(urls).open(SystemClock()) as journal:
+        assert await journal.folds.keep([Fold("sums", 1, b"before")], 0)
+        await moved(urls[0], f"{urls[0]}_new")
+        with refused(Code.JOURNAL_SHARD_UNAVAILABLE):
+            await journal.folds.keep([Fold("sums", 2, b"after")], 1)
+    async with ShardedStorage([f"{urls[0]}_new", urls[1]]).open(SystemClock()) as journal:
+        assert [fold.data for fold in await journal.folds.read("sums")] == [b"before"]
+
+
+@pytest.mark.parametrize("step", ["freeze", "copy", "events", "folds", "prove", "activate"])
+async def test_a_move_that_was_killed_goes_on(step: str, urls: list[str]) -> None:
+    """At each step, by SIGKILL; nothing is lost, and the same command ends it."""
+    await filled(urls)
+    target = f"{urls[MOVING]}_new"
+    kill(urls[MOVING], target, step)
+    await moved(urls[MOVING], target)
+    assert (await moved(urls[MOVING], target)).streams == 0
+    await check_whole([urls[0], target])
+
+
+@pytest.mark.parametrize("step", ["copy", "folds", "activate"])
+async def test_a_move_that_was_killed_is_taken_back(step: str, urls: list[str]) -> None:
+    """The old place goes on, and the new one, which was not activated, never runs."""
+    await filled(urls)
+    target = f"{urls[MOVING]}_new"
+    kill(urls[MOVING], target, step)
+    async with stores(urls[MOVING]) as (source,):
+        await activate(Journal(source), "ann")
+    await check_whole(urls)
+    if step == "activate":
+        async with stores(target) as (unused,):
+            with refused(Code.JOURNAL_MOVED):
+                await job(Journal(unused), ON_IT[0] + "/new")
+
+
+async def test_only_a_shard_moves_and_only_to_an_empty_place(urls: list[str]) -> None:
+    await filled(urls)
+    async with PostgresStorage(f"{urls[0]}_own").open(SystemClock()) as journal:
+        await job(journal, "job/a")
+    with pytest.raises(UsageError, match="is no shard"):
+        await moved(f"{urls[0]}_own", f"{urls[0]}_new")
+    with pytest.raises(UsageError, match="has records already"):
+        await moved(urls[0], f"{urls[0]}_own")
+    await moved(urls[MOVING], f"{urls[MOVING]}_new")
+    with refused(Code.JOURNAL_MOVED):
+        await moved(urls[MOVING], f"{urls[MOVING]}_other")
+    async with stores(urls[MOVING]) as (source,):
+        assert await numbers(Journal(source), ON_IT[0]) == [1, 2]
