@@ -51,6 +51,7 @@ def test_wrong_settings_are_named_and_the_rest_still_looked_at(project: Project)
         ('[fs]\nroots = ["nowhere"]\n', "folder", "is not a folder"),
         ('[journal]\nurl = "remit.toml/journal.db"\n', "journal", "cannot be created"),
         ('[jobs]\nengine = "warp"\n', "engine", "no engine is named 'warp'"),
+        ('[audit]\nkey = "/nowhere.pem"\n', "audit", "/nowhere.pem"),
     ],
 )
 def test_what_is_not_in_order_fails_and_says_how_to_mend_it(project: Project, more: str, name: str, said: str) -> None:
@@ -60,6 +61,15 @@ def test_what_is_not_in_order_fails_and_says_how_to_mend_it(project: Project, mo
     assert said in found["detail"]
     assert found["remedy"]
     assert project.here("doctor", "--live").status == 1
+
+
+def test_a_journal_whose_keys_are_gone_fails_its_own_check(project: Project) -> None:
+    project.job("report")
+    project.configure('[journal]\nkey_file = "/nowhere.keys"\n')
+    found = checks(project)
+    assert (found["journal"]["verdict"], found["journal"]["code"]) == ("fail", "SETTINGS_INVALID")
+    assert "/nowhere.keys does not exist" in found["journal"]["detail"]
+    assert found["tools"]["verdict"] == "ok", "what else there is, is looked at all the same"
 
 
 def test_an_engine_that_is_not_there_fails_with_its_code_before_anything_runs(project: Project) -> None:

@@ -164,6 +164,11 @@ def test_a_program_and_a_url_take_checkpoints_and_what_fails_is_said(recording: 
     assert "by https only" in recording.here("recorder", "sign").err
     recording.env["REMIT_RECORDER_URL"] = receiver
     recording.job("greet", "--name", "cyd")
+    for name, wrong in (("WITNESS_KEY", "rubbish"), ("STAMP_ROOTS", "nowhere.pem")):
+        recording.env[f"REMIT_RECORDER_{name}"] = wrong
+        done = recording.here("doctor")
+        assert (done.status, f"SETTINGS_INVALID: recorder.{name.lower()}" in done.out) == (1, True)
+        del recording.env[f"REMIT_RECORDER_{name}"]
     done = recording.here("recorder", "sign", "--json")
     assert list(done.json["failures"]) == ["the witness"]
     assert "the witness did not cosign" in recording.here("doctor").out

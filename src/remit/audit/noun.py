@@ -17,10 +17,10 @@ from remit.audit.package import write_interval, write_package
 from remit.audit.reading import recorder_of
 from remit.audit.report import Report, duty_rows, kept_rows
 from remit.audit.settings import AuditSettings
-from remit.capability import resolve
+from remit.capability import Check, Look, resolve
 from remit.clock import DAY
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import RemitError, UsageError
 from remit.evidence.interval import Interval
 from remit.jobs.plans.shape import parse_duration
 from remit.jobs.state import ENDED
@@ -214,6 +214,20 @@ def _which(rule: Mapping[str, Any]) -> str:
         f"{name} {', '.join(value) if isinstance(value, list) else words_of(value)}" for name, value in parts.items()
     )
     return "; ".join(words) or "jobs, sessions, tickets and work"
+
+
+async def check_audit(look: Look) -> list[Check]:
+    """Whether there is the key that exports are signed with; a program that prints it is not run."""
+    own = settings_of(look.settings, "audit", AuditSettings)
+    if not own.key:
+        return []
+    from remit.audit.formats.keys import load_signer  # noqa: PLC0415 - few processes sign
+
+    try:
+        await load_signer(own, os.environ, look.settings.folder)
+    except RemitError as error:
+        return [Check.failed("audit", error)]
+    return [Check("audit", "ok", "there is a key to sign exports with")]
 
 
 def open_audit(opening: NounOpening) -> Audit:

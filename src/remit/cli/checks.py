@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from remit.capability import Check, Look
 from remit.cli.context import MEMORY, Requirement, State
 from remit.cli.text import counted
-from remit.errors import JournalError, RemitError
+from remit.errors import JournalError, RemitError, SettingsError
 
 if TYPE_CHECKING:
     from remit.gateway.readiness import Snapshot
@@ -254,11 +254,10 @@ async def _journal(settings: Settings) -> AsyncIterator[Check]:
             yield missing
             return
     from remit.clock import SystemClock
-    from remit.journal.journal import Journal
-    from remit.wiring.journal import open_store
+    from remit.wiring.journal import open_journal
 
     try:
-        journal = Journal(open_store(url, SystemClock()))
+        journal = open_journal(settings, SystemClock())
     except RemitError as error:
         yield Check.failed("journal", error)
         return
@@ -340,7 +339,7 @@ def _wal(path: Path) -> Check:
 
 
 async def _workers(state: State) -> AsyncIterator[Check]:
-    with suppress(JournalError):  # which has a check of its own
+    with suppress(JournalError, SettingsError):  # which have a check of their own
         async with state.remit(code="unused", blank=True) as remit:
             for one in await remit.service.workers.views():
                 if one.outdated:
@@ -361,7 +360,7 @@ async def _tools(state: State, *, live: bool) -> AsyncIterator[Check]:
     code: Requirement = "wanted" if live else "recorded"
     try:
         tools, failures, readiness = await _look_at_tools(state, code)
-    except JournalError:  # which has a check of its own
+    except (JournalError, SettingsError):  # which have a check of their own
         journal, state.journal = state.journal, MEMORY
         try:
             tools, failures, readiness = await _look_at_tools(state, code)

@@ -144,6 +144,9 @@ async def check_recorder(look: Look) -> list[Check]:
     try:
         if not own.key_command and not known_signers(own, os.environ):
             return [Check(PART, "fail", "there is no key to sign with", "Run `remit recorder key`.")]
+        if own.witness_key:
+            key_of(own.witness_key, "recorder.witness_key")
+        roots_in(own.stamp_roots, "recorder.stamp_roots")
         async with look.open() as remit:
             return [await _state(remit, own)]
     except JournalError:  # which has a check of its own

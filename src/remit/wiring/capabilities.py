@@ -199,6 +199,7 @@ FIRST_PARTY: Final = (
         kinds={"output_read": "remit.audit.kinds:OutputRead"},
         reads="remit.audit.reading:open_reader",
         formats="remit.audit.formats.catalog:check",
+        checks="remit.audit.noun:check_audit",
         commands=(
             Command(
                 word="export",

@@ -38,7 +38,7 @@ def seals_of(settings: Settings) -> Seals | None:
     """The keys of the journal; None if it has none. Raises SettingsError."""
     place = key_place(settings)
     seals = load(place) if place is not None else None
-    if seals is None and settings.journal.key_file:
+    if place is not None and seals is None and settings.journal.key_file:
         raise SettingsError(
             f"journal.key_file: {place} does not exist", remedy="Run `remit journal seal` to create it."
         )
