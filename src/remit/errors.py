@@ -14,6 +14,7 @@ RemitError
 │   └── NotFoundError      a job, step, recipe or confirmation that is not there
 │       └── RecordPrunedError  or no more: only its stub is kept
 ├── StateError             the thing is there, but not in the state this needs
+│   └── BusyError          there is no room for one more now; says when to try again
 ├── JournalError           the journal's storage refused or failed
 │   ├── AppendConflictError  another writer holds the stream (a superseded writer learns it here)
 │   └── ChainBrokenError     recorded bytes do not match their hash
@@ -119,6 +120,17 @@ class StateError(RemitError):
     """The job, step or question is in the wrong state for this."""
 
     default = Code.JOB_FINISHED
+
+
+class BusyError(StateError):
+    """There is no room for it now: the same request may succeed later."""
+
+    default = Code.JOBS_FULL
+
+    def __init__(self, message: str = "", *, code: Code | None = None, remedy: str = "", again_s: int = 1) -> None:
+        """Refuse for now; `again_s` is the number of seconds after which to try again."""
+        self.again_s = again_s
+        super().__init__(message, code=code, remedy=remedy)
 
 
 class JournalError(RemitError):

@@ -10,6 +10,7 @@ from remit.api.routes.jobs import WaitQuery, held_row
 from remit.codes import Code
 from remit.jobs.state import ENDED
 from remit.record.views import JobRow
+from remit.service.admission import NO_ROOM
 
 
 class SayBody(Filing, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,6 +51,7 @@ ROUTES: Final = (
             Code.POLICY_INVALID,
             Code.APPEND_CONFLICT,
             Code.USAGE,
+            *NO_ROOM,
         ),
         example={"text": "And what about last week?"},
     ),

@@ -6,7 +6,7 @@ import logging
 from typing import Final
 
 from remit.codes import Code
-from remit.errors import RemitError
+from remit.errors import BusyError, RemitError
 from remit.http.problem import Problem
 from remit.redact import line
 
@@ -22,8 +22,8 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, RemitError):
         if error.code.http >= _INTERNAL:
             _log.warning("%s", line(str(error), _DETAIL))
-        if not error.remedy:
-            return Problem(error.code, line(error.message, _DETAIL))
-        return Problem(error.code, line(error.message, _DETAIL), remedy=line(error.remedy, _DETAIL))
+        headers = {"retry-after": str(error.again_s)} if isinstance(error, BusyError) else None
+        remedy = {"remedy": line(error.remedy, _DETAIL)} if error.remedy else {}
+        return Problem(error.code, line(error.message, _DETAIL), headers, **remedy)
     _log.error("a request failed", exc_info=error)
     return Problem(Code.UNHANDLED_EXCEPTION)

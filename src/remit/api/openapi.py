@@ -27,6 +27,7 @@ _EVERY: Final = (
     Code.JOURNAL_IO,
     Code.JOURNAL_FULL,
     Code.JOURNAL_SHARD_UNAVAILABLE,
+    Code.JOURNAL_BUSY,
     Code.UNHANDLED_EXCEPTION,
 )
 """Codes that any request can be refused with."""

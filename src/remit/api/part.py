@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _JSON: Final = "application/json"
 _NO_CONTENT: Final = 204
+_AGAIN_S: Final = 1
+"""Seconds after which what waits may have been written."""
 _encode: Final = msgspec.json.Encoder().encode
 _ordered: Final = msgspec.json.Encoder(order="deterministic").encode
 
@@ -114,6 +116,8 @@ class Api:
             routes=self._routes,
         )
         await check_reach(self._service, request.access, asked.path)
+        if route.scope == "call" and route.method == "POST" and self._service.health.full():
+            raise Problem(Code.JOURNAL_BUSY, headers={"retry-after": str(_AGAIN_S)})
         if route.stream is not None:
             await self._tell(route, asked)
             await serve_events(route.stream(asked), self._places, receive, send)

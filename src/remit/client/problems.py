@@ -10,6 +10,7 @@ from remit import errors
 from remit.codes import Code
 from remit.errors import (
     AppendConflictError,
+    BusyError,
     ChainBrokenError,
     JournalError,
     NotFoundError,
@@ -40,6 +41,7 @@ _BY_CODE: Final[dict[Code, type[RemitError]]] = {
     Code.HEAD_UNSEALED: ChainBrokenError,
     Code.IDEMPOTENCY_MISMATCH: StateError,
     Code.INVALID_TOOL_STEP: ResolveError,
+    Code.JOB_QUOTA_EXCEEDED: BusyError,
     Code.JOURNAL_MISSING: NotFoundError,
     Code.MODEL_DRIFT: VersionError,
     Code.NO_WORKER: StateError,

@@ -103,6 +103,8 @@ class Code(Enum):
     JOB_FAILED = Row(FAILED, 500, False, "The recipe raised an error it did not handle.")
     JOB_ENDS_WORKERS = Row(FAILED, 500, False, "Three processes in a row died while they ran the job.")
     JOB_CANCELLED = Row(FAILED, 499, False, "The job was cancelled.")
+    JOB_QUOTA_EXCEEDED = Row(ERROR, 429, True, "As many jobs are open as a quota (jobs.quotas) allows.")
+    JOBS_FULL = Row(ERROR, 503, True, "As many jobs wait for a worker as the queue (jobs.queue) takes.")
     NO_WORKER = Row(ERROR, 503, True, "No worker has taken the run; it continues once one does.")
     STEP_NOT_FOUND = Row(ERROR, 404, False, "The job has no such step.")
     ARTIFACT_NOT_FOUND = Row(ERROR, 404, False, "The job has no such artifact.")
@@ -174,6 +176,7 @@ class Code(Enum):
     JOURNAL_MOVED = Row(ERROR, 409, False, "The journal moved: its work goes on in another one, and never here.")
     JOURNAL_BACKUP = Row(ERROR, 409, False, "The journal is a copy that runs no jobs until it is activated.")
     JOURNAL_SHARD_UNAVAILABLE = Row(ERROR, 503, True, "The shard of the journal that holds this is down.")
+    JOURNAL_BUSY = Row(ERROR, 503, True, "More waits to be written than serve.queue_bytes allows.")
     JOURNAL_CLOSED = Row(ERROR, 503, False, "The journal is closed.")
     RECORD_INVALID = Row(ERROR, 400, False, "The storage cannot hold a value that should be recorded.")
 

@@ -42,6 +42,8 @@ class Claiming:
         self._known = frozenset[str]()
         self._seen: dict[str, int] = {}
         """The number of times that each of the chosen streams was woken when it was last taken."""
+        self._turn = ""
+        """The share that a claim looked at last."""
         self._dead: list[tuple[str, str]] = []
         """Streams of processes that died, with those owners, to be taken over as there is room."""
 
@@ -50,7 +52,8 @@ class Claiming:
         terms = self._holding.terms(limit, now)
         if self.only is not None:
             return await self._chosen(terms, self.only)
-        found = await self._journal.claim(replace(terms, routes=self._routes))
+        found = await self._journal.claim(replace(terms, routes=self._routes, after=self._turn))
+        self._turn = found[-1].turn if found else self._turn
         if self.look_for_late and len(found) < limit:
             self.look_for_late = False
             found += await self._journal.claim(replace(terms, routes=self.late, limit=limit - len(found)))
@@ -62,7 +65,9 @@ class Claiming:
         """Return what `due` would lease at `now`; nothing is leased."""
         terms = self._holding.terms(limit, now)
         dead, others = self._of_others()
-        heads = await self._journal.due(replace(terms, routes=(*self._routes, *self.late, *dead)))
+        routes = (*self._routes, *self.late, *dead)
+        heads = await self._journal.due(replace(terms, routes=routes, after=self._turn))
+        self._turn = heads[-1].share if heads else self._turn
         overdue = await self._journal.due(self._overdue(terms, others)) if others else []
         return heads + [head for head in overdue if head.route in others]
 

@@ -26,6 +26,7 @@ from remit.record.heads import head_of
 from remit.record.job_story import story_of
 from remit.record.states import shown_state
 from remit.record.views import job_row
+from remit.service.admission import NO_ROOM
 from remit.service.options import Options
 from remit.service.retrying import CONTINUES, renewed, replayable
 
@@ -86,6 +87,7 @@ class Forks:
             Code.FORK_INVALID,
             Code.PAYLOAD_ERASED,
             Code.UNKNOWN_RECIPE,
+            *NO_ROOM,
         ),
         check=may_fork,
         example={"at": "2", "results": {"1": {"total": 10}}},

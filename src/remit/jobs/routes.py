@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Final
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import RemitError
+from remit.journal.event import HeadPatch
 from remit.tools.naming import provider_of
 
 if TYPE_CHECKING:
+    from remit.journal.journal import Journal
     from remit.journal.kinds import JobCreated
     from remit.tools.catalog import Catalog
 
@@ -67,6 +69,20 @@ def of_tool(name: str) -> str:
 async def of_tools(catalog: Catalog) -> set[str]:
     """Return what this process has now."""
     return {f"tool:{each}" for each in await catalog.offers()}
+
+
+async def free(journal: Journal, stream: str, keeper: str) -> None:
+    """Let every worker take a job that was woken: to stop it needs no code, and what it lacked may be there now.
+
+    With a keeper, only its process may. Wake it first: a worker that takes it from then on sees why, and one that has
+    it already looks again.
+    """
+    head, route = await journal.head(stream), kept_for("", keeper)
+    while head is not None and head.route != route and head.lease_owner is None and not head.closed:
+        writer = journal.writer(head.stream, head.kind, head)
+        if await journal.park(writer, HeadPatch(route=route), seen_wakes=head.wakes):
+            break
+        head = await journal.head(stream)
 
 
 def delay(times_left: int) -> int:

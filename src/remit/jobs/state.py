@@ -21,6 +21,8 @@ ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 KIND: Final = "job"
 """The kind of job streams."""
 OURS: Final = "remit."
+NAME: Final = "remit.name"
+PRINCIPAL: Final = "remit.principal"
 """The beginning of labels that Remit itself sets."""
 WAITING: Final = "remit.waiting"
 """Label of a parked job's head: what it waits for, in words."""

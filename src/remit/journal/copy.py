@@ -181,6 +181,7 @@ def _patch(head: Head) -> HeadPatch:
         route=head.route,
         title=head.title,
         labels=head.labels,
+        share=head.share,
     )
 
 

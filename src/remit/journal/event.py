@@ -124,6 +124,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: int
     seal: bytes = b""
     """Shows that the writer of the head has the journal's key (seals.py); empty: written without one."""
+    share: str = ""
+    """Those with whom it shares its turns in the queue: streams of other shares do not wait for all of theirs."""
 
 
 class HeadPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,6 +140,7 @@ class HeadPatch(msgspec.Struct, frozen=True, kw_only=True):
     """Counts where the stream is made, and not later."""
     title: str | msgspec.UnsetType = UNSET
     labels: dict[str, str] | msgspec.UnsetType = UNSET
+    share: str | msgspec.UnsetType = UNSET
     release: bool = False
     """Give the lease up in the same transaction; say with `due_at` when the stream wants its next worker."""
 
@@ -283,10 +286,12 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """The owner that held it before without giving it up."""
     previous_due: int | None = None
     """When it wanted a worker."""
+    turn: str = ""
+    """The share that the claim looked at last: the next claim goes on after it."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for work: due streams of a kind, highest priority first, then longest due."""
+    """A request for work: due streams of a kind, highest priority first, then by shares in turn, then longest due."""
 
     kind: str
     owner: str
@@ -297,5 +302,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """Only streams in one of these states; empty: any."""
     routes: tuple[str, ...] = ()
     """Only streams without a route, or with one of these; empty: any."""
+    after: str = ""
+    """The share that had the last turn: where more is due than `limit`, the next shares by name come first."""
     state: str | None = None
     """The open state that those in an open state are put in (OPEN_STATES); None: they keep theirs."""

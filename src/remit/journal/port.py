@@ -139,7 +139,12 @@ class Leasing(Protocol):
     """The leases of a store."""
 
     async def claim(self, claim: Claim) -> list[Lease]:
-        """Lease due streams without a holder, or whose lease lapsed; a caller cancelled meanwhile gives them back."""
+        """Lease due streams without a holder, or whose lease lapsed; a caller cancelled meanwhile gives them back.
+
+        Higher priorities come first. Where more of one is due than there is room for, shares take turns, in the order
+        of their names from `after` on: claims that go on from each other's `turn` come to every share, and streams of
+        one never wait for all of another's. Within a share the longest due comes first.
+        """
         ...
 
     async def due(self, claim: Claim) -> list[Head]:

@@ -44,6 +44,7 @@ def to_head(row: Sequence[Any]) -> Head:
         created_at=row[16],
         updated_at=row[17],
         seal=row[18],
+        share=row[19],
     )
 
 

@@ -30,8 +30,12 @@ _log: Final = logging.getLogger("remit.service")
 class Health:
     """The state of one process."""
 
-    def __init__(self, services: Services, queues: tuple[str, ...] = ()) -> None:
-        """Look at what the process works with; `queues` are the kinds of streams beside jobs that workers lease."""
+    def __init__(self, services: Services, queues: tuple[str, ...], queue_bytes: int) -> None:
+        """Look at what the process works with; `queues` are the kinds of streams beside jobs that workers lease.
+
+        Of more than `queue_bytes` that wait to be written, the process is full.
+        """
+        self._queue_bytes = queue_bytes
         self._services = services
         self._queues = queues
         self._parts: dict[str, str] = {}
@@ -49,6 +53,10 @@ class Health:
         """Every dependency now. Raise JournalError if the journal does not answer."""
         await self._services.journal.next_due("job")
         return await self._services.readiness.snapshot()
+
+    def full(self) -> bool:
+        """Whether so much waits to be written that this process should begin nothing new."""
+        return self._services.journal.backlog() > self._queue_bytes
 
     async def missing(self) -> Snapshot | None:
         """Every dependency, if a required one is not ready; None if all are."""

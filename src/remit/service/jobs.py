@@ -12,10 +12,11 @@ from remit.canonical import as_json
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, UsageError
+from remit.gateway.turnstiles import Caller
 from remit.ids import new_id
 from remit.jobs.inbox import Inbox
-from remit.jobs.routes import kept_for, route_of
-from remit.jobs.state import KIND, OURS, History, stream_of
+from remit.jobs.routes import free, kept_for, route_of
+from remit.jobs.state import KIND, NAME, OURS, History, stream_of
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, HeadPatch, HeadQuery, Tally
 from remit.journal.kinds import (
@@ -36,6 +37,7 @@ from remit.record.job_story import JobStory, job_view
 from remit.record.search import Found, JobSearch, principal_of, search
 from remit.record.values import encoded, title_of, value_of
 from remit.record.views import JobRow, JobView, job_row
+from remit.service.admission import NO_ROOM, Admission
 from remit.service.options import Options
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class Jobs:
         self._parts = parts
         self._principal = principal
         self._wake = wake
+        self._admission = Admission(parts.journal, parts.settings.jobs)
         self.keeper = ""  # the owner of leases that is about to take what is made or resumed now: no other one may
 
     # --- queries
@@ -248,6 +251,7 @@ class Jobs:
             Code.JOB_NOT_RETRYABLE,
             Code.RETRY_REPEATS,
             Code.UNKNOWN_RECIPE,
+            *NO_ROOM,
         ),
         check=may_retry,
         example={"reason": "the address is right now"},
@@ -362,36 +366,33 @@ class Jobs:
         return await self.row(job)
 
     async def create(self, name: str, blobs: tuple[Blob, ...], options: Options, *events: Payload) -> str:
-        """Create a job that begins with these events. Raises AppendConflictError if its identifier is taken."""
+        """Create a job that begins with these events.
+
+        Raises AppendConflictError if its identifier is taken, or BusyError if there is no room for one more.
+        """
         job = fit_identifier(options.job) if options.job else new_id("job")
         created, *more = events
         if isinstance(created, JobCreated) and more and isinstance(more[0], JobForked):  # any other has been admitted
             await self._parts.skills.admit([created.name] if created.kind == "recipe" else [], ())
         given = bytes(created.input) if isinstance(getattr(created, "input", None), msgspec.Raw) else b"{}"  # type: ignore[attr-defined]
-        patch = HeadPatch(
-            state="pending",
-            due_at=self._journal.clock.now() + int(options.delay_s * SECOND),
-            priority=options.priority,
-            route=kept_for(route_of(created) if isinstance(created, JobCreated) else "", self.keeper),
-            title=options.title or (name if options.subject else title_of(name, given)),
-            subject=options.subject,
-            labels={**options.labels, "remit.name": name},
-        )
-        await self._journal.create(stream_of(job), KIND, *events, patch=patch, blobs=blobs)
+        caller = Caller("", getattr(created, "principal", ""), name, options.labels)
+        async with self._admission.place(caller) as share:
+            patch = HeadPatch(
+                state="pending",
+                due_at=self._journal.clock.now() + int(options.delay_s * SECOND),
+                priority=options.priority,
+                route=kept_for(route_of(created) if isinstance(created, JobCreated) else "", self.keeper),
+                title=options.title or (name if options.subject else title_of(name, given)),
+                subject=options.subject,
+                labels={**options.labels, **self._admission.labels(caller), NAME: name},
+                share=share,
+            )
+            await self._journal.create(stream_of(job), KIND, *events, patch=patch, blobs=blobs)
         self._wake()
         return job
 
     async def _for_everyone(self, job: str) -> None:
-        """Let every worker take a job that was woken: to stop it needs no code, and what it lacked may be there now.
-
-        Wake it first: a worker that takes it from then on sees why, and one that has it already looks again.
-        """
-        head, route = await self._journal.head(stream_of(job)), kept_for("", self.keeper)
-        while head is not None and head.route != route and head.lease_owner is None and not head.closed:
-            writer = self._journal.writer(head.stream, head.kind, head)
-            if await self._journal.park(writer, HeadPatch(route=route), seen_wakes=head.wakes):
-                break
-            head = await self._journal.head(head.stream)
+        await free(self._journal, stream_of(job), self.keeper)
         self._wake()
 
     async def _registry_version(self) -> str:

@@ -144,7 +144,8 @@ class ServiceOnUse:
     def health(self) -> Health:
         from remit.service.health import Health
 
-        return Health(self._parts.services, tuple(queue for part in self._parts.parts for queue in part.queues))
+        queues = tuple(queue for part in self._parts.parts for queue in part.queues)
+        return Health(self._parts.services, queues, self._parts.settings.serve.queue_bytes)
 
     @cached_property
     def requests(self) -> Requests:

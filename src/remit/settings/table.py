@@ -122,5 +122,7 @@ def _bare_text(hint: Any) -> str:
     if get_origin(hint) is tuple:
         return "a list of tables" if get_origin(get_args(hint)[0]) is dict else "a list of non-empty texts"
     if get_origin(hint) is dict:
-        return "tables by name" if get_origin(get_args(hint)[1]) is dict else "a table of lists of texts"
+        value = get_args(hint)[1]
+        kinds = {dict: "tables by name", list: "a table of lists of texts"}
+        return kinds[origin] if (origin := get_origin(value)) in kinds else f"a table, each value {type_text(value)}"
     return {bool: "true or false", int: "an integer", str: "text"}[hint]

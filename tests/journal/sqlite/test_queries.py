@@ -8,7 +8,7 @@ import pytest
 
 from remit.clock import SECOND
 from remit.journal.event import Commit, Head, HeadPatch, HeadQuery, Lease
-from remit.journal.sqlite import queries
+from remit.journal.sqlite import queries, queue
 from remit.journal.sqlite.groups import GroupWriter
 from remit.journal.sqlite.schema import LABELS, migrate
 from remit.journal.writer import StreamWriter
@@ -96,8 +96,8 @@ def plans(db: apsw.Connection, ask: Callable[[], object]) -> list[str]:
         lambda db: queries.head(db, "job/a"),
         lambda db: queries.events(db, "job/a", 0, 10),
         lambda db: queries.blob(db, "sha256:0"),
-        lambda db: queries.claim(db, terms(states=("pending", "running"))),
-        lambda db: queries.next_due(db, "job", ()),
+        lambda db: queue.claim(db, terms(states=("pending", "running"))),
+        lambda db: queue.next_due(db, "job", ()),
         lambda db: queries.leases(db, "job"),
         lambda db: queries.renew(db, [("job/a", 1)], START),
         lambda db: queries.wakes(db, ["job/a"]),
@@ -153,7 +153,7 @@ def test_next_due_passes_over_a_queue_that_empties_while_it_looks(db: apsw.Conne
         return True
 
     db.set_exec_trace(meanwhile)
-    assert queries.next_due(db, "job", ()) == START + 1
+    assert queue.next_due(db, "job", ()) == START + 1
     assert asked == 1
 
 

@@ -15,6 +15,7 @@ from remit.errors import UsageError
 from remit.jobs.plans.check import read_plan
 from remit.record.search import JobSearch
 from remit.record.views import JobRow, JobView
+from remit.service.admission import NO_ROOM
 from remit.service.options import Options
 
 _PAGE: Final = 1_000
@@ -159,7 +160,7 @@ ROUTES: Final = (
         answer=JobRow,
         status=201,
         starts=True,
-        codes=(Code.UNKNOWN_RECIPE, Code.PLAN_INVALID, Code.POLICY_INVALID, Code.APPEND_CONFLICT, Code.USAGE),
+        codes=(Code.UNKNOWN_RECIPE, Code.PLAN_INVALID, Code.POLICY_INVALID, Code.APPEND_CONFLICT, Code.USAGE, *NO_ROOM),
         example={"recipe": "research_report", "input": {"query": "cancel", "folder": "."}},
     ),
     Route(

@@ -1,4 +1,4 @@
-"""The functions a group of commits and a claim are made of.
+"""The functions a group of commits is made of; those of a claim stand in queue.py.
 
 A group of commits is one statement, and so one round trip and one transaction. It calls
 
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from remit.journal.event import OPEN_STATES
+from remit.journal.postgres.queue import FUNCTIONS as QUEUE
 from remit.journal.standing import RETIRED, STREAM
 
 CONFLICT: Final = "RM001"
@@ -123,12 +123,13 @@ BEGIN
             IF seqs[a] = 0 AND chained[a] IS NOT NULL THEN
                 INSERT INTO heads (
                     stream, kind, state, seq, hash, due_at, priority, closed, route, subject, title, labels,
-                    created_at, updated_at, seal
+                    created_at, updated_at, seal, share
                 ) VALUES (
                     streams[a], sorts[a], coalesce(p ->> 'state', ''), lasts[a], chained[a], (p ->> 'due_at')::bigint,
                     coalesce((p ->> 'priority')::bigint, 0), coalesce((p ->> 'closed')::boolean, false),
                     coalesce(p ->> 'route', ''), coalesce(p ->> 'subject', ''), coalesce(p ->> 'title', ''),
-                    coalesce(p -> 'labels', '{}'), ats[a], ats[a], seals[a]
+                    coalesce(p -> 'labels', '{}'), ats[a], ats[a], seals[a],
+                    coalesce(p ->> 'share', '')
                 ) ON CONFLICT (stream) DO NOTHING RETURNING id INTO found_id;
             ELSE
                 UPDATE heads SET seq = lasts[a], hash = coalesce(chained[a], hash), updated_at = ats[a],
@@ -140,6 +141,7 @@ BEGIN
                     route = CASE WHEN p ? 'route' THEN p ->> 'route' ELSE route END,
                     title = CASE WHEN p ? 'title' THEN p ->> 'title' ELSE title END,
                     labels = CASE WHEN p ? 'labels' THEN p -> 'labels' ELSE labels END,
+                    share = CASE WHEN p ? 'share' THEN p ->> 'share' ELSE share END,
                     lease_owner = CASE WHEN (p ->> 'release')::boolean THEN NULL ELSE lease_owner END,
                     lease_until = CASE WHEN (p ->> 'release')::boolean THEN NULL ELSE lease_until END
                 WHERE stream = streams[a] AND seq = seqs[a] AND epoch = epochs[a] AND hash = hashes[a]
@@ -183,107 +185,6 @@ BEGIN
 END $$;
 """
 
-_USED: Final = """
-CREATE OR REPLACE FUNCTION routes_used(sort text, served text[]) RETURNS text[] LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    used text[] := '{}';
-    one text;
-    last text;
-BEGIN
-    IF cardinality(served) > 0 THEN
-        RETURN ARRAY(SELECT DISTINCT r FROM unnest(array_append(served, '')) AS r);
-    END IF;
-    SELECT min(route), max(route) INTO one, last FROM heads
-        WHERE kind = sort AND due_at IS NOT NULL AND NOT closed;
-    WHILE one IS NOT NULL LOOP
-        used := used || one;
-        EXIT WHEN one = last;
-        SELECT min(route) INTO one FROM heads WHERE kind = sort AND route > one AND due_at IS NOT NULL AND NOT closed;
-    END LOOP;
-    RETURN used;
-END $$;
-"""
-
-_CLAIM: Final = f"""
-CREATE OR REPLACE FUNCTION claim(
-    sort text, who text, moment bigint, ends bigint, most int, wanted text[], becomes text, served text[]
-) RETURNS TABLE (head heads, was_state text, was_owner text, was_due bigint) LANGUAGE plpgsql AS $$
-DECLARE
-    routes text[] := routes_used(sort, served);
-    rank bigint := 9223372036854775807;
-    top bigint;
-    found_rank bigint;
-    waiting refcursor;
-    one text;
-    got int := 0;
-    due record;
-BEGIN
-    -- One index search per route and priority in use, however many streams wait.
-    LOOP
-        top := NULL;
-        FOREACH one IN ARRAY routes LOOP
-            SELECT max(h.priority) INTO found_rank FROM heads h
-                WHERE h.kind = sort AND h.route = one AND h.priority < rank AND h.due_at IS NOT NULL AND NOT h.closed;
-            top := greatest(top, found_rank);
-        END LOOP;
-        rank := top;
-        EXIT WHEN rank IS NULL OR got >= most;
-        IF cardinality(routes) = 1 THEN
-            OPEN waiting FOR SELECT h.id, h.state, h.lease_owner, h.due_at FROM heads h
-                WHERE h.kind = sort AND h.route = routes[1] AND h.priority = rank AND h.due_at <= moment
-                    AND h.due_at IS NOT NULL AND NOT h.closed
-                    AND (h.lease_owner IS NULL OR h.lease_until <= moment)
-                    AND (cardinality(wanted) = 0 OR h.state = ANY (wanted))
-                ORDER BY h.due_at, h.id LIMIT most - got FOR NO KEY UPDATE SKIP LOCKED;
-        ELSE
-            OPEN waiting FOR SELECT one_of.* FROM unnest(routes) AS r, LATERAL (
-                SELECT h.id, h.state, h.lease_owner, h.due_at FROM heads h
-                WHERE h.kind = sort AND h.route = r AND h.priority = rank AND h.due_at <= moment
-                    AND h.due_at IS NOT NULL AND NOT h.closed
-                    AND (h.lease_owner IS NULL OR h.lease_until <= moment)
-                    AND (cardinality(wanted) = 0 OR h.state = ANY (wanted))
-                ORDER BY h.due_at, h.id LIMIT most - got FOR NO KEY UPDATE SKIP LOCKED
-            ) AS one_of ORDER BY one_of.due_at, one_of.id LIMIT most - got;
-        END IF;
-        LOOP
-            FETCH waiting INTO due;
-            EXIT WHEN NOT FOUND;
-            UPDATE heads h SET epoch = h.epoch + 1, lease_owner = who, lease_until = ends, due_at = ends,
-                state = CASE WHEN h.state IN {OPEN_STATES} THEN coalesce(becomes, h.state) ELSE h.state END
-            WHERE h.id = due.id RETURNING h.* INTO head;
-            was_state := due.state; was_owner := due.lease_owner; was_due := due.due_at;
-            got := got + 1;
-            RETURN NEXT;
-        END LOOP;
-        CLOSE waiting;
-    END LOOP;
-    PERFORM runs_jobs();
-END $$;
-"""  # noqa: S608 - fixed parts
-
-_DUE: Final = """
-CREATE OR REPLACE FUNCTION next_due(sort text, served text[]) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    rank bigint;
-    one text;
-    due bigint;
-    earliest bigint;
-BEGIN
-    FOREACH one IN ARRAY routes_used(sort, served) LOOP
-        rank := 9223372036854775807;
-        LOOP
-            SELECT max(h.priority) INTO rank FROM heads h
-                WHERE h.kind = sort AND h.route = one AND h.priority < rank AND h.due_at IS NOT NULL AND NOT h.closed;
-            EXIT WHEN rank IS NULL;
-            SELECT min(h.due_at) INTO due FROM heads h
-                WHERE h.kind = sort AND h.route = one AND h.priority = rank AND h.due_at IS NOT NULL AND NOT h.closed;
-            earliest := least(earliest, due);
-        END LOOP;
-    END LOOP;
-    RETURN earliest;
-END $$;
-"""
-
 
 def _unsealed(function: str) -> str:
     """Say what a process of a Remit without seals calls, with one argument less: the heads that it writes have none."""
@@ -298,5 +199,5 @@ $$;
 
 _OLDER: Final = _unsealed(_FOLD) + _unsealed(_EACH)
 
-FUNCTIONS: Final = _DONE + _FOLD + _EACH + _OLDER + _USED + _CLAIM + _DUE
+FUNCTIONS: Final = _DONE + _FOLD + _EACH + _OLDER + QUEUE
 """Makes them all, or makes them again."""

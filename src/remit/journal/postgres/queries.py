@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from remit.journal.batching import conflict
 from remit.journal.event import (
@@ -71,28 +72,10 @@ _PRUNE_WRITERS: Final = "DELETE FROM writers WHERE at < now() - interval '7 days
 _TELL: Final = "pg_notify(current_schema() || '_changed', 'heads')"
 """Every process hears of leases that are taken or returned, once in a transaction. No process waits for a renewal."""
 _CLAIM: Final = f"""
-SELECT {", ".join(f"(head).{name}" for name in COLUMNS)}, was_state, was_owner, was_due, {_TELL}
-FROM claim($1, $2, $3, $4, $5, $6, $7, $8)
+SELECT {", ".join(f"(head).{name}" for name in COLUMNS)}, was_state, was_owner, was_due, turn, {_TELL}
+FROM claim($1, $2, $3, $4, $5, $6, $7, $8, $9)
 """  # noqa: S608 - fixed parts
-_DUE: Final = f"""
-WITH RECURSIVE ways (way) AS (SELECT DISTINCT unnest(routes_used($1, $2))), ranks (rank) AS (
-    SELECT max(priority) FROM ways, LATERAL (
-        SELECT max(h.priority) AS priority FROM heads h
-        WHERE h.kind = $1 AND h.route = way AND h.due_at IS NOT NULL AND NOT h.closed) AS top
-    UNION ALL
-    SELECT (SELECT max(priority) FROM ways, LATERAL (
-        SELECT max(h.priority) AS priority FROM heads h
-        WHERE h.kind = $1 AND h.route = way AND h.priority < rank AND h.due_at IS NOT NULL AND NOT h.closed) AS top)
-    FROM ranks WHERE rank IS NOT NULL
-)
-SELECT {", ".join(f"h.{name}" for name in COLUMNS)} FROM ranks, ways, LATERAL (
-    SELECT * FROM heads h WHERE h.kind = $1 AND h.route = way AND h.priority = rank AND h.due_at <= $3
-        AND h.due_at IS NOT NULL AND NOT h.closed AND (h.lease_owner IS NULL OR h.lease_until <= $3)
-        AND (cardinality($5::text[]) = 0 OR h.state = ANY ($5))
-    ORDER BY h.due_at, h.id LIMIT $4) AS h
-ORDER BY h.priority DESC, h.due_at, h.id LIMIT $4
-"""  # noqa: S608 - fixed parts
-"""As the function `claim` looks for them: an index search for each route and priority in use."""
+_DUE: Final = f"SELECT {', '.join(f'(head).{name}' for name in COLUMNS)} FROM due($1, $2, $3, $4, $5, $6)"  # noqa: S608 - fixed parts
 _ACQUIRE: Final = f"""
 WITH free AS (
     SELECT id, state AS was_state, lease_owner AS was_owner, due_at AS was_due FROM heads
@@ -328,13 +311,14 @@ async def claim(db: asyncpg.Connection, request: Claim) -> list[Lease]:
         request.states,
         request.state,
         request.routes,
+        request.after,
     )
-    return [_lease(row) for row in rows]
+    return [replace(_lease(row), turn=row["turn"]) for row in rows]
 
 
 async def due(db: asyncpg.Connection, request: Claim) -> list[Head]:
     """Heads of due streams, as a claim would lease them."""
-    values = (request.kind, request.routes, request.now, request.limit, request.states)
+    values = (request.kind, request.now, request.limit, request.states, request.routes, request.after)
     return [to_head(row) for row in await db.fetch(_DUE, *values)]
 
 

@@ -95,7 +95,13 @@ _FOLDS: Final = 'CREATE TABLE folds (name text COLLATE "C" PRIMARY KEY, position
 
 _STUBS: Final = "SELECT 'a Remit before this one takes a stream that was pruned for a damaged one'"
 
-MIGRATIONS: Final = (_TABLES, _ROUTES, _POSITIONS, _SUBJECTS, _SEALS, _CLAIMS, _PLACES, _FOLDS, _STUBS)
+_SHARES: Final = """
+ALTER TABLE heads ADD COLUMN share text COLLATE "C" NOT NULL DEFAULT '';
+CREATE INDEX heads_share ON heads (kind, route, priority, share, due_at, id)
+    WHERE due_at IS NOT NULL AND NOT closed;
+"""
+
+MIGRATIONS: Final = (_TABLES, _ROUTES, _POSITIONS, _SUBJECTS, _SEALS, _CLAIMS, _PLACES, _FOLDS, _STUBS, _SHARES)
 """Script n leads from schema version n to n + 1."""
 VERSION: Final = len(MIGRATIONS)
 

@@ -31,8 +31,8 @@ WHERE stream = ? AND seq = ? AND epoch = ? AND hash = ?{guard}
 _CREATE: Final = """
 INSERT INTO heads (
     stream, kind, state, seq, hash, due_at, priority, closed, route, subject, title, labels,
-    created_at, updated_at, seal
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO NOTHING
+    created_at, updated_at, seal, share
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (stream) DO NOTHING
 """
 _WAKE: Final = """
 UPDATE heads SET wakes = wakes + 1,
@@ -208,6 +208,7 @@ class GroupWriter:
                 append.at,
                 append.at,
                 append.seal,
+                _or(patch.share, ""),
             ),
         )
         return self._db.changes() == 1
@@ -231,7 +232,7 @@ def _patched(patch: HeadPatch) -> tuple[tuple[str, ...], tuple[object, ...]]:
     """Columns and values a patch sets."""
     columns: list[str] = []
     values: list[object] = []
-    for name in ("state", "due_at", "priority", "closed", "route", "title"):
+    for name in ("state", "due_at", "priority", "closed", "route", "title", "share"):
         value = getattr(patch, name)
         if value is not msgspec.UNSET:
             columns.append(name)

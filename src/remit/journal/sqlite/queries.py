@@ -6,9 +6,8 @@ for each other in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
 from typing import Any, Final
 
 import apsw
@@ -18,8 +17,9 @@ from remit.errors import JournalError
 from remit.journal.event import OPEN_STATES, Blob, Claim, End, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.kinds import StreamPruned
 from remit.journal.references import names_in
-from remit.journal.rows import COLUMNS, HEADS, reached, to_head
+from remit.journal.rows import HEADS, reached, to_head
 from remit.journal.scanning import page, reach
+from remit.journal.sqlite.queue import take
 from remit.journal.sqlite.schema import LABELS, label
 from remit.journal.standing import RETIRED, STREAM, busy, refusal
 
@@ -39,23 +39,6 @@ FROM (SELECT stream, max(seq) AS seq FROM events WHERE position > ? AND position
 JOIN events e ON e.stream = newest.stream AND e.seq = newest.seq
 JOIN heads h ON h.id = e.stream AND e.seq <= h.seq
 ORDER BY e.position
-"""
-_NEXT_ROUTE: Final = """
-SELECT min(route) FROM heads WHERE kind = ? AND route > ? AND due_at IS NOT NULL AND NOT closed
-"""
-_TOP_PRIORITY: Final = """
-SELECT max(priority) FROM heads WHERE kind = ? AND route = ? AND priority < ? AND due_at IS NOT NULL AND NOT closed
-"""
-_EARLIEST: Final = """
-SELECT min(due_at) FROM heads WHERE kind = ? AND route = ? AND priority = ? AND due_at IS NOT NULL AND NOT closed
-"""
-_DUE: Final = """
-WHERE kind = ? AND route = ? AND priority = ? AND due_at <= ?4 AND due_at IS NOT NULL AND NOT closed
-  AND (lease_owner IS NULL OR lease_until <= ?4){states}
-ORDER BY due_at, id LIMIT ?
-"""
-_LEASE: Final = """
-UPDATE heads SET epoch = epoch + 1, lease_owner = ?1, lease_until = ?2, due_at = ?2, state = ?3 WHERE stream = ?4
 """
 _FREE: Final = f"""{HEADS}
 WHERE stream = ?1 AND NOT closed AND (lease_owner IS NULL OR lease_until <= ?2 OR lease_owner = ?3)
@@ -79,7 +62,6 @@ WHERE position > before + 1 ORDER BY position LIMIT 20
 _PRUNE: Final = """
 DELETE FROM blobs WHERE digest IN (SELECT digest FROM blobs WHERE until <= ? ORDER BY until LIMIT ?)
 """
-_DUE_AT: Final = COLUMNS.index("due_at")
 _TORN: Final = f"""
 SELECT coalesce(h.stream, 'a stream without a head'), coalesce(h.seq, 0), e.found, e.last
 FROM heads h
@@ -103,7 +85,6 @@ WHERE kind = ?1 AND created_at >= ?2 AND id > coalesce((
     SELECT id FROM heads WHERE kind = ?1 AND created_at < ?2 ORDER BY id DESC LIMIT 1), 0)
 GROUP BY 1, 2, 3
 """
-_NO_PRIORITY: Final = 2**62
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
@@ -131,7 +112,9 @@ def _where(query: HeadQuery, states: Sequence[str]) -> tuple[str, list[Any]]:
     """The condition of a query for streams in some of these states, and its values."""
     where, values = ["1"], list[Any]()
     # A plus keeps SQLite from the indexes on kinds: names that share a prefix are few, streams of a kind are not.
-    plus = "+" if query.prefix or not query.labels.keys().isdisjoint(LABELS) else ""
+    # Of streams that are open there are few too, and the indexes of labels hold every stream that there ever was.
+    are_open = set(query.states) == set(OPEN_STATES)
+    plus = "+" if query.prefix or not (are_open or query.labels.keys().isdisjoint(LABELS)) else ""
     if query.kind is not None:
         where.append(f"{plus}kind = ?")
         values.append(query.kind)
@@ -143,7 +126,7 @@ def _where(query: HeadQuery, states: Sequence[str]) -> tuple[str, list[Any]]:
         where.append("stream >= ? AND stream < ?")
         values += [query.prefix, query.prefix + _LAST_CHARACTER]
     for key, value in query.labels.items():
-        if key in LABELS:  # as its index has it
+        if key in LABELS and not are_open:  # as its index has it
             where.append(f"{label(key)} = ?")
             values.append(value)
         else:
@@ -250,78 +233,10 @@ def prune(db: apsw.Connection, now: int, limit: int) -> int:
     return db.changes()
 
 
-def claim(db: apsw.Connection, request: Claim) -> list[Lease]:
-    """Lease due streams."""
-    return [_lease(db, head, request) for head in due(db, request)]
-
-
-def due(db: apsw.Connection, request: Claim) -> list[Head]:
-    """Heads of due streams: one index search per route and priority in use, however many streams wait."""
-    sql = _due_sql(len(request.states))
-    found: list[Head] = []
-    for priority, routes in _queues(db, request.kind, request.routes):
-        limit = request.limit - len(found)
-        terms = (priority, request.now, *request.states, limit)
-        rows = [row for route in routes for row in db.execute(sql, (request.kind, route, *terms))]
-        if len(routes) > 1:
-            rows.sort(key=_longest_due)
-        found += [to_head(row) for row in rows[:limit]]
-        if len(found) == request.limit:
-            break
-    return found
-
-
-@lru_cache(maxsize=16)
-def _due_sql(states: int) -> str:
-    wanted = f" AND state IN ({', '.join('?' * states)})" if states else ""
-    return f"SELECT {', '.join(COLUMNS)}, id FROM heads {_DUE.format(states=wanted)}"  # noqa: S608 - fixed parts
-
-
-def _longest_due(row: Sequence[Any]) -> tuple[int, int]:
-    return row[_DUE_AT], row[-1]
-
-
-def _queues(db: apsw.Connection, kind: str, routes: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Every priority in which streams wait for a worker, the highest first, with the routes they wait on."""
-    below = dict.fromkeys(("", *(routes or every_route(db, kind))), _NO_PRIORITY)
-    if len(below) == 1:
-        top: int | None = _NO_PRIORITY
-        while (top := db.execute(_TOP_PRIORITY, (kind, "", top)).get) is not None:
-            yield top, [""]
-        return
-    tops: dict[str, int] = {}
-    while True:
-        for route, priority in below.items():
-            top = db.execute(_TOP_PRIORITY, (kind, route, priority)).get
-            if top is not None:
-                tops[route] = top
-        if not tops:
-            return
-        highest = max(tops.values())
-        below = {route: highest for route, top in tops.items() if top == highest}
-        yield highest, list(below)
-        for route in below:
-            del tops[route]
-
-
 def acquire(db: apsw.Connection, stream: str, request: Claim, over: str | None) -> list[Lease]:
     """Lease one stream; nothing if it is closed or someone else's lease runs."""
     rows = db.execute(_FREE, (stream, request.now, over)).fetchall()
-    return [_lease(db, to_head(row), request) for row in rows]
-
-
-def _lease(db: apsw.Connection, found: Head, request: Claim) -> Lease:
-    state = (request.state if found.state in OPEN_STATES else None) or found.state
-    db.execute(_LEASE, (request.owner, request.lease_until, state, found.stream))
-    now = msgspec.structs.replace(
-        found,
-        epoch=found.epoch + 1,
-        lease_owner=request.owner,
-        lease_until=request.lease_until,
-        due_at=request.lease_until,
-        state=state,
-    )
-    return Lease(head=now, previous_state=found.state, previous_owner=found.lease_owner, previous_due=found.due_at)
+    return [take(db, to_head(row), request) for row in rows]
 
 
 def give_back(db: apsw.Connection, leases: Sequence[Lease], now: int) -> None:
@@ -346,20 +261,6 @@ def wakes(db: apsw.Connection, streams: Sequence[str]) -> dict[str, int]:
     """Return how often each of these streams was woken."""
     sql = "SELECT stream, wakes FROM heads WHERE stream IN (SELECT value FROM json_each(?))"
     return dict(db.execute(sql, (msgspec.json.encode(streams).decode(),)))
-
-
-def every_route(db: apsw.Connection, kind: str) -> Iterator[str]:
-    """Every route on which streams wait for a worker."""
-    route: str | None = ""
-    while (route := db.execute(_NEXT_ROUTE, (kind, route)).get) is not None:
-        yield route
-
-
-def next_due(db: apsw.Connection, kind: str, routes: Sequence[str]) -> int | None:
-    """The earliest due time of a kind, over all priorities."""
-    queues = [(priority, route) for priority, waiting in _queues(db, kind, routes) for route in waiting]
-    dues = [db.execute(_EARLIEST, (kind, route, priority)).get for priority, route in queues]
-    return min((due for due in dues if due is not None), default=None)  # a queue may have emptied in between
 
 
 def leases(db: apsw.Connection, kind: str) -> list[Head]:

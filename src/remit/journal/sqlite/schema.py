@@ -94,6 +94,11 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE TABLE folds (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data BLOB NOT NULL) STRICT;
     """,
     "SELECT 'a Remit before this one takes a stream that was pruned for a damaged one'",
+    """
+    ALTER TABLE heads ADD COLUMN share TEXT NOT NULL DEFAULT '';
+    CREATE INDEX heads_share ON heads (kind, route, priority, share, due_at)
+        WHERE due_at IS NOT NULL AND NOT closed;
+    """,
 )
 """Script n leads from schema version n to n + 1."""
 

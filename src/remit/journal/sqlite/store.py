@@ -22,7 +22,7 @@ from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.batching import CommitThread, Task, journal_closed, perform, taken
 from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
-from remit.journal.sqlite import queries
+from remit.journal.sqlite import queries, queue
 from remit.journal.sqlite.connection import MEMORY, copy_file, open_reader, open_writer
 from remit.journal.sqlite.errors import Translation
 from remit.journal.sqlite.groups import GroupWriter
@@ -246,13 +246,13 @@ class SqliteStore:
         return await self._reading(lambda db: queries.wakes(db, streams))
 
     async def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
-        return await self._reading(lambda db: queries.next_due(db, kind, routes))
+        return await self._reading(lambda db: queue.next_due(db, kind, routes))
 
     async def due(self, claim: Claim) -> list[Head]:
-        return await self._reading(lambda db: queries.due(db, claim))
+        return await self._reading(lambda db: queue.due(db, claim))
 
     async def routes(self, kind: str) -> list[str]:
-        return await self._reading(lambda db: list(queries.every_route(db, kind)))
+        return await self._reading(lambda db: list(queue.every_route(db, kind)))
 
     async def leases(self, kind: str) -> list[Head]:
         return await self._reading(lambda db: queries.leases(db, kind))
@@ -266,7 +266,7 @@ class SqliteStore:
     # --- leases
 
     async def claim(self, claim: Claim) -> list[Lease]:
-        return await self._leased(lambda db: queries.claim(db, claim))
+        return await self._leased(lambda db: queue.claim(db, claim))
 
     async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
         leases = await self._leased(lambda db: queries.acquire(db, stream, claim, over))

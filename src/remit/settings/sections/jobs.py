@@ -1,10 +1,12 @@
 """The section `[jobs]`."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from remit.settings.section import About, Count, Seconds, Section
+
+_OF: Final = r"^(principal|recipe|label:.+)$"
 
 
 class JobSettings(Section, frozen=True):
@@ -15,6 +17,24 @@ class JobSettings(Section, frozen=True):
         Seconds,
         About("Seconds until other workers can take over the job of a worker that disappeared."),
     ] = 30
+    share: Annotated[
+        Annotated[str, msgspec.Meta(pattern=_OF)],
+        About(
+            "Those who take turns if more jobs are due than workers have room for: each `principal`, `recipe` or value "
+            "of a label, as in `label:team`."
+        ),
+    ] = "principal"
+    quotas: Annotated[
+        dict[Annotated[str, msgspec.Meta(pattern=_OF)], Count],
+        About(
+            "Jobs that may be open for each principal, recipe or value of a label, as in `principal = 1000` and "
+            '`"label:team" = 200`. One more is refused (`JOB_QUOTA_EXCEEDED`).'
+        ),
+    ] = {}  # noqa: RUF012 - msgspec copies it
+    queue: Annotated[
+        Annotated[int, msgspec.Meta(ge=0, le=1_000_000)],
+        About("Jobs that may wait for a worker. One more is refused (`JOBS_FULL`). 0: no bound."),
+    ] = 0
     engine: Annotated[
         str,
         About(

@@ -6,7 +6,7 @@ import msgspec
 
 from remit.settings.address import url_or_empty
 from remit.settings.base import Base
-from remit.settings.section import About, Section
+from remit.settings.section import About, Bytes, Section
 
 
 def _path(path: str, base: Base) -> str:
@@ -41,6 +41,13 @@ class ServeSettings(Section, frozen=True):
             "ends its connection: as long as a balancer takes to leave it alone."
         ),
     ] = 0
+    queue_bytes: Annotated[
+        Bytes,
+        About(
+            "Bytes that may wait to be written to the journal. Beyond that, requests that begin jobs, calls or tickets "
+            "are refused (`JOURNAL_BUSY`)."
+        ),
+    ] = 33_554_432
     public_url: Annotated[
         str,
         About(

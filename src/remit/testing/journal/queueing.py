@@ -116,6 +116,65 @@ async def check_many_routes_share_one_order(storage: Storage) -> None:
         assert await _claimed(journal, terms(limit=30)) == expected[11:]
 
 
+async def check_shares_take_turns(storage: Storage) -> None:
+    """Where more is due than there is room for, from the share after the last turn on; within one the longest due."""
+    async with opened(storage) as journal:
+        for number in range(9):
+            await job(journal, f"job/many/{number}", due(START - 9 + number, share="many"))
+        await job(journal, "job/few/0", due(START - 1, share="few"))
+        await job(journal, "job/few/1", due(START, share="few"))
+        await job(journal, "job/none", due(START))
+        assert await _claimed(journal, terms(limit=4, after="few")) == [
+            "job/many/0", "job/none", "job/few/0", "job/many/1"
+        ]  # fmt: skip
+        (lease,) = await journal.claim(terms(after="many"))
+        assert (lease.head.stream, lease.head.share, lease.turn) == ("job/few/1", "few", "few")
+        (lease,) = await journal.claim(terms(after="few"))
+        assert (lease.head.stream, lease.turn) == ("job/many/2", "many")
+        assert await _claimed(journal, terms(limit=9)) == [f"job/many/{number}" for number in range(3, 9)]
+
+
+async def check_shares_take_turns_within_a_priority(storage: Storage) -> None:
+    """And over all routes that a claim serves: a higher priority comes first, whichever share had the last turn."""
+    async with opened(storage) as journal:
+        for number in range(6):
+            route = f"r{number % 2}"
+            await job(journal, f"job/many/{number}", due(START - 9 + number, share="many", route=route, priority=1))
+        await job(journal, "job/few", due(START, share="few", route="r1", priority=1))
+        await job(journal, "job/low", due(START - 99, share="low", route="r0"))
+        served = ("r0", "r1")
+        assert await _claimed(journal, terms(limit=3, routes=served)) == ["job/few", "job/many/0", "job/many/1"]
+        assert await _claimed(journal, terms(limit=9, routes=served)) == [
+            *(f"job/many/{number}" for number in range(2, 6)), "job/low"
+        ]  # fmt: skip
+
+
+async def check_every_share_has_its_turn(storage: Storage) -> None:
+    """Also beyond many of which nothing is due: each claim goes on after the share that the one before looked at."""
+    async with opened(storage) as journal:
+        for number in range(100):
+            await job(journal, f"job/later/{number}", due(START + SECOND, share=f"asleep {number:03}"))
+        for number in range(60):
+            await job(journal, f"job/many/{number:02}", due(START - 60 + number, share="all"))
+        await job(journal, "job/one", due(START, share="z"))
+        turn, streams = "", list[str]()
+        while "job/one" not in streams:
+            assert len(streams) < 10, streams
+            (lease,) = await journal.claim(terms(after=turn))
+            turn = lease.turn
+            streams.append(lease.head.stream)
+        assert streams[:-1] == [f"job/many/{number:02}" for number in range(len(streams) - 1)]
+
+
+async def check_a_stream_can_be_given_another_share(storage: Storage) -> None:
+    """At its making and with any later append."""
+    async with opened(storage) as journal:
+        writer = await job(journal, "job/a", due(share="old"))
+        assert (await head_of(journal)).share == "old"
+        await journal.append(writer, synced=True, patch=HeadPatch(share="new"))
+        assert (await head_of(journal)).share == "new"
+
+
 async def check_next_due_is_the_earliest(storage: Storage) -> None:
     """Over all priorities; a leased stream counts with the end of its lease, dormant and closed ones do not."""
     async with opened(storage) as journal:

@@ -1,0 +1,57 @@
+"""What has no room for one more: a coded problem that says when to try again, and what ends work goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+
+from remit import Run, recipe
+from tests.api.conftest import Served
+from tests.opened import OpenRemit
+
+
+LARGE = {"name": "go", "payload": "x" * 200_000}
+
+
+@recipe("listens")
+async def listens(run: Run) -> None:
+    """Wait for a signal."""
+    await run.wait_signal("go")
+
+
+async def test_a_quota_and_the_queue_say_when_to_try_again(remit_in: OpenRemit, served: Served) -> None:
+    flags = {"journal.url": ":memory:", "jobs.quotas": '{"recipe": 1}'}
+    async with remit_in(recipes=[listens], flags=flags) as remit, served(remit) as client:
+        job = (await client.post("/v1/jobs", {"recipe": "listens"})).json["job"]
+        refusal = await client.post("/v1/jobs", {"recipe": "listens"})
+        assert (refusal.status, refusal.json["error_code"]) == (429, "JOB_QUOTA_EXCEEDED")
+        assert refusal.json["detail"] == "recipe listens has 1 open jobs, as many as jobs.quotas allows"
+        assert refusal.headers["retry-after"] == "5"
+        assert (await client.post(f"/v1/jobs/{job}/signal", {"name": "go"})).status == 200
+
+
+async def test_nothing_new_begins_while_too_much_waits_to_be_written(
+    remit_in: OpenRemit, served: Served, tmp_path: Path
+) -> None:
+    file = tmp_path / "journal.db"
+    flags = {"journal.url": f"sqlite:///{file}", "serve.queue_bytes": "100000"}
+    async with remit_in(recipes=[listens], flags=flags) as remit, served(remit) as client:
+        job = (await client.post("/v1/jobs", {"recipe": "listens"})).json["job"]
+        with closing(apsw.Connection(str(file))) as other:
+            other.set_busy_timeout(10_000)
+            other.execute("BEGIN IMMEDIATE")
+            signal = asyncio.create_task(client.post(f"/v1/jobs/{job}/signal", LARGE))
+            while remit.runtime.journal.backlog() < 100_000:
+                assert (await client.get("/health/live")).status == 200
+            for path, body in (("/v1/jobs", {"recipe": "listens"}), ("/v1/tools/execute", {"tool_name": "fs_list"})):
+                refusal = await client.post(path, body)
+                assert (refusal.status, refusal.json["error_code"]) == (503, "JOURNAL_BUSY")
+                assert refusal.headers["retry-after"] == "1"
+            assert not signal.done()
+            other.execute("ROLLBACK")
+        assert (await signal).status == 200
+        await remit.job(job)
+        assert (await client.post("/v1/jobs", {"recipe": "listens"})).status == 201
