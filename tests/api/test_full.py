@@ -12,7 +12,6 @@ from remit import Run, recipe
 from tests.api.conftest import Served
 from tests.opened import OpenRemit
 
-
 LARGE = {"name": "go", "payload": "x" * 200_000}
 
 

@@ -20,6 +20,8 @@ from remit.evidence.values import path_of
 _DENIED = {"POLICY_DENIED", "UNTRUSTED_ARGUMENT", "UNKNOWN_TOOL"}
 _DECIDING = {"", "authorize", "check_origins", "resolve"}
 """The stages that decide by policy; later ones refuse a call that was sent back to policy too often."""
+_TURN = "take_turn"
+"""The stage of the limits of the settings: policy had let the call pass."""
 _DONE = {"pure", "success", "side_effect_committed"}
 _TAINTS = ("taint:", "default:taint")
 _SECRET = 32
@@ -99,6 +101,8 @@ class Decisions:
             self._asked.append(_Asked(event, stream.rpartition("/confirmation/")[0], "ask"))
         elif kind == "gate_refused" and payload["code"] in _DENIED and payload.get("stage", "") in _DECIDING:
             self._asked.append(_Asked(event, stream, "deny"))
+        elif kind == "gate_refused" and payload.get("stage") == _TURN and not payload.get("model_call"):
+            self._asked.append(_Asked(event, stream, "ask" if payload.get("confirmation") else "allow"))
 
     def derive(self) -> Derived:
         """Take every decision again. Raise RejectedError for one that its rules and facts do not lead to."""

@@ -17,7 +17,7 @@ from remit.policy.decision import CallerKind
 from remit.policy.overlay import Overlay
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.naming import MODEL, key_of
-from remit.tools.provider import CallContext, ToolResult
+from remit.tools.provider import CallContext, JobFacts, ToolResult
 from remit.tools.schema import compile_schema
 from remit.tools.tool import Tool
 
@@ -67,6 +67,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of what was asked for."""
     asks: bool = True
     """Whether a person is asked if policy wants that; else the question is refused."""
+    job: JobFacts | None = None
+    """The job that asks."""
 
     @property
     def failed(self) -> int:

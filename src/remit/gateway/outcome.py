@@ -33,6 +33,8 @@ class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+LIMITED: Final = frozenset({Code.RATE_LIMITED, Code.CONCURRENCY_LIMITED, Code.CIRCUIT_OPEN})
+"""Codes of calls that a limit of the settings refused; each may be made later."""
 UNSENT: Final = frozenset({Code.ProviderClosed.name, Code.SpawnFailed.name})
 """Causes after which the tool certainly did not get the call, so that anyone may make it again."""
 

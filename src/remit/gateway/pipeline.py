@@ -77,6 +77,7 @@ MODEL_STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     LoadConfirmation,  # brings back a confirmation that the call waits for
     Authorize,  # policy, by provider, model and caller
     Confirm,  # asks a person, if policy wants that
+    TakeTurn,  # waits for its turn in the limits of the settings, over all processes
     Reserve,  # is there budget for the most that the answer may take?
     TakeLimits,  # counts it against the limits that rules set
     AnnounceModel,  # journals the intent and what is new in the prompt
@@ -134,6 +135,7 @@ class Gateway:
             confirmation=request.confirmation,
             asks=request.asks,
             overlays=request.overlays,
+            job=request.job,
         )
         call = Call(seen, self.services.journal, writer, no_progress)
         call.asking, call.asked_hash = Asking(request, watch), request.hash

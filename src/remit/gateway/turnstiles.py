@@ -38,7 +38,7 @@ _SLACK: Final = 60 * SECOND
 _LOOK_S: Final = 0.05, 0.5
 """Seconds between looks while other processes hold the places: first, and at most."""
 _MOST: Final = 1_000
-"""Turnstiles that are kept while no call is at them."""
+"""Turnstiles that are kept while no call is at them; and names."""
 _SHARED: Final = 3
 """Hexadecimal digits of their digests by which values share a row: 4,096 rows."""
 _DIGITS: Final = 32
@@ -218,17 +218,21 @@ class Turnstiles:
         self._limits = limits
         self._process = new_id("proc")
         self._tasks = Tasks()
-        self._of: dict[str, tuple[str, ...]] = {}
+        self._of: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._open: dict[tuple[str, str], Turnstile] = {}
 
     def __bool__(self) -> bool:
         return bool(self._limits)
 
-    def patterns(self, tool: str) -> tuple[str, ...]:
-        """Return the patterns of the limits that a tool is under."""
-        found = self._of.get(tool)
+    def patterns(self, *names: str) -> tuple[str, ...]:
+        """Return the patterns of the limits that a tool or model with these names is under."""
+        found = self._of.get(names)
         if found is None:
-            found = self._of[tool] = tuple(pattern for pattern in self._limits if name_matches(pattern, tool))
+            if len(self._of) >= _MOST:
+                self._of.clear()
+            found = self._of[names] = tuple(
+                pattern for pattern in self._limits if any(name_matches(pattern, name) for name in names)
+            )
         return found
 
     def turnstile(self, pattern: str, caller: Caller) -> Turnstile:

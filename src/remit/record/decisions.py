@@ -37,6 +37,8 @@ _DENIED: Final = frozenset({Code.POLICY_DENIED.name, Code.UNTRUSTED_ARGUMENT.nam
 """Refusals that policy made."""
 _DECIDING: Final = frozenset({"", "authorize", "check_origins", "resolve"})
 """Stages that decide by policy; later ones refuse a call that was sent back to policy too often."""
+_TURN: Final = "take_turn"
+"""The stage of the limits of the settings: policy had let the call pass."""
 _DONE: Final = frozenset({"pure", "success", "side_effect_committed"})
 _RISKS: Final = {"read": Risk.READ_ONLY, "write": Risk.WRITE, "unknown": Risk.UNKNOWN}
 _CONFIRM_RULE: Final = "default:confirm"
@@ -134,6 +136,8 @@ class DecisionCollector:
     def _refuse(self, origin: Origin, event: Event, payload: k.GateRefused) -> None:
         if payload.code in _DENIED and payload.stage in _DECIDING and event.seq > origin.taken_until:
             self._add(origin, event, payload, "deny", event.stream)
+        elif payload.stage == _TURN and not payload.model_call and event.seq > origin.taken_until:
+            self._add(origin, event, payload, "ask" if payload.confirmation else "allow", event.stream)
 
     def _add(self, origin: Origin, event: Event, payload: Asked, effect: Effect, stream: str) -> None:
         if event.at < self._since:

@@ -13,6 +13,7 @@ from remit.app import JobEndedError
 from remit.codes import Code
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.settings import Settings, load
+from remit.settings.sections.limits import LimitSettings
 from remit.testing.models import Canned, ChatSpeech, ModelServer, Received, Scene, Streamed
 from tests.patience import PATIENCE_S
 
@@ -120,3 +121,17 @@ async def test_the_settings_as_they_come_outlast_a_restart_of_a_server(tmp_path:
     async with Remit(settings=_settings(tmp_path, "http://127.0.0.1:9"), work=False) as remit:
         retry = remit.runtime.gateway.services.model_retry
     assert sum(retry.delay_ms(failed) for failed in range(1, retry.attempts)) >= 240_000
+
+
+async def test_a_provider_that_fails_is_left_alone_by_its_breaker(tmp_path: Path) -> None:
+    async with ModelServer(lambda _: Canned(status=500, body=b"{}")).listening() as server:
+        settings = _settings(tmp_path, server.url, attempts=5, first_pause_ms=1)
+        tables = {"model.*": {"breaker": 2, "wait_seconds": 0}}
+        settings = msgspec.structs.replace(settings, limits=LimitSettings(tools=tables))
+        async with Remit(settings=settings, recipes=[ask]) as remit:
+            job = await remit.start(ask())
+            with pytest.raises(JobEndedError, match="after 2 failures to reach it in a row") as caught:
+                await job
+            assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+        assert len(server.received) == 2
+    assert caught.value.code is Code.CIRCUIT_OPEN

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
 from remit.gateway.conversation import packed_untrusted
-from remit.gateway.outcome import Outcome, in_doubt
+from remit.gateway.outcome import LIMITED, Outcome, in_doubt
 from remit.gateway.schemas import KeptTexts
 from remit.journal.blobs import Packed, pack
 from remit.journal.kinds import UNSET, GateRefused
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from remit.tools.catalog import Tool
 
 _MAX_NAME: Final = 200
-_LIMITED: Final = frozenset({Code.RATE_LIMITED, Code.CONCURRENCY_LIMITED, Code.CIRCUIT_OPEN})
 
 
 class RecordRefusal:
@@ -33,6 +34,8 @@ class RecordRefusal:
         outcome = await proceed(call)
         if outcome.status == "blocked" and not call.invocation_id and outcome.code is not None:
             if call.request.repeats:
+                if outcome.code in LIMITED:
+                    return replace(outcome, again=call.request.repeats)  # its turn comes; nothing has changed
                 # To refuse the repetition would say that nothing happened, and the attempt before may have.
                 return in_doubt(outcome.reason, outcome.remedy)
             await self._record(call, outcome, outcome.code)
@@ -83,7 +86,7 @@ def _may_come_again(call: Call, code: Code) -> bool:
 
     In a job, a step that a limit refused has ended.
     """
-    return code is Code.MCP_REQUIRED_UNAVAILABLE or (code in _LIMITED and call.request.job is None)
+    return code is Code.MCP_REQUIRED_UNAVAILABLE or (code in LIMITED and call.request.job is None)
 
 
 def _known(call: Call) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""TakeTurn: a tool with a limit in the settings is waited for, over all processes, or the call is refused."""
+"""TakeTurn: a tool or a model with a limit in the settings is waited for, over all processes, or the call is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from remit.gateway.turnstiles import Turnstile, Turnstiles
     from remit.settings.sections.limits import CallLimit
 
-_UNREACHABLE: Final = frozenset({Code.TOOL_UNAVAILABLE, Code.TOOL_TIMEOUT})
+_UNREACHABLE: Final = frozenset(
+    {Code.TOOL_UNAVAILABLE, Code.TOOL_TIMEOUT, Code.MODEL_OVERLOADED, Code.MODEL_FAILED, Code.MODEL_TIMEOUT}
+)
+_ANSWER_S: Final = 600.0
+"""Seconds after which the place of a model call whose process died is free; a call may take longer."""
 _MOMENT: Final = SECOND // 10
 """Microseconds; a call that waited longer is decided again."""
 
@@ -41,22 +45,28 @@ class TakeTurn:
         A call that ends before it is announced does not count.
         """
         turnstiles = self._turnstiles
-        if turnstiles is None or call.turned or not (patterns := turnstiles.patterns(call.tool.meta.name)):
+        if turnstiles is None or call.turned:
             return proceed(call)
-        return self._pass(turnstiles, patterns, call, proceed)
+        names = _names(call)
+        if not (patterns := turnstiles.patterns(*names)):
+            return proceed(call)
+        return self._pass(turnstiles, patterns, names[-1], call, proceed)
 
-    async def _pass(self, turnstiles: Turnstiles, patterns: tuple[str, ...], call: Call, proceed: Proceed) -> Outcome:
+    async def _pass(
+        self, turnstiles: Turnstiles, patterns: tuple[str, ...], name: str, call: Call, proceed: Proceed
+    ) -> Outcome:
         request, began, turn = call.request, self._clock.now(), new_id("turn")
+        lasts = call.timeout_s if call.asking is None else min(call.timeout_s, _ANSWER_S)
         labels = request.job.labels if request.job is not None else {}
-        caller = Caller(call.tool.meta.name, request.principal, request.recipe, labels)
+        caller = Caller(name, request.principal, request.recipe, labels)
         passed: list[Turnstile] = []
         end: End = "unknown"  # as for a call that is cancelled
         try:
             for pattern in patterns:
                 turnstile = turnstiles.turnstile(pattern, caller)
                 share = caller.value(turnstile.limit.share)
-                if (obstacle := await turnstile.enter(turn, share, call.timeout_s)) is not None:
-                    return self._refused(call, pattern, turnstile.limit, obstacle)
+                if (obstacle := await turnstile.enter(turn, share, lasts)) is not None:
+                    return self._refused(name, pattern, turnstile.limit, obstacle)
                 passed.append(turnstile)
             call.turned = True
             waited = self._clock.now() - began > _MOMENT
@@ -68,7 +78,7 @@ class TakeTurn:
             for turnstile in passed:
                 await turnstile.leave(turn, end if call.invocation_id else "unused")
 
-    def _refused(self, call: Call, pattern: str, limit: CallLimit, obstacle: Obstacle) -> Outcome:
+    def _refused(self, name: str, pattern: str, limit: CallLimit, obstacle: Obstacle) -> Outcome:
         wait = max(1, -(-(obstacle.at - self._clock.now()) // SECOND))
         match obstacle.code:
             case Code.RATE_LIMITED:
@@ -77,5 +87,11 @@ class TakeTurn:
                 why, wait = f"allows {limit.concurrency} at once", 1
             case _:
                 why = f"leaves it alone after {limit.breaker} failures to reach it in a row"
-        reason = f'{call.tool.meta.name}: limits."{pattern}" {why}'
+        reason = f'{name}: limits."{pattern}" {why}'
         return replace(refused(obstacle.code, reason, f"Try again in {wait} s."), again_ms=wait * 1_000)
+
+
+def _names(call: Call) -> tuple[str, ...]:
+    """The names under which limits know what is called: of a model, its provider's and its own."""
+    name = call.tool.meta.name
+    return (name,) if call.asking is None else (name, f"{name}.{call.asking.model.name.model}")

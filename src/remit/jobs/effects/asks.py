@@ -65,7 +65,7 @@ class Asks:
             if outcome.status == "pending" and outcome.confirmation is not None:
                 record.confirmation = outcome.confirmation
                 await self._approval(question.step, outcome.confirmation)
-            elif outcome.again_ms is not None:
+            elif outcome.again_ms is not None and outcome.status != "blocked":
                 attempts += 1
                 await self._back_off(question.step, attempts, outcome.again_ms)
             else:
@@ -140,6 +140,7 @@ class Asks:
             spent=history.spending.spent,
             budget=question.budget,
             hash=question.hash,
+            job=self._caller.facts,
         )
 
     async def _back_off(self, step: str, attempts: int, again_ms: int) -> None:
