@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 _BYTES = 1 << 16
-_PROBE = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
+_PROBE = "GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n{token}\r\n"
 
 
 class Balancer:
     """Passes connections on."""
 
-    def __init__(self) -> None:
+    def __init__(self, trust: ssl.SSLContext | None = None, token: str = "") -> None:
+        """Probe servers with HTTPS with the token of a client, or with HTTP; TLS of clients ends at the servers."""
+        self._trust = trust
+        self._probe = _PROBE.format(token=f"authorization: Bearer {token}\r\n" if token else "").encode()
         self.ports: list[int] = []
         """The ports of the servers, the next one first."""
         self.connections = Counter[int]()
@@ -29,7 +33,7 @@ class Balancer:
         task.add_done_callback(self._tasks.discard)
         for port in list(self.ports):
             self.ports.append(self.ports.pop(0))
-            if await _healthy(port):
+            if await self._healthy(port):
                 break
         else:
             answers.close()
@@ -43,27 +47,26 @@ class Balancer:
             asks.close()
             answers.close()
 
+    async def _healthy(self, port: int) -> bool:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=self._trust)
+        except OSError:
+            return False
+        try:
+            writer.write(self._probe)
+            status = await reader.readline()
+        except OSError:
+            return False
+        finally:
+            writer.close()
+        return b" 200 " in status
+
     async def close(self) -> None:
         """End what is left of connections."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-
-
-async def _healthy(port: int) -> bool:
-    try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    except OSError:
-        return False
-    try:
-        writer.write(_PROBE)
-        status = await reader.readline()
-    except OSError:
-        return False
-    finally:
-        writer.close()
-    return b" 200 " in status
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
@@ -76,11 +79,11 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 
 @asynccontextmanager
-async def balancer() -> AsyncIterator[Balancer]:
+async def balancer(trust: ssl.SSLContext | None = None, token: str = "") -> AsyncIterator[Balancer]:
     """One that serves within the block."""
-    one = Balancer()
+    one = Balancer(trust, token)
     server = await asyncio.start_server(one.serve, "127.0.0.1", 0)
-    one.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    one.url = f"{'https' if trust else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield one
     finally:

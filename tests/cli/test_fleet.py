@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -51,15 +51,17 @@ tools = ["note.*"]
 [journal]
 """
 CLIENTS = 3
+Connect = Callable[..., http.client.HTTPConnection]
+"""Makes a connection of a client."""
 
 
 class Server:
     """One server of the fleet."""
 
-    def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "remit", "serve", "--port", "0"]
+    def __init__(self, folder: Path, *options: str, **env: str) -> None:
+        command = [sys.executable, "-m", "remit", "serve", "--port", "0", *options]
         self.process = subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_env(folder)
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_env(folder) | env
         )
         assert self.process.stdout is not None
         self.port = urlsplit(self.process.stdout.readline().strip()).port or 0
@@ -74,8 +76,10 @@ class Server:
 class Load:
     """Clients that call a tool over connections that they keep, each as fast as it can, until they are told to stop."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, connect: Connect, **headers: str) -> None:
         self._url = url
+        self._connect = connect
+        self._headers = {"content-type": "application/json", **headers}
         self._file = folder / "notes.txt"
         self._stop = threading.Event()
         self.lines: list[str] = []
@@ -86,12 +90,12 @@ class Load:
     def client(self, number: int) -> None:
         """Call until told to stop."""
         address = urlsplit(self._url)
-        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=PATIENCE_S)
+        connection = self._connect(str(address.hostname), address.port, timeout=PATIENCE_S)
         for count in itertools.takewhile(lambda _: not self._stop.is_set(), itertools.count()):
             line = f"{number}.{count}"
             body = json.dumps({"tool_name": "note_add", "args": {"path": str(self._file), "line": line}})
             try:
-                connection.request("POST", "/v1/tools/execute", body, {"content-type": "application/json"})
+                connection.request("POST", "/v1/tools/execute", body, self._headers)
                 response = connection.getresponse()
                 outcome = json.load(response)
             except (OSError, http.client.HTTPException) as error:
@@ -192,7 +196,12 @@ async def _asked(url: str, method: str, path: str, body: Any = None) -> Any:
 
 async def test_servers_are_replaced_under_load_without_an_error_and_followers_continue(folder: Path) -> None:
     async with _fleet(folder, 2) as (front, running):
-        load, seen, ended, connections = Load(front.url, folder), list[int](), asyncio.Event(), list[int]()
+        load, seen, ended, connections = (
+            Load(front.url, folder, http.client.HTTPConnection),
+            list[int](),
+            asyncio.Event(),
+            list[int](),
+        )
         job = (await _asked(front.url, "POST", "/v1/jobs", {"recipe": "steps"}))["job"]
         following = asyncio.ensure_future(_follow(front, job, seen, ended, connections))
         async with load.running():

@@ -1,4 +1,4 @@
-"""TakeTurn: a tool or a model with a limit in the settings is waited for, over all processes, or the call is refused."""
+"""TakeTurn: a tool or model with a limit in the settings is waited for, over all processes, or the call is refused."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.naming import wire_name
 from remit.tools.provider import CallContext, ToolResult
 
-_AGAIN: Final = frozenset({Code.SERVER_STOPPING, Code.TOO_MANY_REQUESTS})
+_AGAIN: Final = frozenset({Code.SERVER_STOPPING, Code.TOO_MANY_REQUESTS, Code.JOURNAL_BUSY})
 """Codes with which a server asks for the same request once more."""
 _PAUSE_S: Final = 1.0
 _RISKS: Final = {Level.L0: Risk.READ_ONLY, Level.L1: Risk.WRITE}
