@@ -220,9 +220,7 @@ class Code(Enum):
     HEAD_TIMEOUT = Row(ERROR, 408, True, "The request's headers did not arrive in time.")
     TOO_MANY_REQUESTS = Row(ERROR, 429, True, "Too many requests of this principal are in progress.")
     REQUEST_TOO_LARGE = Row(ERROR, 413, False, "The request's body or headers are larger than the limit.")
-    SERVER_STOPPING = Row(
-        ERROR, 503, True, "The server is stopping. What it started continues; send the request again."
-    )
+    SERVER_STOPPING = Row(ERROR, 503, True, "The server is stopping. What it started goes on; send the request again.")
     SERVER_UNREACHABLE = Row(ERROR, 503, True, "The server cannot be reached, or the connection to it broke.")
     SERVER_ANSWER_INVALID = Row(ERROR, 502, False, "This client does not understand the server's answer.")
     LOCAL_ONLY = Row(ERROR, 400, False, "This works only on a local journal, not through a server.")
@@ -285,9 +283,7 @@ class Code(Enum):
     EVIDENCE_REDACTED = Row(NOTE, 200, False, "The item contained secrets and was not kept.")
 
     # --- tickets and their executor (contract: tickets)
-    EXECUTOR_FATAL = Row(
-        ERROR, 500, False, "The worker on tickets cannot continue; an error beside its report says why."
-    )
+    EXECUTOR_FATAL = Row(ERROR, 500, False, "The worker on tickets cannot go on; an error beside its report says why.")
     LEASE_FAILED = Row(ERROR, 503, True, "Tickets could not be leased.")
     DERIVE_FAILED = Row(NOTE, 500, False, "The reply ticket could not be derived; the ticket stays complete.")
     RELEASE_FAILED = Row(ERROR, 503, True, "A ticket could not be released.")

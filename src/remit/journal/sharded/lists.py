@@ -7,7 +7,7 @@ as the writers' clocks agree.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from heapq import merge
 from itertools import islice
@@ -73,16 +73,42 @@ class Lists:
 
     async def due(self, claim: Claim) -> list[Head]:
         """Return what a claim would get now, of the shards that answer."""
-        pages = await self._shards.some(lambda _, store: store.due(claim))
-        return [*islice(merge(*pages.values(), key=_urgency), claim.limit)]
+        more = replace(claim, limit=claim.limit + 1)  # whether there are more decides the order
+        pages = await self._shards.some(lambda _, store: store.due(more))
+        return _in_turn([head for page in pages.values() for head in page], claim)
 
     async def claim(self, claim: Claim) -> list[Lease]:
         """Lease what is due, first the most urgent of all shards: each is asked for as many as it has of them."""
-        wanted = self._shards.by_number(await self.due(claim), lambda head: head.stream)
+        heads = await self.due(claim)
+        wanted = self._shards.by_number(heads, lambda head: head.stream)
         leases = await self._shards.some(
             lambda number, store: store.claim(replace(claim, limit=len(wanted[number]))), wanted
         )
-        return [*merge(*leases.values(), key=_was_urgent)]
+        places = {head.stream: place for place, head in enumerate(heads)}
+        every = [lease for page in leases.values() for lease in page]
+        every.sort(key=lambda lease: (places.get(lease.head.stream, len(places)), *_was_urgent(lease)))
+        # The next claim passes over no share that one of these shards has not looked at; some looked at no turns.
+        turns = [lease.head.share if lease.turn == claim.after else lease.turn for lease in every]
+        turn = min(turns, key=lambda share: _place(share, claim), default=claim.after)
+        return [replace(lease, turn=turn) for lease in every]
+
+
+def _in_turn(heads: list[Head], claim: Claim) -> list[Head]:
+    """The first of these due heads: by urgency, and shares in turn if there are more than the claim takes."""
+    heads.sort(key=_urgency)
+    if len(heads) <= claim.limit:
+        return heads
+    rounds = Counter[tuple[int, str]]()
+    places = dict[str, tuple[int, int, bool, str]]()
+    for head in heads:
+        places[head.stream] = (-head.priority, rounds[head.priority, head.share], *_place(head.share, claim))
+        rounds[head.priority, head.share] += 1
+    return sorted(heads, key=lambda head: places[head.stream])[: claim.limit]
+
+
+def _place(share: str, claim: Claim) -> tuple[bool, str]:
+    """The place of a share after the one that had the last turn."""
+    return share <= claim.after, share
 
 
 def _key(query: HeadQuery, last: str) -> bytes:
