@@ -9,6 +9,19 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+async def first(*work: Coroutine[Any, Any, object]) -> None:
+    """Wait until one of these has ended; the others are given up. Raises what the one raised."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
 class Tasks:
     """The tasks that are under way."""
 

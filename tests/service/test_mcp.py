@@ -45,6 +45,9 @@ class Far(Upstream):
     async def relay(self, method: str, params: Mapping[str, Any], peer: Any, principal: str) -> dict[str, Any]:
         raise ProviderError(f"{method} is not asked here", cause=Code.ToolNotFound)
 
+    async def restart(self, by: str) -> None:
+        """It is up."""
+
     def serve_only(self, peer: Any) -> None:
         """It serves no one in particular."""
 

@@ -47,7 +47,7 @@ Launch = Callable[
 
 
 class Child(asyncio.SubprocessProtocol):
-    """One child. A subclass may override `heard`, `shut`, `exited` and `gone`."""
+    """One child. A subclass may override `heard`, `erred`, `shut`, `exited` and `gone`."""
 
     def __init__(self, *, tail_bytes: int = TAIL_BYTES, grace_s: float = GRACE_S) -> None:
         """Keep the last `tail_bytes` of each output; give it `grace_s` seconds to end by itself."""
@@ -163,6 +163,10 @@ class Child(asyncio.SubprocessProtocol):
         """It wrote to stdout."""
         self.out.feed(data)
 
+    def erred(self, data: bytes) -> None:
+        """It wrote to stderr."""
+        self.err.feed(data)
+
     def shut(self, fd: int) -> None:
         """It closed its end of a pipe: it takes no more input, or writes no more."""
 
@@ -182,7 +186,7 @@ class Child(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """It wrote something."""
         if fd == STDERR:
-            self.err.feed(data)
+            self.erred(data)
         else:
             self.heard(data)
 

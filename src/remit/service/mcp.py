@@ -204,6 +204,22 @@ class McpServers:
         except ProviderError as error:
             raise _down(error) from error
 
+    @operation(
+        "servers.restart",
+        f"POST {_ONE}/restart",
+        "admin",
+        "Start an MCP server again.",
+        codes=_DOWN,
+        held_s=_ASKED_S,
+    )
+    async def restart(self, server: str, *, by: By = "") -> RemoteStatus:
+        """End the connection to a server once its calls under way have ended, begin a new one, and say who answers.
+
+        Calls made meanwhile wait. Raises NotFoundError or StateError.
+        """
+        await self.remote(server).restart(by or "the operator")
+        return await self.status(server)
+
     async def definitions(self, server: str) -> Mapping[str, dict[str, Any]]:
         """The tools as the server words them now. Raises NotFoundError or StateError."""
         remote = self.remote(server)

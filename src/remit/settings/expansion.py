@@ -18,6 +18,8 @@ from remit.errors import SettingsError
 from remit.settings.keyring import secret
 from remit.settings.mcp import McpServer
 
+KEYRING: Final = "${keyring:"
+"""The beginning of a reference to the keyring."""
 _PIECE: Final = re.compile(
     r"\$\$\{|\$\{keyring:(?P<secret>[\w.@/-]+)\}|\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|\$\{",
     re.ASCII,

@@ -23,6 +23,16 @@ def server_folders(env: Mapping[str, str]) -> Path:
     return data_folder(env) / "mcp-servers"
 
 
+def server_log(env: Mapping[str, str], name: str) -> Path:
+    """Where the log of an MCP server of this name is kept."""
+    return data_folder(env) / "mcp-logs" / f"{name}.log"
+
+
+def former(log: Path) -> Path:
+    """The part of a log before this file."""
+    return log.with_name(f"{log.name}.1")
+
+
 def server_folder(env: Mapping[str, str], project: Path, name: str) -> Path:
     """Where a project's MCP server of this name is started: a folder of its own, not the project."""
     return server_folders(env) / f"{name}-{hashlib.sha256(os.fsencode(project)).hexdigest()[:16]}"

@@ -121,6 +121,10 @@ class Remote(Protocol):
         """
         ...
 
+    async def restart(self, by: str) -> None:
+        """End its connection once what is under way is answered, and begin a new one, even if it was given up."""
+        ...
+
     def serve_only(self, peer: OnlyPeer) -> None:
         """Speak to it for this peer alone from its next connection on: with its capabilities, its roots."""
         ...

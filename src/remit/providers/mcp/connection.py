@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from remit.process.child import Launch
     from remit.providers.mcp.answers import Answers
     from remit.providers.mcp.oauth import Login
+    from remit.providers.mcp.server_log import ServerLog
     from remit.settings.mcp import McpServer
 
 Era = Literal["legacy", "modern"]
@@ -100,17 +101,18 @@ async def connected(
     max_message_bytes: int,
     clock: Clock,
     login: Login | None,
+    log: ServerLog,
     launch: Launch | None = None,
 ) -> AsyncIterator[Connection]:
     """Connect, agree on an era, list the tools. Raises MCPError, OSError, ProviderError and what HTTP raises.
 
-    `heard` is told of changed tools, prompts and resources; `login` authorizes requests over HTTP; `launch` starts a
-    server in the sandbox, where it gets none of our variables.
+    `heard` is told of changed tools, prompts and resources; `login` authorizes requests over HTTP; `log` keeps what a
+    server writes to stderr; `launch` starts a server in the sandbox, where it gets none of our variables.
     """
     async with AsyncExitStack() as stack:
         process = None
         if server.command:
-            process = await _started(server, max_message_bytes, launch)
+            process = await _started(server, max_message_bytes, log, launch)
             stack.push_async_callback(process.close)
             dispatcher = process.dispatcher
         else:
@@ -159,7 +161,7 @@ def _make_own_folder(cwd: str) -> None:
         Path(cwd).mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-async def _started(server: McpServer, max_message_bytes: int, launch: Launch | None) -> Stdio:
+async def _started(server: McpServer, max_message_bytes: int, log: ServerLog, launch: Launch | None) -> Stdio:
     _make_own_folder(server.cwd)
     return await Stdio.run(
         server.command,
@@ -167,6 +169,7 @@ async def _started(server: McpServer, max_message_bytes: int, launch: Launch | N
         env=environment(os.environ, server.env) if launch is None else server.env,
         max_message_bytes=max_message_bytes,
         grace_s=server.grace_ms / 1_000,
+        log=log,
         launch=launch,
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import ProviderError
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     Question = Callable[["Line", Connection], Coroutine[Any, Any, dict[str, Any]]]
 
+RESTART_S: Final = 30.0
+"""Seconds for what is asked of a server before it is restarted."""
 MOST: Final = 100
 """Lines of people that are kept while no one calls on them."""
 
@@ -37,6 +40,11 @@ class Line:
         self.calls = 0
         """Calls under way."""
         self._server = server
+        self._under_way, self._idle = 0, asyncio.Event()
+
+    async def restart(self, why: str) -> None:
+        """End the connection once what is asked on it is answered, and begin a new one."""
+        await self.supervisor.restart(self._answered, why)
 
     async def ask(self, question: Question) -> dict[str, Any]:
         """An answer; or a failure in our words, which may say that the connection is of no use any more.
@@ -46,6 +54,7 @@ class Line:
         """
         for last in (False, True):
             connection = await self.supervisor.connection()
+            self._under_way += 1
             try:
                 return await question(self, connection)
             except Exception as error:
@@ -53,8 +62,20 @@ class Line:
                     connection.lose(why)
                 if last or not refused_for_its_session(error):
                     raise translated(error, self._server) from error
+            finally:
+                self._under_way -= 1
+                if not self._under_way:
+                    self._idle.set()
         msg = "the second attempt is the last"
         raise AssertionError(msg)
+
+    async def _answered(self) -> None:
+        """Wait until nothing is asked any more, for `RESTART_S` at most: what takes longer is lost."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(RESTART_S):
+                while self._under_way:
+                    self._idle.clear()
+                    await self._idle.wait()
 
 
 class PersonalLines:
@@ -84,6 +105,10 @@ class PersonalLines:
         finally:
             line.calls -= 1
             await self._make_room()
+
+    async def restart(self, why: str) -> None:
+        """Restart all."""
+        await asyncio.gather(*(line.restart(why) for line in self._lines.values()))
 
     async def close(self) -> None:
         """End all connections."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,10 +19,12 @@ from remit.providers.mcp.failures import translated
 from remit.providers.mcp.lines import Line, PersonalLines
 from remit.providers.mcp.offers import full_names, meta_of, version_of
 from remit.providers.mcp.results import passed_on, result_of
+from remit.providers.mcp.server_log import ServerLog
 from remit.providers.mcp.session import TOOLS_CHANGED
 from remit.providers.mcp.supervisor import ConnectionSupervisor
 from remit.providers.mcp.tool_call import ToolCall
 from remit.redact import line
+from remit.settings.places import server_log
 from remit.tasks import Tasks
 from remit.tools.peer import ROOTS
 from remit.tools.provider import CallContext, ToolResult
@@ -107,6 +110,7 @@ class McpProvider:
             max_message_bytes=settings.max_message_bytes,
             heard=heard,
             login=login,
+            log=ServerLog(server_log(os.environ, name), settings.log_bytes, self._clock),
             launch=self._launch,
             arrived=arrived,
             retriable=retriable,
@@ -222,6 +226,10 @@ class McpProvider:
             capabilities=session.capabilities,
             introduction=dict(session.introduction),
         )
+
+    async def restart(self, by: str) -> None:
+        why = f"{by} restarted it"
+        await asyncio.gather(self._line.restart(why), self._people.restart(why))
 
     async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None, principal: str) -> dict[str, Any]:
         def settle(line: Line, connection: Connection) -> Coroutine[Any, Any, dict[str, Any]]:

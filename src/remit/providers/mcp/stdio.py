@@ -12,6 +12,7 @@ from remit.jsonrpc.lines import Lines, LineTooLongError
 from remit.jsonrpc.message import Message
 from remit.process.child import DRAIN_S, STDIN, STDOUT, Child, Launch
 from remit.process.family import Family
+from remit.providers.mcp.server_log import ServerLog
 from remit.redact import line
 
 SHOWN: Final = 600
@@ -26,9 +27,10 @@ _DEAF: Final = "it takes no more requests"
 class Stdio(Child):
     """The wire to a server that is a child process."""
 
-    def __init__(self, max_message_bytes: int, grace_s: float) -> None:
+    def __init__(self, max_message_bytes: int, grace_s: float, log: ServerLog) -> None:
         """Refuse messages of more than `max_message_bytes`; give it `grace_s` to end by itself once it is `met`."""
         super().__init__(grace_s=min(grace_s, _UNMET_S))
+        self._log = log
         self._whole_grace_s = grace_s
         self._family: Family | None = None
         """None in the sandbox, which ends as a whole."""
@@ -47,14 +49,16 @@ class Stdio(Child):
         env: Mapping[str, str],
         max_message_bytes: int,
         grace_s: float,
+        log: ServerLog,
         launch: Launch | None = None,
     ) -> Stdio:
         """Start a server, by `launch` if it is given. Raises OSError if the system cannot, and what `launch` raises."""
-        server = cls(max_message_bytes, grace_s)
+        server = cls(max_message_bytes, grace_s, log)
         if launch is None:
             server._family = Family()
             env = {**env, **server._family.env}
         await server.start(command, cwd=cwd, env=env, launch=launch)
+        server._secrets += log.secrets
         return server
 
     def met(self) -> None:
@@ -99,6 +103,11 @@ class Stdio(Child):
         except LineTooLongError as error:
             self._lost(str(error))
             self.send_signal(signal.SIGKILL)
+
+    def erred(self, data: bytes) -> None:
+        """Keep what it wrote to stderr."""
+        super().erred(data)
+        self._log.feed(data, self._secrets)
 
     def shut(self, fd: int) -> None:
         """Without stdout it has nothing to say any more, without stdin nothing to do."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,8 @@ from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.providers.mcp.connection import Connection, Era, ListFailedError, connected
 from remit.providers.mcp.failures import translated
-from remit.settings.expansion import expanded
+from remit.settings.expansion import KEYRING, expanded
+from remit.tasks import first
 from remit.tools.listing import cancelled
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from remit.process.child import Launch
     from remit.providers.mcp.answers import Answers
     from remit.providers.mcp.oauth import Login
+    from remit.providers.mcp.server_log import ServerLog
     from remit.providers.mcp.session import Heard
     from remit.randomness import RandomSource
     from remit.settings.mcp import McpServer
@@ -59,6 +61,7 @@ class ConnectionSupervisor:
         max_message_bytes: int,
         heard: Heard,
         login: Login | None,
+        log: ServerLog,
         launch: Launch | None,
         arrived: Callable[[Connection], None],
         retriable: Callable[[], None],
@@ -75,13 +78,14 @@ class ConnectionSupervisor:
         self._heard = heard
         self._login = login
         self._launch = launch
+        self._server_log = log
         self._arrived = arrived
         self._retriable = retriable
         self._known_era: Era | None = None if server.era == "auto" else server.era
         self._era = self._known_era
         self._owner: asyncio.Task[None] | None = None
         self._attempt: asyncio.Future[Connection] | None = None
-        self._needed = asyncio.Event()
+        self._needed, self._again = asyncio.Event(), asyncio.Event()
         self._failures = 0
         self._told = ""
         """Why there was no connection, as it was logged last."""
@@ -115,6 +119,18 @@ class ConnectionSupervisor:
         attempt = self._attempt
         up = attempt is not None and attempt.done() and not attempt.exception() and not attempt.result().why_lost
         return attempt.result() if attempt is not None and up else None
+
+    async def restart(self, idle: Callable[[], Awaitable[object]], why: str) -> None:
+        """End the connection once `idle` returns; who needs one meanwhile waits for the next, which begins at once."""
+        connection = self.current
+        if connection is not None:
+            self._attempt = asyncio.get_running_loop().create_future()
+            try:
+                await idle()
+            finally:
+                connection.lose(why)
+        self._failures, self._parked_at = 0, None
+        self._again.set()
 
     def refusal(self) -> ProviderError | None:
         """Return what those who need the connection now hear at once; None if they may have it, or wait for it."""
@@ -159,10 +175,11 @@ class ConnectionSupervisor:
         """One connection from its beginning to its end."""
         name = self._server.name
         server = await asyncio.to_thread(expanded, self._server, os.environ)  # a keyring may ask a person
+        self._server_log.secrets = [server.env[name] for name, text in self._server.env.items() if KEYRING in text]
         limit, era = self._max_message_bytes, self._era
         async with asyncio.timeout(CONNECT_S) as patience:
             async with connected(
-                server, era, self._answers, self._heard, limit, self._clock, self._login, self._launch
+                server, era, self._answers, self._heard, limit, self._clock, self._login, self._server_log, self._launch
             ) as connection:
                 patience.reschedule(None)
                 self._succeed(connection)
@@ -170,12 +187,14 @@ class ConnectionSupervisor:
                 if connection.process is not None:
                     why = await connection.process.account(why)
                 self._last = ProviderError(f"the MCP server {name} was lost: {why}", cause=Code.SpawnFailed)
+                self._server_log.note(f"lost: {why}")
                 _log.warning("mcp.server.lost server=%s: %s", name, why)
 
     def _succeed(self, connection: Connection) -> None:
         self._era, self._last, self._parked_at = connection.era, None, None
         self._up_since = self._clock.monotonic()
         self.reached = True
+        self._server_log.note("connected")
         self._arrived(connection)
         if self._attempt is None or self._attempt.done():
             self._attempt = asyncio.get_running_loop().create_future()
@@ -190,25 +209,31 @@ class ConnectionSupervisor:
     async def _rest(self) -> None:
         """Wait before the next attempt: not at all after a good connection, ever longer after failures."""
         self._resting = True
+        self._again.clear()
         try:
             if self._failures >= PARK_AFTER:
                 self._parked_at = self._clock.monotonic()
                 _log.error("mcp.server.parked server=%s after %d failures", self._server.name, self._failures)
-                await self._clock.sleep(PARK_S)
+                await self._pause(PARK_S)
                 self._needed.clear()
                 self._retriable()
-                await self._needed.wait()
+                await first(self._needed.wait(), self._again.wait())
             elif self._failures:
                 rest = min(_LONGEST_REST_S, _FIRST_REST_S * 2 ** (self._failures - 1))
-                await self._clock.sleep(rest * (0.5 + self._chance.number()))
+                await self._pause(rest * (0.5 + self._chance.number()))
         finally:
             self._resting = False
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait so long, unless a person wants a new attempt."""
+        await first(self._clock.sleep(seconds), self._again.wait())
 
     def _report(self, error: ProviderError) -> None:
         """Tell those who wait why there is no connection, and the log unless it was told the same before."""
         why = _bare(str(error), self._server)
         kind = "list_tools" if isinstance(error, ListFailedError) else "spawn"
         level = logging.INFO if why == self._told else logging.ERROR
+        self._server_log.note(f"failed: {why}")
         _log.log(level, "mcp.%s.failed server=%s: %s", kind, self._server.name, why)
         self._told = why
         self._fail(error)

@@ -123,6 +123,11 @@ class McpSettings(Section, frozen=True):
         ),
     ] = 2_000
     max_message_bytes: Annotated[Bytes, About("The largest message accepted from a server.")] = 64 * 1024 * 1024
+    log_bytes: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=1_000_000_000),
+        About("The most that `remit mcp logs` keeps of what a server writes to stderr. 0: nothing."),
+    ] = 1_048_576
     expose: Annotated[
         Texts,
         About("Recipes to offer to MCP clients as tools: names, or patterns such as `report_*`."),

@@ -1,0 +1,117 @@
+"""`remit mcp logs`: the words of a server on stderr, and when it was connected and lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.cli.servers import complete_servers
+
+_LOOK_S: Final = 0.25
+"""Seconds between two looks at a log that is followed."""
+
+
+@click.command("logs")
+@click.argument("name", shell_complete=complete_servers)
+@click.option("-n", "--lines", type=click.IntRange(min=0), default=100, metavar="N", help="How many of the last lines.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is written from now on.")
+@json_option("the lines")
+@pass_state
+def command(state: State, name: str, lines: int, follow: bool) -> int:
+    """Show what a server wrote to stderr, and when it was connected and lost.
+
+    The log is of all processes on this machine that use a server of this name: `serve`, `worker`, `wrap` and others.
+    Each line has the time, the process and the text, with secrets masked.
+    """
+    from remit.cli.context import not_there
+    from remit.cli.running import run_to_end
+    from remit.codes import Code
+    from remit.errors import NotFoundError, UsageError
+    from remit.settings.mcp_table import NAME
+    from remit.settings.places import server_log
+
+    if state.server:
+        raise not_there()
+    if follow and state.as_json:
+        raise UsageError("--follow has no end, so there is no JSON of it", remedy="Leave one of them out.")
+    log = Log(server_log(os.environ, name))
+    if not NAME.fullmatch(name) or not (follow or log.exists):
+        remedy = "It begins when the server is started."
+        raise NotFoundError(f"there is no log of an MCP server {name!r}", code=Code.UNKNOWN_TOOL, remedy=remedy)
+    shown = log.read()[-lines or None :] if lines else []
+    if state.as_json:
+        state.output.json(shown)
+        return exit_codes.OK
+    _print(state, shown)
+    if follow:
+        run_to_end(_follow(state, log))
+    return exit_codes.OK
+
+
+class Log:
+    """The two files of a log, read as one that grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._inode, self._read = 0, 0
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever kept."""
+        from remit.settings.places import former
+
+        return self._path.exists() or former(self._path).exists()
+
+    def read(self) -> list[str]:
+        """The whole lines that were added since it was read last; at first, all."""
+        return [line for path in self._files() for line in self._added(path)]
+
+    def _files(self) -> Iterator[Path]:
+        """The files that may hold more: the former one until it is read, then the one of today."""
+        from remit.settings.places import former
+
+        before = former(self._path)
+        try:
+            if not self._inode or before.stat().st_ino == self._inode:
+                yield before
+        except FileNotFoundError:
+            pass  # it was never full
+        yield self._path
+
+    def _added(self, path: Path) -> list[str]:
+        try:
+            with path.open("rb") as file:
+                inode = os.fstat(file.fileno()).st_ino
+                if inode != self._inode:
+                    self._inode, self._read = inode, 0
+                file.seek(self._read)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        data = data[: data.rfind(b"\n") + 1]
+        self._read += len(data)
+        return data.decode(errors="replace").splitlines()
+
+
+async def _follow(state: State, log: Log) -> None:
+    from remit.clock import SystemClock
+
+    clock = SystemClock()
+    while True:
+        await clock.sleep(_LOOK_S)
+        _print(state, log.read())
+
+
+def _print(state: State, lines: list[str]) -> None:
+    from remit.cli.text import one_line
+
+    for line in lines:
+        state.output.out.line(one_line(line))
+    state.output.out.flush()

@@ -1,0 +1,72 @@
+"""The log of a server: when it was connected and lost, and what it wrote to stderr, in a file that stays small.
+
+Every process that uses a server of this name adds to the same file. Secrets are masked line by line.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from remit.clock import isoformat
+from remit.process.environment import without
+from remit.redact import mask
+from remit.settings.places import former
+
+if TYPE_CHECKING:
+    from remit.clock import Clock
+
+_LONGEST: Final = 8 * 1024
+"""Bytes of a line; what is longer goes on in the next."""
+_log: Final = logging.getLogger("remit.mcp")
+
+
+class ServerLog:
+    """Adds to a file, and moves it away once it holds half of what is kept."""
+
+    def __init__(self, path: Path, cap: int, clock: Clock) -> None:
+        """Keep at most `cap` bytes in `path` and the one before it; 0: nothing is kept."""
+        self._path = path
+        self._cap = cap
+        self._clock = clock
+        self._rest = b""
+        self.secrets: list[str] = []
+        """Values of the server's environment that a keyring gave, whatever their names are."""
+
+    def feed(self, data: bytes, secrets: list[str]) -> None:
+        """Take what a server wrote to stderr, whole lines of it at once; `secrets` were given to it."""
+        if not self._cap:
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        while len(self._rest) > _LONGEST:
+            lines.append(self._rest[:_LONGEST])
+            self._rest = self._rest[_LONGEST:]
+        self._write([mask(without(secrets, line.decode(errors="replace").rstrip())) for line in lines])
+
+    def note(self, text: str, secrets: list[str] | None = None) -> None:
+        """Take a line of ours, after what the server wrote last."""
+        if self._rest:
+            self.feed(b"\n", secrets or [])
+        if self._cap:
+            self._write([f"remit: {mask(text)}"])
+
+    def _write(self, lines: list[str]) -> None:
+        head = f"{isoformat(self._clock.now())} {os.getpid()} "
+        data = "".join(f"{head}{line}\n" for line in lines).encode()
+        if not data:
+            return
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            number = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            try:
+                os.write(number, data[-self._cap :])
+                full = os.fstat(number).st_size * 2 >= self._cap
+            finally:
+                os.close(number)
+            if full:
+                self._path.replace(former(self._path))
+        except OSError as error:
+            self._cap = 0
+            _log.warning("%s: no more is kept of what the server writes: %s", self._path, error.strerror or error)
