@@ -106,8 +106,7 @@ async def connected(
 ) -> AsyncIterator[Connection]:
     """Connect, agree on an era, list the tools. Raises MCPError, OSError, ProviderError and what HTTP raises.
 
-    `heard` is told of changed tools, prompts and resources; `login` authorizes requests over HTTP; `log` keeps what a
-    server writes to stderr; `launch` starts a server in the sandbox, where it gets none of our variables.
+    `heard` is told of changed lists; `login` authorizes requests over HTTP; `launch` starts a server in the sandbox.
     """
     async with AsyncExitStack() as stack:
         process = None

@@ -21,7 +21,7 @@ _LOOK_S: Final = 0.25
 @click.command("logs")
 @click.argument("name", shell_complete=complete_servers)
 @click.option("-n", "--lines", type=click.IntRange(min=0), default=100, metavar="N", help="How many of the last lines.")
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is written from now on.")
+@click.option("-f", "--follow", is_flag=True, help="Keep showing what is written from now on.")
 @json_option("the lines")
 @pass_state
 def command(state: State, name: str, lines: int, follow: bool) -> int:
