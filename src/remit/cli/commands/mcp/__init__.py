@@ -35,7 +35,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "test": Entry("Servers", "Connect to servers and show what they answer."),
     "show": Entry("Servers", "Show a server, its tools and what is pinned."),
     "call": Entry("Servers", "Call a tool of a server."),
-    "logs": Entry("Servers", "Show what a server wrote to stderr."),
+    "logs": Entry("Servers", "Show what a server wrote to stderr, and when it was connected and lost."),
     "restart": Entry("Servers", "Start a server again that a running Remit uses."),
     "login": Entry("Servers", "Log in to a server that uses OAuth."),
     "logout": Entry("Servers", "Forget the login at a server."),
