@@ -197,8 +197,8 @@ async def test_nothing_is_left_of_clients_and_servers_that_are_killed(
     assert after.memory - middle.memory < GROWTH
     assert place.processes() == set()
     assert (place.folder / "log").read_text().count("Traceback") == 0
-    asked = {(question["tool"], json.dumps(question["args"])) for question in waiting}
-    assert len(asked) == len(waiting), "the same call meets the same question"
+    alike = Counter((question["tool"], json.dumps(question["args"])) for question in waiting)
+    assert all(number <= AT_ONCE for number in alike.values()), "the same call meets the same question, if it is free"
 
 
 @pytest.mark.parametrize("end", ["client", "wrap"])
