@@ -6,6 +6,7 @@ Each method is one transaction: it happens whole or not at all, and nothing happ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby, zip_longest
 from typing import Any
 
 import msgspec
@@ -33,7 +34,7 @@ from remit.journal.references import names_in
 from remit.journal.standing import LIVE, STREAM, busy, refusal
 
 _MAX_INT = 2**63
-_PATCHED = ("state", "due_at", "priority", "closed", "route", "subject", "title", "labels")
+_PATCHED = ("state", "due_at", "priority", "closed", "route", "share", "subject", "title", "labels")
 
 
 class Shelf:
@@ -177,10 +178,15 @@ class Shelf:
     def claim(self, claim: Claim) -> list[Lease]:
         """Lease due streams nobody holds."""
         self._refuse_retired()
-        return [self._lease(head, claim) for head in self.due(claim)]
+        heads, turn = self._waiting(claim)
+        return [self._lease(head, claim, turn) for head in heads]
 
     def due(self, claim: Claim) -> list[Head]:
         """What a claim would get."""
+        return self._waiting(claim)[0]
+
+    def _waiting(self, claim: Claim) -> tuple[list[Head], str]:
+        """What a claim would get, and the share whose turn was last."""
         order = {stream: place for place, stream in enumerate(self.heads)}
         due = [
             head
@@ -194,7 +200,13 @@ class Shelf:
             and _served(head, claim.routes)
         ]
         due.sort(key=lambda head: (-head.priority, head.due_at, order[head.stream]))
-        return due[: claim.limit]
+        heads, turn = list[Head](), claim.after
+        for _, group in groupby(due, key=lambda head: head.priority):
+            here, room = list(group), claim.limit - len(heads)
+            if len(here) > room > 0:
+                here, turn = _in_turn(here, room, turn)
+            heads += here[:room]
+        return heads, turn
 
     def acquire(self, stream: str, claim: Claim, over: str | None) -> list[Lease]:
         """Lease one stream unless somebody else's lease runs."""
@@ -205,7 +217,7 @@ class Shelf:
         free = head.lease_owner is None or (head.lease_until or 0) <= claim.now or head.lease_owner == over
         return [self._lease(head, claim)] if free else []
 
-    def _lease(self, found: Head, claim: Claim) -> Lease:
+    def _lease(self, found: Head, claim: Claim, turn: str = "") -> Lease:
         now = msgspec.structs.replace(
             found,
             epoch=found.epoch + 1,
@@ -216,7 +228,13 @@ class Shelf:
         )
         self.heads[found.stream] = now
         self.noticed()
-        return Lease(head=now, previous_state=found.state, previous_owner=found.lease_owner, previous_due=found.due_at)
+        return Lease(
+            head=now,
+            previous_state=found.state,
+            previous_owner=found.lease_owner,
+            previous_due=found.due_at,
+            turn=turn,
+        )
 
     def give_back(self, leases: Sequence[Lease], now: int) -> None:
         """Undo leases that nobody got to hear of."""
@@ -299,6 +317,14 @@ def _changes(patch: HeadPatch) -> dict[str, Any]:
 
 def _served(head: Head, routes: tuple[str, ...]) -> bool:
     return not routes or head.route in {"", *routes}
+
+
+def _in_turn(due: list[Head], room: int, after: str) -> tuple[list[Head], str]:
+    """Streams of which there are more than room, one of each share in turn; and the share whose turn was last."""
+    names = sorted({head.share for head in due}, key=lambda share: (share <= after, share))
+    queues = [[head for head in due if head.share == share] for share in names]
+    turns = [head for turn in zip_longest(*queues) for head in turn if head is not None]
+    return turns, names[min(room, len(names)) - 1]
 
 
 def _unfit(patch: HeadPatch) -> bool:
