@@ -67,7 +67,7 @@ class _Nothing:
 
     url = ":none:"
     backlog = 0
-    cut = compact = snapshot = missing = None
+    cut = compact = snapshot = missing = answers = None
 
     def submit(self, commit: Commit) -> None:
         if commit.on_done is not None:

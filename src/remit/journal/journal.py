@@ -59,8 +59,8 @@ class Journal:
 
         `seals` seal the head with every append; a head whose seal does not hold is not believed then.
         """
-        self.folds, self.cut = Folds(store), store.cut
-        self.compact, self.snapshot, self.missing = store.compact, store.snapshot, store.missing
+        self.folds, self.cut, self.compact, self.snapshot = Folds(store), store.cut, store.compact, store.snapshot
+        self.missing, self.answers = store.missing, store.answers
         self._store, self.seals, self._salt = store, seals, salt
         self._subjects: WeakValueDictionary[str, StreamWriter] = WeakValueDictionary()
         """By root: a writer of a stream with a subject, which what is made below it shares."""

@@ -209,6 +209,10 @@ class Store(Writing, Reading, Leasing, Watching, Protocol):
         """Return the parts of it that do not answer now: lists and claims go on without what is there."""
         ...
 
+    def answers(self, stream: str) -> bool:
+        """Whether the part of it that has a stream answers now, as far as is known."""
+        ...
+
     async def integrity(self) -> list[str]:
         """Return what the backend itself finds wrong with its storage; empty: nothing."""
         ...

@@ -13,7 +13,6 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, UsageError
 from remit.gateway.turnstiles import Caller
-from remit.ids import new_id
 from remit.jobs.inbox import Inbox
 from remit.jobs.routes import free, kept_for, route_of
 from remit.jobs.state import KIND, NAME, OURS, History, stream_of
@@ -30,6 +29,7 @@ from remit.journal.kinds import (
     decode,
 )
 from remit.journal.lineage import whole
+from remit.journal.sharded.placement import new_identifier
 from remit.journal.stub import is_pruned
 from remit.operation import Body, By, FromKey, JobReference, operation
 from remit.record.heads import find_job, fit_identifier, head_of, open_job, prove_job
@@ -370,7 +370,7 @@ class Jobs:
 
         Raises AppendConflictError if its identifier is taken, or BusyError if there is no room for one more.
         """
-        job = fit_identifier(options.job) if options.job else new_id("job")
+        job = fit_identifier(options.job) if options.job else new_identifier("job", stream_of, self._journal.answers)
         created, *more = events
         if isinstance(created, JobCreated) and more and isinstance(more[0], JobForked):  # any other has been admitted
             await self._parts.skills.admit([created.name] if created.kind == "recipe" else [], ())

@@ -24,6 +24,7 @@ from remit.ids import new_id
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import GateRefused, RequestRelayed, SessionOpened
 from remit.journal.kinds import decode as payload_of
+from remit.journal.sharded.placement import new_identifier
 from remit.large import is_large
 from remit.operation import Here, operation
 from remit.policy.overlay import parse_overlay
@@ -105,7 +106,7 @@ class Sessions:
         What is recorded in it can be erased with its `subject`, if it has one.
         """
         opened = SessionOpened(
-            session=new_id("ses"),
+            session=new_identifier("ses", lambda session: f"{SESSION}/{session}", self._journal.answers),
             face=face,
             principal=principal or self._principal,
             client=client,

@@ -16,6 +16,7 @@ from remit.errors import AppendConflictError, UsageError
 from remit.journal.blobs import Packed, pack
 from remit.journal.event import HeadPatch
 from remit.journal.leases import LeaseProof
+from remit.journal.sharded.placement import new_identifier
 from remit.redact import line
 from remit.tickets import kinds
 from remit.tickets.derivation import NO_DERIVATION, Derivation
@@ -23,7 +24,7 @@ from remit.tickets.history import History
 from remit.tickets.leasing import REASON, Rejected, TicketLeases, uncounted
 from remit.tickets.reading import FOLLOW
 from remit.tickets.record import TicketRecord
-from remit.tickets.ticket import STREAM_KIND, Kind, NewTicket, Ticket, new_ticket_id, stream_of
+from remit.tickets.ticket import PREFIX, STREAM_KIND, Kind, NewTicket, Ticket, stream_of
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -70,7 +71,7 @@ class TicketStore(TicketLeases):
 
     async def create(self, new: NewTicket, *, principal: str = "", identifier: str = "") -> Ticket:
         """Create a ticket durably. Raise AppendConflictError if one with this identifier exists."""
-        ticket = identifier or new_ticket_id()
+        ticket = identifier or new_identifier(PREFIX, stream_of, self.journal.answers)
         document = {"event": new.event, "tool_input": new.tool_input, "assigned_to": new.assigned_to}
         if new.tool_steps is not msgspec.UNSET:
             document["tool_steps"] = new.tool_steps

@@ -15,6 +15,7 @@ from tests.patience import PATIENCE_S
 
 DOWN = 3
 JOBS = 16
+TRIAGE = {"type": "TRIAGE", "event": {"type": "message", "thread_id": "t1", "content": "pay"}}
 
 
 @recipe("patient")
@@ -45,6 +46,10 @@ async def test_jobs_of_other_shards_end_while_one_is_down_and_its_own_after(clus
         assert [await jobs.result(job) for job in kept] == [names[job] for job in kept]
         assert sorted(row.job for row in await jobs.rows(limit=JOBS)) == sorted(kept)
         assert remit.service.health.missing_shards()
+        for _ in range(JOBS):  # new ones go to the other shards
+            await jobs.start(patient(number=JOBS))
+            await remit.service.sessions.open("http")
+            await remit.service.tickets.create(TRIAGE)
 
         cluster.servers[DOWN].start()
         mark, journal = 0, remit.runtime.journal

@@ -1,4 +1,4 @@
-"""The shard of a stream, and positions over all shards. Pure.
+"""The shard of a stream, and positions over all shards.
 
 A stream belongs to its root (`job/J` of `job/J/inbox`), and the root's digest says the shard: nothing has to be looked
 up, and nothing written together is ever on two. The number of shards never changes; a shard may change its server.
@@ -9,10 +9,14 @@ A position over all shards counts through them: with three shards, the first eve
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
+from remit.ids import new_id
+
+_TRIES: Final = 50
 _KNOWN: Final = 65_536
 """Streams whose shard is remembered."""
 
@@ -32,3 +36,13 @@ def to_global(position: int, shard: int, count: int) -> int:
 def to_local(position: int, shard: int, count: int) -> int:
     """Return the last position of a shard that is not behind a position over all of them; 0: none."""
     return (position - shard - 1) // count + 1
+
+
+def new_identifier(prefix: str, stream_of: Callable[[str], str], answers: Callable[[str], bool]) -> str:
+    """Return an identifier of a new stream where the journal `answers`, or any if none of a few tries is there."""
+    identifier = new_id(prefix)
+    for _ in range(_TRIES):
+        if answers(stream_of(identifier)):
+            break
+        identifier = new_id(prefix)
+    return identifier
