@@ -192,6 +192,7 @@ CALLS: Final[dict[str, Prepare]] = {
     "recipes.view": named("ends"),
     "servers.page": nothing,
     "servers.status": named("far"),
+    "servers.restart": named("far"),
     "servers.pinned": named("far"),
     "servers.pin": named("far"),
     "servers.diff": pinned_server,

@@ -6,11 +6,12 @@ from typing import Any
 
 import mcp_types
 import pytest
-from mcp.shared import inbound
+from mcp.shared import inbound, subscriptions
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
 from remit.jsonrpc import protocol
 
+THEIRS = mcp_types, inbound, subscriptions
 WITHOUT = {"RELATED_TASK_META_KEY", "TASKS", "TASKS_VERSION"}
 """Words of tasks, which the SDK has no constants for."""
 WORDS = [name for name, value in vars(protocol).items() if name.isupper() and isinstance(value, int | str)]
@@ -18,7 +19,7 @@ WORDS = [name for name, value in vars(protocol).items() if name.isupper() and is
 
 @pytest.mark.parametrize("name", WORDS)
 def test_a_constant_is_that_of_the_sdk(name: str) -> None:
-    theirs = getattr(mcp_types, name, None) or getattr(inbound, name, None)
+    theirs = next((getattr(module, name) for module in THEIRS if hasattr(module, name)), None)
     assert (theirs is None) == (name in WITHOUT)
     assert theirs is None or getattr(protocol, name) == theirs
 

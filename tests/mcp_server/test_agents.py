@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from remit.process.family import Family
 from remit.testing.models import ModelServer
 from tests.cli.terminal import Terminal
 from tests.mcp_server.agents import PROMPT, READ, WRITE, Agent, ClaudeCode, Codex, Place, run
@@ -69,10 +70,13 @@ async def desk(agent: Agent, place: Place, *, tool_s: int = 0) -> AsyncIterator[
     """An agent that has the tools, and ends with the block."""
     script = Script("ok", [])
     async with ModelServer(script).listening() as server:
-        start = agent.interactive(place, server.url, tool_s=tool_s)
-        with Terminal(start.words, cwd=place.folder, env={**place.env, **start.env}) as screen:
-            await asyncio.to_thread(agent.ready, screen)
-            yield Desk(agent, screen, script, server)
+        start, family = agent.interactive(place, server.url, tool_s=tool_s), Family()
+        try:
+            with Terminal(start.words, cwd=place.folder, env={**place.env, **start.env, **family.env}) as screen:
+                await asyncio.to_thread(agent.ready, screen)
+                yield Desk(agent, screen, script, server)
+        finally:
+            await asyncio.to_thread(family.end)  # Codex leaves a daemon of its own session behind
 
 
 def runs(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:

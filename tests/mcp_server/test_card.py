@@ -58,4 +58,3 @@ async def test_the_card_needs_no_token_and_everything_else_does(remit_in: OpenRe
 
 def test_without_a_public_url_there_is_no_card() -> None:
     assert card_mounts("", tokens=False) == []
-    assert card_mounts("file:///x", tokens=False) == []

@@ -79,6 +79,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "mcp.servers": ([{"name": "a"}], [{"name": "b"}], []),
     "mcp.timeout_ms": (1, 2, 3),
     "mcp.grace_ms": (1, 2, 3),
+    "mcp.log_bytes": (1, 2, 3),
     "mcp.drain_ms": (0, 10, 20),
     "mcp.first_use": ("refuse", "trust", "refuse"),
     "mcp.elicitation": ("defaults", "decline", "defaults"),
