@@ -25,11 +25,11 @@ class HttpSessions:
     async def of(self, principal: str, identity: Identity | None = None) -> str:
         """The session of a principal, whose `identity` an issuer's token proved."""
         key = (principal, identity)
-        found = self._open.get(key)
-        if found is None or (found.done() and (found.cancelled() or found.exception() is not None)):
+        session = self._open.get(key)
+        if session is None or (session.done() and (session.cancelled() or session.exception() is not None)):
             opening = self._service.sessions.open("http", principal=principal, client="http", identity=identity)
-            found = self._open[key] = asyncio.ensure_future(opening)
+            session = self._open[key] = asyncio.ensure_future(opening)
             if len(self._open) > _KEPT:
                 self._open.popitem(last=False)
         self._open.move_to_end(key)
-        return await asyncio.shield(found)
+        return await asyncio.shield(session)

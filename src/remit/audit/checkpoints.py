@@ -104,9 +104,9 @@ class _Log:
 
     def _vouched(self, smallest: int) -> Iterator[tuple[int, tuple[str, ...], bytes]]:
         """Give the first cosigned and the first stamped checkpoint of at least a size."""
-        said = [one for session in self._sessions for one in session.vouched]
-        cosigned = [one for one in said if one.cosigned >= smallest and one.cosigned in self._signed]
-        stamped = [one for one in said if one.stamped >= smallest and one.stamped in self._signed and one.stamp]
+        words = [one for session in self._sessions for one in session.vouched]
+        cosigned = [one for one in words if one.cosigned >= smallest and one.cosigned in self._signed]
+        stamped = [one for one in words if one.stamped >= smallest and one.stamped in self._signed and one.stamp]
         for one in cosigned[:1]:
             yield one.cosigned, one.cosignatures, b""
         for one in stamped[:1]:

@@ -217,7 +217,7 @@ def _which(rule: Mapping[str, Any]) -> str:
 
 
 async def check_audit(look: Look) -> list[Check]:
-    """Whether there is the key that exports are signed with; a program that prints it is not run."""
+    """Check the key that exports are signed with; a program that prints it is not run."""
     own = settings_of(look.settings, "audit", AuditSettings)
     if not own.key:
         return []

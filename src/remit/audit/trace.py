@@ -72,7 +72,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     change: tuple[Line, ...]
     """The lines that its effect took away and put in."""
     has_effect: bool
-    """Whether it changed something, or may have."""
+    """Return whether it changed something, or may have."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):

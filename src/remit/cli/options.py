@@ -21,15 +21,15 @@ LEVELS: Final = ("L0", "L1", "L2")
 
 def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     """The pairs of texts such as `K=V`. Raises UsageError, which quotes no value."""
-    found = {}
+    values = {}
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator or not key:
             raise UsageError(f"{option} takes K=V", remedy=f"Write {option} NAME=VALUE.")  # it may be a secret
-        if key in found:
+        if key in values:
             raise UsageError(f"{option} {key} appears twice", remedy="Leave one of them out.")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def _json(context: click.Context, _parameter: click.Parameter, value: bool) -> None:

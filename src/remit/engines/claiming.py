@@ -52,14 +52,14 @@ class Claiming:
         terms = self._holding.terms(limit, now)
         if self.only is not None:
             return await self._chosen(terms, self.only)
-        found = await self._journal.claim(replace(terms, routes=self._routes, after=self._turn))
-        self._turn = found[-1].turn if found else self._turn
-        if self.look_for_late and len(found) < limit:
+        leases = await self._journal.claim(replace(terms, routes=self._routes, after=self._turn))
+        self._turn = leases[-1].turn if leases else self._turn
+        if self.look_for_late and len(leases) < limit:
             self.look_for_late = False
-            found += await self._journal.claim(replace(terms, routes=self.late, limit=limit - len(found)))
-            found += await self._left(replace(terms, limit=limit - len(found)))
-            self.look_for_late = len(found) == limit
-        return found
+            leases += await self._journal.claim(replace(terms, routes=self.late, limit=limit - len(leases)))
+            leases += await self._left(replace(terms, limit=limit - len(leases)))
+            self.look_for_late = len(leases) == limit
+        return leases
 
     async def waiting(self, limit: int, now: int) -> list[Head]:
         """Return what `due` would lease at `now`; nothing is leased."""

@@ -48,7 +48,7 @@ class Tree(msgspec.Struct, frozen=True):
 
     @property
     def fits(self) -> bool:
-        """Whether a tree of this size has so many peaks."""
+        """Return whether a tree of this size has so many peaks."""
         return self.size >= 0 and len(self.peaks) == self.size.bit_count()
 
 

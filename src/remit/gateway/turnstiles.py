@@ -226,14 +226,14 @@ class Turnstiles:
 
     def patterns(self, *names: str) -> tuple[str, ...]:
         """Return the patterns of the limits that a tool or model with these names is under."""
-        found = self._of.get(names)
-        if found is None:
+        matching = self._of.get(names)
+        if matching is None:
             if len(self._of) >= _MOST:
                 self._of.clear()
-            found = self._of[names] = tuple(
+            matching = self._of[names] = tuple(
                 pattern for pattern in self._limits if any(name_matches(pattern, name) for name in names)
             )
-        return found
+        return matching
 
     def turnstile(self, pattern: str, caller: Caller) -> Turnstile:
         """Return the turnstile of a limit that a call has to pass."""

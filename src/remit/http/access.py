@@ -29,7 +29,7 @@ class Assertion:
     __slots__ = ("issuer", "subject", "token")
 
     def __init__(self, issuer: str, subject: str, token: str) -> None:
-        """Of `issuer`, about `subject`."""
+        """Hold a token by which `issuer` speaks for `subject`."""
         self.issuer = issuer
         self.subject = subject
         self.token = token
@@ -62,7 +62,7 @@ class Access(msgspec.Struct, frozen=True):
     always: tuple[str, ...] = ()
     """The tools that its MCP client always lists, if not as `mcp.always` says."""
     identity: Identity | None = None
-    """Of the bearer of an issuer's token; None: the token is one of `[[clients]]`, or there is none."""
+    """The proof of the bearer of an issuer's token; None without such a token."""
     assertion: Assertion | None = None
     """The issuer's token itself."""
 

@@ -32,7 +32,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds since the epoch from which it lets no one in; None: never."""
 
     def admits(self, claims: Mapping[str, Any], now: int) -> bool:
-        """Whether a token with these claims is for us, and has what the grant wants."""
+        """Return whether a token with these claims is for us, and has what the grant wants."""
         if self.expires is not None and now >= self.expires:
             return False
         wanted = all(_values(name, claims.get(name)) & set(values) for name, values in self.claims.items())
@@ -65,7 +65,7 @@ def rivals(grants: Iterable[Grant]) -> tuple[str, str] | None:
 
 
 def _could_be(one: str, other: str) -> bool:
-    """Whether a claim could make one principal the other."""
+    """Return whether a claim could make one principal the other."""
     if not CLAIM.search(one):
         return False
     heads = [CLAIM.split(each, maxsplit=1)[0] for each in (one, other)]

@@ -116,12 +116,12 @@ class Guard:
 
         Every digest is compared, in constant time, so that no token can be guessed by measuring.
         """
-        found = self._known_token(text)
-        if found is None:
+        token = self._known_token(text)
+        if token is None:
             raise unauthenticated("The request has no valid token.")
-        if found.expires is not None and self._clock.now() >= found.expires:
+        if token.expires is not None and self._clock.now() >= token.expires:
             raise unauthenticated("The token has expired.")
-        return found
+        return token
 
     def _known_token(self, text: str) -> Token | None:
         given = digest_of(text)

@@ -126,7 +126,7 @@ _SIGNATURE_ALONE: Final[Any] = {
 
 
 def _fits(algorithm: str, jwk: Mapping[str, Any]) -> bool:
-    """Whether a key is for an algorithm that counts."""
+    """Return whether a key is for an algorithm that counts."""
     kind = jwk.get("crv") if jwk.get("kty") in {"EC", "OKP"} else jwk.get("kty")
     return jwk.get("alg", algorithm) == algorithm and algorithm in ALGORITHMS.get(str(kind), frozenset())
 

@@ -19,7 +19,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from remit.http.addresses import BlockedAddressError, Resolver, reachable, why_blocked
 
 _private: Final[ContextVar[bool]] = ContextVar("remit_private", default=False)
-"""Whether the connection that is being made may go to a private address."""
+"""True while a connection is made that may go to a private address."""
 
 
 class BlockedSocketError(OSError):

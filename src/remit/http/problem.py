@@ -35,7 +35,7 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not an accident
 
 
 METADATA: Final = "/.well-known/oauth-protected-resource"
-"""Where it is said who gives tokens that count (RFC 9728)."""
+"""The path of the document that names the issuers of tokens that count (RFC 9728)."""
 KIND: Final = "application/problem+json"
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 

@@ -65,7 +65,7 @@ def _ascii(url: str, host: str) -> str:
 
 
 def is_issuer(url: str) -> bool:
-    """Whether a URL may name an issuer: https, or http on this machine; without user, query and fragment."""
+    """Return whether a URL may name an issuer: https, or http on this machine; without user, query and fragment."""
     try:
         parts = urlsplit(url)
         checked(url)

@@ -256,7 +256,7 @@ class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_timed(self) -> bool:
-        """Whether the time at which streams were made counts."""
+        """Return whether the time at which streams were made counts."""
         return self.since > 0 or self.until < LATEST
 
     @property

@@ -210,7 +210,7 @@ class Store(Writing, Reading, Leasing, Watching, Protocol):
         ...
 
     def answers(self, stream: str) -> bool:
-        """Whether the part of it that has a stream answers now, as far as is known."""
+        """Return whether the part of it that has a stream answers now, as far as is known."""
         ...
 
     async def integrity(self) -> list[str]:

@@ -111,7 +111,7 @@ def unreadable_answer(line: bytes) -> int | None:
 
 
 def is_request(line: bytes) -> bool:
-    """Whether a message asks something, without a look at what."""
+    """Return whether a message is a request, of whatever kind."""
     try:
         message = decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

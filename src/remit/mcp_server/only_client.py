@@ -34,7 +34,7 @@ class OnlyClient:
         self._declared: Mapping[str, Any] | None = None
         self._spoke, self._served = asyncio.Event(), asyncio.Event()
         self._gone = self._refused = False
-        """Whether it left, and whether a question was given up before it was served."""
+        """Return whether it left, and whether a question was given up before it was served."""
         self._listeners: list[Callable[[], None]] = []
         self._telling = Tasks()
 
@@ -91,7 +91,7 @@ class OnlyClient:
         self._listeners.append(changed)
 
     def given(self, invocation_id: str, result: Mapping[str, Any]) -> None:
-        """Nothing is asked outside of calls whose result would be its."""
+        """Return nothing: it is asked within calls alone."""
 
     def can(self, method: str) -> bool:
         return self._served.is_set() and not self._gone and CAPABILITY.get(method, "") in (self._declared or {})

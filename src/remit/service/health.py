@@ -55,7 +55,7 @@ class Health:
         return await self._services.readiness.snapshot()
 
     def full(self) -> bool:
-        """Whether so much waits to be written that this process should begin nothing new."""
+        """Return whether so much waits to be written that this process should begin nothing new."""
         return self._services.journal.backlog() > self._queue_bytes
 
     async def missing(self) -> Snapshot | None:

@@ -104,9 +104,9 @@ def read_client(table: dict[str, Any], where: str) -> Client:
             raise _misfit(where, key)
     if "principal" not in table:
         raise _misfit(where, "principal")
-    given = [key for key in _PROOFS if key in table]
-    if len(given) != 1:
-        both = f"{given[0]} and {given[1]} are both" if given else "neither token nor sha256 nor issuer is"
+    proofs = [key for key in _PROOFS if key in table]
+    if len(proofs) != 1:
+        both = f"{proofs[0]} and {proofs[1]} are both" if proofs else "neither token nor sha256 nor issuer is"
         remedy = "Give one: ${NAME} as token, the token's SHA-256, or the issuer of tokens."
         raise SettingsError(f"{where}: {both} given", remedy=remedy)
     if "issuer" in table and "audience" not in table:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
 
 LoginState = Literal["", "none", "logged in", "expired"]
-"""Of a server without OAuth: empty. `expired`: only a new login helps."""
+"""The state of a login; empty for a server without OAuth. `expired`: only a new login helps."""
 EXPIRY: Final = "expires_at"
 """Key of the file: seconds since the Unix epoch."""
 _DIGITS: Final = 16

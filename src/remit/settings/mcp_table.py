@@ -156,17 +156,17 @@ def _consistent(server: McpServer, where: str) -> None:
 
 def _exchanging(server: McpServer, where: str) -> None:
     """Check the keys by which callers' own tokens are exchanged."""
-    given = server.oauth or {}
-    if not any(key in given for key in _EXCHANGE):
+    table = server.oauth or {}
+    if not any(key in table for key in _EXCHANGE):
         return
     wanted = (*_EXCHANGE, "client_id", "client_secret", "issuer")
-    missing = [key for key in wanted if not given.get(key, "").strip()]
+    missing = [key for key in wanted if not table.get(key, "").strip()]
     if missing or server.login != "user":
         what = f"oauth lacks {', '.join(missing)}" if missing else 'login is not "user"'
         raise SettingsError(
             f"{where}: tokens of callers are to be exchanged, and {what}", remedy=f"It takes {', '.join(wanted)}."
         )
-    if len(given["issuer"].split()) != 1 or not is_issuer(given["identity_provider"]):
+    if len(table["issuer"].split()) != 1 or not is_issuer(table["identity_provider"]):
         raise SettingsError(
             f"{where}: oauth has to name one issuer and one identity_provider, by https URLs",
             remedy="Name the server's authorization server, and the issuer of [[clients]].",

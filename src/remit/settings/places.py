@@ -14,7 +14,7 @@ def data_folder(env: Mapping[str, str]) -> Path:
 
 
 def login_folder(env: Mapping[str, str]) -> Path:
-    """Where logins at MCP servers are kept, a file each (remit.settings.logins)."""
+    """Return the folder of logins at MCP servers, a file each (remit.settings.logins)."""
     return data_folder(env) / "mcp-auth"
 
 
@@ -24,7 +24,7 @@ def server_folders(env: Mapping[str, str]) -> Path:
 
 
 def server_log(env: Mapping[str, str], name: str) -> Path:
-    """Where the log of an MCP server of this name is kept."""
+    """Return the path of the log of an MCP server of this name."""
     return data_folder(env) / "mcp-logs" / f"{name}.log"
 
 

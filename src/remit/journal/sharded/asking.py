@@ -49,8 +49,8 @@ class Shards:
 
         One that does not answer in time counts as down. Raises JournalError if all are down, or one has another fault.
         """
-        asked = [*self.every] if numbers is None else [self.every[number] for number in numbers]
-        tasks = {shard: asyncio.create_task(_ask(shard, work)) for shard in asked}
+        shards = [*self.every] if numbers is None else [self.every[number] for number in numbers]
+        tasks = {shard: asyncio.create_task(_ask(shard, work)) for shard in shards}
         await self._in_time(tasks)
         for shard, task in tasks.items():
             if not task.done() or task.cancelled():
@@ -61,7 +61,7 @@ class Shards:
             if not isinstance(error, JournalError) or error.code is not Code.JOURNAL_SHARD_UNAVAILABLE:
                 raise error
         answers = {shard.number: task.result() for shard, task in ended.items() if task.exception() is None}
-        for shard in asked if not answers else ():
+        for shard in shards if not answers else ():
             raise copy_error(shard.failure) if shard.failure is not None else journal_closed()
         return answers
 

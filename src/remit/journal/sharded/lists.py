@@ -57,9 +57,9 @@ class Lists:
             return kept
         own, before = shard_of(query.before, count), query.before
         head = await self._shards.of(before).ask(lambda store: store.head(before))
-        made = 0 if head is None else head.created_at
+        created_at = 0 if head is None else head.created_at
         # Of streams made at the same time those of a lower shard come first.
-        others = {number: replace(query, before=None, until=made + (number > own)) for number in range(count)}
+        others = {number: replace(query, before=None, until=created_at + (number > own)) for number in range(count)}
         return {**others, own: query}
 
     def _remember(self, query: HeadQuery, queries: dict[int, HeadQuery], heads: Sequence[Head]) -> None:

@@ -55,10 +55,10 @@ async def move_shard(
     source went on elsewhere; ChainBrokenError if something is damaged: nothing runs there then.
     """
     begin, end = Journal(source, clock, seals=seals), Journal(target, clock, seals=seals)
-    kept = await source.folds(NAME, ())
-    if not kept:
+    folds = await source.folds(NAME, ())
+    if not folds:
         raise UsageError(f"{source.url} is no shard", remedy="Use `remit journal copy` for a journal of its own.")
-    number = msgspec.json.decode(kept[0].data, type=Identity).number
+    number = msgspec.json.decode(folds[0].data, type=Identity).number
     here, there = await standing_of(begin), await end.head(STREAM)
     if here.state == LIVE:
         if await end.heads(HeadQuery(limit=1)):

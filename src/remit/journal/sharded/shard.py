@@ -101,7 +101,7 @@ class Shard:
 
     @property
     def is_up(self) -> bool:
-        """Whether it is worth asking."""
+        """Return whether it is worth asking."""
         return self.failure is None
 
     def join(self, journal: Callable[[], Awaitable[str]]) -> None:
@@ -208,14 +208,14 @@ class Shard:
         head = await self.store.head(STREAM)
         if head is not None and head.state in RETIRED:
             raise refusal(self.url, head.state, head.title)
-        kept = await self.store.folds(NAME, ())
-        if not kept:
+        folds = await self.store.folds(NAME, ())
+        if not folds:
             if await self.store.heads(HeadQuery(limit=1)):
                 raise SettingsError(f"{self.url} is a journal of its own, not a shard", remedy=_CHOOSE)
             new = Identity(await self._journal(), self.number, self.count)
             await self.store.keep_folds([Fold(NAME, 1, msgspec.json.encode(new))], 0)
-            kept = await self.store.folds(NAME, ())  # another process may have been faster
-        identity = msgspec.json.decode(kept[0].data, type=Identity)
+            folds = await self.store.folds(NAME, ())  # another process may have been faster
+        identity = msgspec.json.decode(folds[0].data, type=Identity)
         if (identity.number, identity.count) != (self.number, self.count):
             why = f"{self.url} is shard {identity.number} of {identity.count}, not {self.number} of {self.count}"
             raise SettingsError(why, remedy=_ORDER)

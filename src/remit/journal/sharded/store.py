@@ -50,7 +50,7 @@ class ShardRow(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int
     place: str
-    """Where it is, without secrets."""
+    """Its place, without secrets."""
     state: str
     """`up`, or `down`: it does not answer."""
     streams: int = 0
@@ -135,8 +135,8 @@ class ShardedStore:
         rest = replace(commit, blobs=tuple(blob for blob in commit.blobs if blob.data), erases=False)
 
         async def erase(_number: int, store: ShardStore) -> None:
-            one = Commit(appends=(), blobs=gone, at=commit.at, aside=commit.aside)
-            if (error := await done(store, one, None)) is not None:
+            removal = Commit(appends=(), blobs=gone, at=commit.at, aside=commit.aside)
+            if (error := await done(store, removal, None)) is not None:
                 raise error
 
         try:
@@ -225,21 +225,21 @@ class ShardedStore:
     async def blob(self, digest: str) -> bytes | None:
         """The bytes of a digest, on whichever shard they are."""
         answers = await self.shards.some(lambda _, store: store.blob(digest))
-        kept = [data for data in answers.values() if data is not None]
-        if not kept and len(answers) < self.shards.count:
+        values = [data for data in answers.values() if data is not None]
+        if not values and len(answers) < self.shards.count:
             await self.shards.all(lambda _, store: store.blob(digest))  # raises, unless it came back just now
-        return min(kept, key=len, default=None)  # empty if they were erased
+        return min(values, key=len, default=None)  # empty if they were erased
 
     async def blobs(self, after: str, limit: int) -> list[Blob]:
-        found: dict[str, Blob] = {}
+        values: dict[str, Blob] = {}
         for blob in merge(*await self.shards.all(lambda _, store: store.blobs(after, limit)), key=_digest):
-            if blob.digest not in found or not blob.data:
-                found[blob.digest] = blob
-        return list(found.values())[:limit]
+            if blob.digest not in values or not blob.data:
+                values[blob.digest] = blob
+        return list(values.values())[:limit]
 
     async def integrity(self) -> list[str]:
-        found = await self.shards.all(lambda _, store: store.integrity())
-        return [f"shard {number}: {line}" for number, lines in enumerate(found) for line in lines]
+        faults = await self.shards.all(lambda _, store: store.integrity())
+        return [f"shard {number}: {line}" for number, lines in enumerate(faults) for line in lines]
 
     # --- leases
 
@@ -260,20 +260,20 @@ class ShardedStore:
 
     async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
         groups = self.shards.by_number(streams, str)
-        found = await self.shards.some(lambda number, store: store.wakes(groups[number]), groups)
-        return {stream: count for wakes in found.values() for stream, count in wakes.items()}
+        answers = await self.shards.some(lambda number, store: store.wakes(groups[number]), groups)
+        return {stream: count for wakes in answers.values() for stream, count in wakes.items()}
 
     async def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
         dues = await self.shards.some(lambda _, store: store.next_due(kind, routes))
         return min((due for due in dues.values() if due is not None), default=None)
 
     async def routes(self, kind: str) -> list[str]:
-        found = await self.shards.some(lambda _, store: store.routes(kind))
-        return sorted({route for routes in found.values() for route in routes})
+        answers = await self.shards.some(lambda _, store: store.routes(kind))
+        return sorted({route for routes in answers.values() for route in routes})
 
     async def leases(self, kind: str) -> list[Head]:
-        found = await self.shards.some(lambda _, store: store.leases(kind))
-        return [*merge(*found.values(), key=lambda head: head.lease_until or 0)]
+        answers = await self.shards.some(lambda _, store: store.leases(kind))
+        return [*merge(*answers.values(), key=lambda head: head.lease_until or 0)]
 
     # --- watching
 

@@ -62,7 +62,7 @@ class Answers:
         return self.allowed(usual)
 
     def allowed(self, declared: Mapping[str, Any]) -> dict[str, Any]:
-        """Of a client's capabilities those that a server gets to use; not tasks, which are ours on either side."""
+        """Return those capabilities of a client that a server gets to use; not tasks, which are ours on either side."""
         passed = {name: declared[name] for name in ("roots", "extensions", "experimental") if name in declared}
         if isinstance(passed.get("extensions"), Mapping):
             passed["extensions"] = {name: each for name, each in passed["extensions"].items() if name != TASKS}

@@ -91,7 +91,7 @@ class AssertionFlow(IdentityAssertionOAuthProvider):
 
 
 async def _token_endpoint(client: httpx2.AsyncClient, issuer: str) -> str:
-    """Where an issuer exchanges tokens: at its own origin. Raises OAuthFlowError."""
+    """Return the URL at which an issuer exchanges tokens, at its own origin. Raises OAuthFlowError."""
     for url in metadata_urls(issuer):
         document = _object(await client.get(url))
         if document.get("issuer") == issuer:

@@ -84,7 +84,7 @@ class Flow(OAuthClientProvider):
 
     @property
     def settled(self) -> bool:
-        """Whether there is nothing to renew: its token counts, or there is none."""
+        """Return whether nothing has to be renewed: its token counts, or it has no token."""
         return self._initialized and (self.context.is_token_valid() or not self.context.can_refresh_token())
 
     def reload(self, refused: str = "") -> None:

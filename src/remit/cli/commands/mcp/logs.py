@@ -64,7 +64,7 @@ class Log:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever kept."""
+        """Return whether anything was ever kept."""
         from remit.settings.places import former
 
         return self._path.exists() or former(self._path).exists()
