@@ -25,7 +25,7 @@ from remit.trust.register import Register
 from remit.trust.standing import made_here, missing_journal, standing, untrusted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from types import TracebackType
 
     from remit.capability import Capability
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from remit.tools.provider import ToolProvider
     from remit.tools.versions import ToolVersionRegistry
     from remit.wiring.parts import KeepOn
+    from remit.wiring.rereading import Difference
     from remit.wiring.runtime import Report, Runtime
 
 __all__ = ["Job", "JobEndedError", "Remit", "run_sync"]
@@ -167,6 +168,19 @@ class Remit:
         """Stop working; unfinished jobs stay where they are and can be resumed."""
         runtime, self._runtime, self._session = self.runtime, None, ""
         await runtime.close()
+
+    async def reread(self, settings: Settings, arrived: Callable[[str], None] = lambda _server: None) -> Difference:
+        """Run with these settings from now on, as far as that needs no restart, and return the difference.
+
+        `arrived` is told the name of each MCP server that is added, before it is connected. Whether the file is trusted
+        is the caller's to ask. Raises SettingsError, PolicyError, NameInvalidError or UsageError, having changed
+        nothing, and JournalError.
+        """
+        from remit.wiring.rereading import reread
+
+        difference = await reread(self.runtime, settings, arrived)
+        self.settings = self.runtime.settings
+        return difference
 
     @property
     def runtime(self) -> Runtime:

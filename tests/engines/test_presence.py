@@ -15,6 +15,7 @@ from remit.jobs.state import stream_of
 from remit.journal.event import Claim, HeadPatch, HeadQuery
 from remit.journal.owner import Owner
 from remit.settings import load
+from remit.settings.file import SettingsFile
 from tests.opened import OpenRemit, until
 
 pytestmark = pytest.mark.slow
@@ -145,14 +146,12 @@ async def test_a_process_whose_settings_were_changed_since_is_known(
     file = tmp_path / "remit.toml"
     file.write_text("[jobs]\nconcurrency = 3\n", encoding="utf-8")
     async with Remit(settings=load(cwd=tmp_path, env={}), work=False) as remit:
-        remit.service.health.watch(remit.settings.written)
         remit.engine.start(role="worker")
         assert await until_present(remit, 1) == ["worker"]
         assert [one.outdated for one in await remit.service.workers.views()] == [False]
-        assert (await remit.service.health.ready()).optional["settings"].ready
         file.write_text("[jobs]\nconcurrency = 4\n", encoding="utf-8")
         assert [one.outdated for one in await remit.service.workers.views()] == [True]
-        state = (await remit.service.health.ready()).optional["settings"]
-        assert (state.ready, state.code) == (False, "DEP_UNAVAILABLE")
+        await remit.runtime.engine.reread(SettingsFile.of(file))
+        assert [one.outdated for one in await remit.service.workers.views()] == [False]
         file.unlink()
         assert [one.outdated for one in await remit.service.workers.views()] == [True]

@@ -48,6 +48,12 @@ class Far(Upstream):
     async def restart(self, by: str) -> None:
         """It is up."""
 
+    async def become(self, other: Any) -> None:
+        raise NotImplementedError
+
+    async def retire(self) -> None:
+        raise NotImplementedError
+
     def serve_only(self, peer: Any) -> None:
         """It serves no one in particular."""
 

@@ -343,8 +343,8 @@ async def _workers(state: State) -> AsyncIterator[Check]:
         async with state.remit(code="unused", blank=True) as remit:
             for one in await remit.service.workers.views():
                 if one.outdated:
-                    what = f"{one.words} ({one.role}) began before its remit.toml was changed"
-                    yield Check("worker", "warn", what, "Start it again.")
+                    what = f"{one.words} ({one.role}) runs with an older remit.toml than there is now"
+                    yield Check("worker", "warn", what, "Its log says why; start it again if the file is right.")
 
 
 # --- tools

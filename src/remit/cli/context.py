@@ -76,10 +76,12 @@ class State:
         if color is not None:
             self.output.set_color(color)
 
-    def settings(self, flags: dict[str, Any] | None = None, doubted: Collection[str] = ()) -> Settings:
+    def settings(
+        self, flags: dict[str, Any] | None = None, doubted: Collection[str] = (), file: Path | None = None
+    ) -> Settings:
         """The settings, with the global options over them; trusted or not. Raises SettingsError.
 
-        What the file says of the keys in `doubted` does not count.
+        What the file says of the keys in `doubted` does not count. It is `file`, or the one that the options lead to.
         """
         import remit.wiring.sections  # noqa: F401 - declares the settings of the parts that ship
         from remit.settings import load
@@ -87,7 +89,7 @@ class State:
         given = {"journal.url": self.journal, "app.principal": self.principal, "output.color": self.color}
         settings = load(
             cwd=Path.cwd(),
-            file=self.config,
+            file=file or self.config,
             env=os.environ,
             flags={**given, **(flags or {})},
             search=self.search,
@@ -124,9 +126,8 @@ class State:
         log_to_stderr(max(self.verbose, self.logs), self.reported)
         runs = code in {"needed", "wanted"}
         settings = self.trusted(flags) if runs or writes or creates or servers else self.looked_at(flags)
-        if self.modules and runs:
-            named = (str(Path(name).absolute()) for name in self.modules)
-            settings = _with(settings, "app", modules=tuple(dict.fromkeys((*settings.app.modules, *named))))
+        if runs:
+            settings = self.with_modules(settings)
         if not creates and (path := settings.journal.file) is not None and not path.exists():
             if not blank and (source := settings.sources["journal.url"]) in _NAMED:
                 raise _missing(path, source)
@@ -139,6 +140,13 @@ class State:
             settings = _with(settings, "mcp", **_NO_SERVERS)
         recorded = self._recorded(settings, code) if code in {"recorded", "described"} else ()
         return Remit(settings=settings, work=False, report=report, providers=recorded)
+
+    def with_modules(self, settings: Settings) -> Settings:
+        """The settings with the modules that the person named."""
+        if not self.modules:
+            return settings
+        named = (str(Path(name).absolute()) for name in self.modules)
+        return _with(settings, "app", modules=tuple(dict.fromkeys((*settings.app.modules, *named))))
 
     def trusted(self, flags: dict[str, Any] | None = None) -> Settings:
         """The settings of a folder that is trusted, or is so now by an answer at the terminal. Raises SettingsError."""

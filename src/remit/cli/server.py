@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from remit.cli import exit_codes
 from remit.cli.lasting import beside, keep_engine, keep_required
+from remit.cli.rereading import keep_settings
 from remit.cli.running import Stop, run_async
 from remit.errors import SettingsError
 
@@ -30,13 +31,14 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
     from remit.cli.door import Door
 
     # A client names the folders, so searches stay within the roots.
-    async with state.remit(creates=True, flags={"fs.search_anywhere": False, **listening.flags}) as remit:
+    flags = {"fs.search_anywhere": False, **listening.flags}
+    async with state.remit(creates=True, flags=flags) as remit:
         door = Door(state, listening, remit.settings, remit.clock)
-        remit.service.health.watch(remit.settings.written)
         remit.service.health.stopping = stop.requested.is_set
         stop.hurry = remit.engine.stop
         mounts = _mounts(state, remit, door.guard)
-        async with beside(*_parts(remit, stop, work=work)):
+        keeping = keep_settings(state, remit, flags, hangup=True)
+        async with beside(*_parts(remit, stop, work=work), keeping):
             await door.serve(mounts, "", stop.requested)
             await remit.engine.drain(remit.settings.jobs.drain_seconds)
     return exit_codes.OK

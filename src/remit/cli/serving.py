@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.cli import exit_codes
 from remit.cli.lasting import beside, keep_required
+from remit.cli.rereading import keep_settings
 from remit.cli.wrapping import recorded
 from remit.errors import NotFoundError, SettingsError, StateError, UsageError
 
@@ -64,7 +65,7 @@ async def _one_client(state: State, offer: Offer) -> int:
 
         async with standard_streams() as wire:
             for name in remit.service.servers.known():
-                remit.service.servers.remote(name).serve_only(wire.client)
+                _serve_only(remit, name, wire)
             try:
                 relay = await wire.while_there(_relay(remit, offer.relayed, wire))
             except ClientGoneError:
@@ -73,9 +74,15 @@ async def _one_client(state: State, offer: Offer) -> int:
             except StateError as error:
                 await wire.refuse(error.message)
                 raise
-            async with _faced(state, remit, offer, relay, "stdio") as face, beside(_drain(remit, wire)):
+            keeping = keep_settings(state, remit, _flags(offer), arrived=lambda name: _serve_only(remit, name, wire))
+            parts = beside(_drain(remit, wire), keeping)
+            async with _faced(state, remit, offer, relay, "stdio") as face, parts:
                 await serve_stdio(face, wire)
     return exit_codes.OK
+
+
+def _serve_only(remit: Remit, server: str, wire: LineWire) -> None:
+    remit.service.servers.remote(server).serve_only(wire.client)
 
 
 async def _drain(remit: Remit, wire: LineWire) -> None:
@@ -98,7 +105,8 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
         card = card_mounts(remit.settings.serve.public_url, tokens=not door.guard.open)
         card += resource_mounts(door.guard.issuers)
         relay = await _relay(remit, offer.relayed)
-        async with _faced(state, remit, offer, relay, "http") as face:
+        keeping = keep_settings(state, remit, _flags(served), hangup=True)
+        async with _faced(state, remit, offer, relay, "http") as face, beside(keeping):
             await door.serve([Mount(PATH, Endpoint(face), "call"), *card], PATH, stop.requested)
     return exit_codes.OK
 
@@ -110,11 +118,14 @@ async def _opened(state: State, offer: Offer) -> AsyncIterator[Remit]:
     except ModuleNotFoundError as error:
         msg = f"{error.name} is not installed"
         raise SettingsError(msg, remedy="Install it: pip install 'remit[mcp]'") from error
-    # An agent names the folders here.
-    flags = recorded(state, {**offer.flags, "fs.search_anywhere": False})
-    async with state.remit(creates=True, flags=flags) as remit:
+    async with state.remit(creates=True, flags=recorded(state, _flags(offer))) as remit:
         state.note(f"records in {remit.url}")
         yield remit
+
+
+def _flags(offer: Offer) -> dict[str, Any]:
+    """The settings that the command line stands for; an agent names the folders here."""
+    return {**offer.flags, "fs.search_anywhere": False}
 
 
 @asynccontextmanager

@@ -79,6 +79,12 @@ class LocalEngine:
         self.owner = self.holding.owner
         self.start(only=only, role=role)
 
+    async def reread(self, settings: SettingsFile) -> None:
+        """Say that the process runs with the settings of this file now. Raises JournalError."""
+        self._settings = settings
+        if self._presence is not None and self.failure is None:
+            await self._presence.reread(settings)
+
     def wake(self) -> None:
         self._poked.set()
 

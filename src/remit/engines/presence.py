@@ -7,10 +7,12 @@ between any two lines here, a process leaves a stream that is not leased, or wil
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from remit.errors import AppendConflictError
 from remit.ids import new_id
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import WorkerStarted, decode
@@ -53,6 +55,7 @@ class Presence:
         self._journal = journal
         self._terms = LeaseTerms(kind=KIND, owner=owner, seconds=lease_s, state="starting")
         self._held: HeldLease | None = None
+        self._role, self._recipes = "", dict[str, tuple[str, ...]]()
 
     async def keep(self, role: str, recipes: Mapping[str, tuple[str, ...]]) -> None:
         """Say that this process works, until this is cancelled."""
@@ -60,29 +63,40 @@ class Presence:
             held = await self._taken(role, recipes)
             await held.keep(self._terms)
 
+    async def reread(self, settings: SettingsFile) -> None:
+        """Say that it runs with the settings of this file now."""
+        self._settings = settings
+        if self._held is not None:
+            patch = HeadPatch(state=_WORKING)
+            with suppress(AppendConflictError):  # it is lost: the next one says it
+                await self._journal.append(self._held.writer, self._started(), synced=True, patch=patch)
+
     async def leave(self) -> None:
         """Say that it works no more."""
         if self._held is not None:
             await self._held.give_up(HeadPatch(state="stopped", due_at=self._journal.clock.now()))
 
-    async def _taken(self, role: str, recipes: Mapping[str, tuple[str, ...]]) -> HeldLease:
-        """A stream of this process's own, which says so."""
-        started = WorkerStarted(
+    def _started(self) -> WorkerStarted:
+        return WorkerStarted(
             owner=self._terms.owner,
-            role=role,
+            role=self._role,
             remit=__version__,
-            recipes=dict(recipes),
+            recipes=self._recipes,
             settings_file=self._settings.path,
             settings_digest=self._settings.digest,
         )
+
+    async def _taken(self, role: str, recipes: Mapping[str, tuple[str, ...]]) -> HeldLease:
+        """A stream of this process's own, which says so."""
+        self._role, self._recipes = role, dict(recipes)
         while True:
             leases = await self._journal.claim(self._terms.claim(self._journal.clock.now()))
             if leases:
                 break
             patch = HeadPatch(state="stopped", due_at=self._journal.clock.now())
-            await self._journal.create(f"{KIND}/{new_id('w')}", KIND, started, patch=patch)
+            await self._journal.create(f"{KIND}/{new_id('w')}", KIND, self._started(), patch=patch)
         self._held = held = HeldLease(self._journal, leases[0].head)
-        await self._journal.append(held.writer, started, synced=True, patch=HeadPatch(state=_WORKING))
+        await self._journal.append(held.writer, self._started(), synced=True, patch=HeadPatch(state=_WORKING))
         return held
 
 

@@ -81,16 +81,23 @@ class Readiness:
         and has no probe. A call that needs one that was not reached yet has it connected by `reach` first.
         """
         self._clock = clock
-        self._probes = dict(probes)
+        self._given = dict(probes)
+        self._added: dict[str, Probe] = {}
         self._required = tuple(dict.fromkeys(required))
-        self._optional = tuple(key for key in self._probes if key not in self._required)
         self._reach = reach
         self._timeout_s = timeout_s
 
     def add(self, key: str, probe: Probe) -> None:
         """Take one more dependency, which is not required."""
-        self._probes[key] = probe
-        self._optional = tuple(key for key in self._probes if key not in self._required)
+        self._added[key] = probe
+
+    def exchange(self, probes: Mapping[str, Probe]) -> None:
+        """Take these probes in the place of those it was made with."""
+        self._given = dict(probes)
+
+    @property
+    def _probes(self) -> Mapping[str, Probe]:
+        return self._given | self._added
 
     @property
     def requires(self) -> bool:
@@ -99,9 +106,10 @@ class Readiness:
 
     async def snapshot(self) -> Snapshot:
         """Every dependency now."""
-        required, optional = await asyncio.gather(self._states(self._required), self._states(self._optional))
-        ready = all(state.ready for state in (*required.values(), *optional.values()))
-        return Snapshot(degraded=not ready, required=required, optional=optional, as_of=isoformat(self._clock.now()))
+        optional = [key for key in self._probes if key not in self._required]
+        required, others = await asyncio.gather(self._states(self._required), self._states(optional))
+        ready = all(state.ready for state in (*required.values(), *others.values()))
+        return Snapshot(degraded=not ready, required=required, optional=others, as_of=isoformat(self._clock.now()))
 
     async def reach(self) -> None:
         """Connect the required dependencies that are not ready."""

@@ -114,6 +114,9 @@ class Relay:
         self.methods = frozenset(PASSED)
         """Those of the requests that are passed on: all, so that the server itself refuses what it does not offer."""
 
+    def renew(self) -> None:
+        """Pass on to the same server: it is the one that is wrapped."""
+
     @property
     def info(self) -> dict[str, Any] | None:
         """The server as it describes itself: name, title, version, icons, website."""

@@ -50,24 +50,39 @@ class Relays:
         self, servers: McpServers, sessions: Sessions, *, instructions: int, handshake_s: float = HANDSHAKE_S
     ) -> None:
         """Pass on to `servers`; of what one would have models know, the first `instructions` characters are shown."""
-        self._passages = {name: Passage(servers.remote(name), sessions) for name in servers.known()}
+        self._servers, self._sessions = servers, sessions
         self._limit = instructions
         self._handshake_s = handshake_s
         self._uris: dict[str, dict[str, set[str]]] = {}
         """The URIs, templates among them, by server and the list that they were in."""
-        self.methods = frozenset(PASSED) if self._passages else frozenset()
+        self._changes: Changes | None = None
+        self._passages: dict[str, Passage] = {}
+        self.renew()
+        self.methods = frozenset(PASSED)
         """Those of the requests that are passed on."""
 
     def subscribe(self, changes: Changes) -> None:
         """Have clients told what the servers tell everyone; of a changed resource, those that subscribed to it."""
+        self._changes = changes
         for passage in self._passages.values():
             passage.remote.subscribe(changes.heard_by_followers)
 
+    def renew(self) -> None:
+        """Pass on to the servers that there are now."""
+        before, known = self._passages, {name: self._servers.remote(name) for name in self._servers.known()}
+        self._passages = {
+            name: before[name] if name in before and before[name].remote is remote else Passage(remote, self._sessions)
+            for name, remote in known.items()
+        }
+        for name in self._uris.keys() - known.keys():
+            del self._uris[name]
+        for name, passage in self._passages.items():
+            if self._changes is not None and passage is not before.get(name):
+                passage.remote.subscribe(self._changes.heard_by_followers)
+
     async def introduce(self, ours: dict[str, Any], look: Look) -> dict[str, Any]:
         """The answer to a handshake: ours, with a heading for each server, and with the capabilities that they have."""
-        if not self._passages:
-            return ours
-        sees = await look(self._handshake_s)
+        sees = await look(self._handshake_s) if self._passages else (lambda _name: None)
         statuses = await self._statuses(sees)
         parts = [
             f"## {name}\n\n{_cut(status.instructions, self._limit)}"
@@ -115,9 +130,11 @@ class Relays:
         }
 
     async def _status(self, name: str) -> RemoteStatus | None:
+        if (passage := self._passages.get(name)) is None:
+            return None  # removed meanwhile
         try:
             async with asyncio.timeout(PATIENCE_S):
-                return await self._passages[name].remote.status()
+                return await passage.remote.status()
         except (ProviderError, TimeoutError) as error:
             _log.info("the MCP server %s is left out: %s", name, error)
             return None
@@ -139,10 +156,12 @@ class Relays:
     async def _pages(self, server: str, client: Client, request: ClientRequest, peer: Peer) -> list[dict[str, Any]]:
         """All entries of a server's list that have a name; none where it does not answer."""
         passed, cursor = PASSED[request.method], None
+        if (passage := self._passages.get(server)) is None:
+            return []
         entries: list[dict[str, Any]] = []
         try:
             for _ in range(MAX_PAGES):
-                page = await self._passages[server].ask(client, request, peer, {"cursor": cursor} if cursor else {})
+                page = await passage.ask(client, request, peer, {"cursor": cursor} if cursor else {})
                 found = page.get(passed.member)
                 entries += [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
                 following = page.get("nextCursor")
@@ -215,8 +234,10 @@ class Relays:
 
     async def _learn(self, server: str) -> None:
         """Note the pages that a server's tools name (MCP Apps)."""
+        if (passage := self._passages.get(server)) is None:
+            return
         try:
-            definitions = await self._passages[server].remote.definitions()
+            definitions = await passage.remote.definitions()
         except ProviderError:
             return  # then it does not answer for them either
         self._uris.setdefault(server, {})["tools/list"] = {

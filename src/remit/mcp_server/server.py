@@ -157,6 +157,8 @@ class ToolServer:
 
     def _changed(self) -> None:
         self._views.forget()
+        if self._relay is not None:
+            self._relay.renew()
         self.changes.changed()
 
     # --- requests

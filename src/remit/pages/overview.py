@@ -45,7 +45,7 @@ class Overview(View, frozen=True, kw_only=True):
     lengths: Chart
     """The time that they took."""
     outdated: tuple[str, ...]
-    """Processes that began before their remit.toml was changed."""
+    """Processes that run with an older remit.toml than there is now."""
 
 
 async def overview(asked: PageRequest) -> Overview:

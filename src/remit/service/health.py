@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from remit.gateway.readiness import Snapshot
     from remit.gateway.services import Services
     from remit.journal.journal import Journal
-    from remit.settings.file import SettingsFile
 
 
 _log: Final = logging.getLogger("remit.service")
@@ -79,11 +78,6 @@ class Health:
         if new:
             self._services.readiness.add(part, lambda: self._state(part))
 
-    def watch(self, settings: SettingsFile) -> None:
-        """Have `ready` show whether the remit.toml of this process says something else than when it was read."""
-        if settings.path:
-            self._services.readiness.add("settings", lambda: _same(settings))
-
     async def _state(self, part: str) -> DependencyState:
         why = self._parts[part]
         return DependencyState(ready=not why, code=Code.DEP_UNAVAILABLE.name if why else None, detail=line(why))
@@ -99,13 +93,6 @@ class Health:
         except JournalError as error:
             _log.warning("the journal's gauges are left out: %s", error)
         return sorted(families, key=lambda family: family.name)
-
-
-async def _same(settings: SettingsFile) -> DependencyState:
-    if not settings.differs:
-        return DependencyState(ready=True)
-    why = f"{settings.path} differs from what this process runs with; start it again"
-    return DependencyState(ready=False, code=Code.DEP_UNAVAILABLE.name, detail=line(why))
 
 
 async def gauges(journal: Journal, queues: tuple[str, ...]) -> list[Family]:

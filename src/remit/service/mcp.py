@@ -116,7 +116,11 @@ class McpServers:
         """Look at the servers behind `catalog`, which `configured` describes; keep what was pinned in `pins`."""
         self._catalog = catalog
         self._pins = pins
-        self._configured = {server.name: server for server in configured}
+        self.configure(configured)
+
+    def configure(self, servers: Sequence[McpServer]) -> None:
+        """Describe the servers behind the catalog by these settings from now on."""
+        self._configured = {server.name: server for server in servers}
 
     # --- queries
 

@@ -117,6 +117,22 @@ class Catalog:
         if isinstance(provider, Follows):
             self._followers[provider_id] = provider
 
+    def remove(self, provider_id: str) -> ToolProvider:
+        """Drop a provider and its tools, and return it: the caller ends it, and tells listeners.
+
+        Raises KeyError if no provider has this id.
+        """
+        provider = self._providers.pop(provider_id)
+        self._servers, self._others = self._servers - {provider_id}, self._others - {provider_id}
+        self._down -= {provider_id}
+        self._unlisted.discard(provider_id)
+        for kept in (self._listed, self._reserved, self._followers, self.failures):
+            kept.pop(provider_id, None)
+        self._listings.remove(provider_id)
+        self._index = Index(self._listed.values(), self._preference)
+        del self._ranks[provider_id]
+        return provider
+
     @property
     def shadowed(self) -> Mapping[str, tuple[str, ...]]:
         """Providers that offer a name but were not chosen for it, by the name."""
@@ -188,6 +204,11 @@ class Catalog:
         return known and provider_id not in self.failures and provider_id not in self.listing
 
     @property
+    def providers(self) -> tuple[ToolProvider, ...]:
+        """Every provider, in the order in which they came."""
+        return tuple(self._providers.values())
+
+    @property
     def provider_ids(self) -> tuple[str, ...]:
         """Every provider, in no order that means something."""
         return tuple(self._providers)
@@ -215,7 +236,7 @@ class Catalog:
         """Have a provider (all of them) listed again before its tools are next used."""
         every = self._providers.keys()
         if self._listings.invalidate(every if provider_id is None else every & {provider_id}):
-            self._tell()
+            self.tell()
 
     async def reach(self, dependencies: Iterable[str]) -> None:
         """List the providers behind readiness keys that are stale, and so connect them; `mcp` stands for all."""
@@ -350,9 +371,10 @@ class Catalog:
         self._index = Index(self._listed.values(), self._preference)
         down, self._down = self._down, self._down - {provider_id} | self.failures.keys() & {provider_id}
         if shown(before) != shown(tools) or down != self._down:
-            self._tell()
+            self.tell()
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Tell listeners that what callers see of the tools may differ, as after a change of the rules."""
         for listener in list(self._listeners.values()):
             try:
                 listener()

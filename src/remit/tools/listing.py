@@ -50,6 +50,13 @@ class Listings(Generic[Found]):
         self._providers[provider_id] = _Provider()
         self.stale.add(provider_id)
 
+    def remove(self, provider_id: str) -> None:
+        """List a provider no more; a listing under way is given up, and no one waits for it."""
+        its = self._providers.pop(provider_id)
+        self.stale.discard(provider_id)
+        if its.task is not None:
+            its.task.cancel()
+
     @property
     def under_way(self) -> frozenset[str]:
         """Ids of those that are being listed."""
@@ -66,7 +73,11 @@ class Listings(Generic[Found]):
     async def fresh(self, provider_ids: Iterable[str]) -> None:
         """Wait until what is known of providers is no older than this call; suspends only where it is."""
         goals = {each: self._providers[each].asked for each in provider_ids}
-        while tasks := [self._task(each) for each, goal in goals.items() if self._providers[each].done < goal]:
+        while tasks := [
+            self._task(each)
+            for each, goal in goals.items()
+            if each in self._providers and self._providers[each].done < goal
+        ]:
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in ended:
                 if not task.cancelled():
@@ -94,6 +105,8 @@ class Listings(Generic[Found]):
         its = self._providers[provider_id]
         mark = its.begun = its.asked
         found = await self._ask(provider_id)
+        if self._providers.get(provider_id) is not its:
+            return  # removed meanwhile
         its.done = mark
         if its.asked == mark:
             self.stale.discard(provider_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, Self, runtime_checkable
 
 import msgspec
 
@@ -123,6 +123,14 @@ class Remote(Protocol):
 
     async def restart(self, by: str) -> None:
         """End its connection once what is under way is answered, and begin a new one, even if it was given up."""
+        ...
+
+    async def become(self, other: Self) -> None:
+        """Take the settings of another of its name, and restart by them as `restart` does."""
+        ...
+
+    async def retire(self) -> None:
+        """End its connections once what is under way is answered, for good."""
         ...
 
     def serve_only(self, peer: OnlyPeer) -> None:

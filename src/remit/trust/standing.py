@@ -183,7 +183,11 @@ def _programs(settings: Settings, env: Mapping[str, str]) -> Iterator[Path]:
     for server in found.enabled:
         for word in server.command:
             path = Path(server.cwd, word)
-            if path.is_file() and path.resolve().is_relative_to(settings.folder):
+            try:
+                is_file = path.is_file()
+            except (OSError, ValueError):  # too long for a name, or not one
+                is_file = False
+            if is_file and path.resolve().is_relative_to(settings.folder):
                 yield path.resolve()
 
 

@@ -131,7 +131,7 @@ class Runtime:
         """Every source of tools but jobs."""
         from remit.wiring.parts import providers_of
 
-        opened = providers_of(self.parts, self._opening())
+        opened = providers_of(self.parts, self.opening())
         return (*opened, *self.modules.providers, *self._additions.providers)
 
     @cached_property
@@ -207,7 +207,7 @@ class Runtime:
         """Return what the gateway works with."""
         from remit.wiring.services import Sources, services_of
 
-        sources = Sources(lambda: self.catalog, self._policy, self._migrations, self._probes)
+        sources = Sources(lambda: self.catalog, self._policy, self._migrations, self.probes)
         return services_of(self.settings, self.journal, sources)
 
     @cached_property
@@ -270,7 +270,8 @@ class Runtime:
     def _working(self) -> bool:
         return "engine" in vars(self) and self.engine.working
 
-    def _opening(self) -> Opening:
+    def opening(self) -> Opening:
+        """Return what providers are opened with."""
         from remit.blocking import Threads
         from remit.capability import Opening
         from remit.service.door import SessionDoor
@@ -294,21 +295,20 @@ class Runtime:
         )
 
     def _policy(self) -> Policy:
-        from remit.policy.groups import parse_groups
-        from remit.policy.rules import Policy
+        from remit.wiring.services import policy_of
 
-        rules = self.settings.policy
-        return Policy.parse(rules.rules, taint=rules.taint, groups=parse_groups(rules.groups))
+        return policy_of(self.settings)
 
     def _migrations(self) -> Migrations:
         from remit.tools.migration import Migrations
 
         return Migrations((*self.modules.migrations, *self._additions.migrations))
 
-    def _probes(self) -> dict[str, Probe]:
+    def probes(self) -> dict[str, Probe]:
+        """Return what tells whether each provider of the catalog is ready."""
         from remit.wiring.providers import probes_for
 
-        return probes_for(self.servers, self.settings, self.providers)
+        return probes_for(self.servers, self.settings, self.catalog.providers)
 
 
 def open_runtime(

@@ -142,6 +142,10 @@ class ServicesOnUse:
 
         return SchemaGate(self.limits.schema_gate, self.metrics)
 
+    def govern(self, policy: Policy) -> None:
+        """Have these rules decide about every call that comes in from now on."""
+        self.policy = policy
+
     async def close(self) -> None:
         """Close what was opened."""
         turnstiles: Turnstiles | None = vars(self).get("turnstiles")
@@ -149,6 +153,15 @@ class ServicesOnUse:
             await turnstiles.close()
         if "models" in vars(self):
             await self.models.close()
+
+
+def policy_of(settings: Settings) -> Policy:
+    """The rules. Raises SettingsError."""
+    from remit.policy.groups import parse_groups
+    from remit.policy.rules import Policy
+
+    rules = settings.policy
+    return Policy.parse(rules.rules, taint=rules.taint, groups=parse_groups(rules.groups))
 
 
 def _metrics(journal: Journal) -> Registry:

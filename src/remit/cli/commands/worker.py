@@ -39,8 +39,10 @@ def command(state: State, concurrency: int | None) -> int:
 
 async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
     from remit.cli.lasting import beside, keep_required
+    from remit.cli.rereading import keep_settings
 
-    async with state.remit(creates=True, flags={"jobs.concurrency": concurrency}) as remit:
+    flags = {"jobs.concurrency": concurrency}
+    async with state.remit(creates=True, flags=flags) as remit:
         engine = remit.engine
         stop.hurry = engine.stop
         # Before anything is said or begun: a journal that cannot be reached is told of once.
@@ -52,7 +54,8 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
         settings = remit.settings
         _log.info("runs jobs of %s, %d at once", remit.url, settings.jobs.concurrency)
         _log.info("runs plans and the recipes %s", ", ".join(remit.service.recipes.names()))
-        async with beside(keep_required(remit), *(work() for work in works)):
+        keeping = keep_settings(state, remit, flags, hangup=True)
+        async with beside(keep_required(remit), keeping, *(work() for work in works)):
             await _unless_stopped(stop, engine.stopped())
         drain = settings.jobs.drain_seconds
         if engine.running:

@@ -24,12 +24,14 @@ def command(state: State) -> int:
 
     These are `remit worker`, `remit serve`, `remit mcp serve`, `remit tickets work` and Python programs that open a
     Remit. A process that died is left out at once on its own machine, and after jobs.lease_seconds on others. A note
-    names processes that began before their remit.toml was changed.
+    names processes that run with an older remit.toml than there is now.
     """
     rows = state.ask(lambda remit: remit.service.workers.views(), code="unused")
     for row in rows:
         if row.outdated:
-            state.note(f"{row.words} began before its remit.toml was changed: start it again")
+            state.note(
+                f"{row.words} runs with an older remit.toml: its log says why; start it again if the file is right"
+            )
     return state.listing(rows, _print, "no process runs jobs: start `remit worker`")
 
 

@@ -203,7 +203,7 @@ class JobCancelled(Payload, frozen=True, kw_only=True):
 
 
 class WorkerStarted(Payload, frozen=True, kw_only=True):
-    """Ours, in the stream of a worker: a process works on jobs from now on; it leases the stream while it lives."""
+    """Ours, in a worker's stream, leased while it lives: a process works, or does so with settings read again."""
 
     KIND: ClassVar[str] = "worker_started"
     owner: str

@@ -38,9 +38,10 @@ class Answers:
     def __init__(
         self, server: str, elicitation: Elicitation, sampling: Sampling, shared: Mapping[str, Any] | None = None
     ) -> None:
-        """`shared` are the capabilities that are declared to a server which many use, in place of the usual ones."""
+        """Answer for the server of this name."""
         self._server = server
-        self._shared = shared
+        self.shared = shared
+        """The capabilities that are declared to a server which many use, in place of the usual ones."""
         self.only: OnlyPeer | None = None
         """The one who is asked outside of calls, if there is no other client."""
         self._elicitation = elicitation
@@ -54,8 +55,8 @@ class Answers:
             with suppress(TimeoutError):  # it connected, and says nothing
                 async with asyncio.timeout(DECLARES_S):
                     own = await self.only.declared()
-        if own is not None or self._shared is not None:
-            return self.allowed(own if own is not None else self._shared or {})
+        if own is not None or self.shared is not None:
+            return self.allowed(own if own is not None else self.shared or {})
         usual: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}}
         if self._forwarded[SAMPLE]:
             usual |= {"sampling": {}, "roots": {"listChanged": True}}

@@ -16,10 +16,12 @@ from remit.providers.mcp.failures import lost, refused_for_its_session, translat
 
 if TYPE_CHECKING:
     from remit.http.access import Assertion
+    from remit.process.child import Launch
     from remit.providers.mcp.answers import Answers
     from remit.providers.mcp.connection import Connection
     from remit.providers.mcp.oauth import Login
     from remit.providers.mcp.supervisor import ConnectionSupervisor
+    from remit.settings.mcp import McpServer
 
     Question = Callable[["Line", Connection], Coroutine[Any, Any, dict[str, Any]]]
 
@@ -45,6 +47,17 @@ class Line:
     async def restart(self, why: str) -> None:
         """End the connection once what is asked on it is answered, and begin a new one."""
         await self.supervisor.restart(self._answered, why)
+
+    def become(self, server: McpServer, login: Login | None, launch: Launch | None) -> None:
+        """Connect by other settings from the next connection on."""
+        self.login = login
+        self.answers.shared = server.client_capabilities
+        self.supervisor.become(server, login, launch)
+
+    async def end(self) -> None:
+        """End the connection once what is asked on it is answered."""
+        await self._answered()
+        await self.supervisor.close()
 
     async def ask(self, question: Question) -> dict[str, Any]:
         """An answer; or a failure in our words, which may say that the connection is of no use any more.
@@ -109,6 +122,11 @@ class PersonalLines:
     async def restart(self, why: str) -> None:
         """Restart all."""
         await asyncio.gather(*(line.restart(why) for line in self._lines.values()))
+
+    async def end(self) -> None:
+        """End all connections once what is asked on them is answered."""
+        lines = list(self._lines.values())
+        await asyncio.gather(*(line.end() for line in lines))
 
     async def close(self) -> None:
         """End all connections."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from msgspec.structs import replace
 
@@ -67,8 +67,7 @@ class McpProvider:
 
         `login` is for servers that want OAuth; `launch` starts the server in the sandbox.
         """
-        server = replace(server, grace_ms=server.grace_ms or settings.grace_ms)
-        self._server = server
+        self._server = replace(server, grace_ms=server.grace_ms or settings.grace_ms)
         self._timeout_ms = settings.timeout_ms
         self._pins = pins
         self._clock = clock
@@ -87,7 +86,6 @@ class McpProvider:
         self._chance = chance
         self._login = login
         self._launch = launch
-        self._exchanges = "identity_provider" in (server.oauth or {})
         self._line = self._open_line(login, self._heard, self._arrived, self._tell)
         self._supervisor = self._line.supervisor
         self._people = PersonalLines(self._personal_line)
@@ -125,6 +123,11 @@ class McpProvider:
     @property
     def provider_id(self) -> str:
         return f"mcp_{self._server.name}"
+
+    @property
+    def _exchanges(self) -> bool:
+        """Whether tokens of callers are exchanged for some of the server."""
+        return "identity_provider" in (self._server.oauth or {})
 
     def watch(self, changed: Callable[[], None]) -> None:
         self._watchers.append(changed)
@@ -230,6 +233,17 @@ class McpProvider:
     async def restart(self, by: str) -> None:
         why = f"{by} restarted it"
         await asyncio.gather(self._line.restart(why), self._people.restart(why))
+
+    async def become(self, other: Self) -> None:
+        self._server, self._login, self._launch = other._server, other._login, other._launch
+        self._line.become(self._server, self._login, self._launch)
+        people, self._people = self._people, PersonalLines(self._personal_line)
+        self._tell()  # its levels may differ where its tools do not
+        await asyncio.gather(self._line.restart("its settings were changed"), people.end())
+
+    async def retire(self) -> None:
+        await asyncio.gather(self._line.end(), self._people.end())
+        await self.close()
 
     async def relay(self, method: str, params: Mapping[str, Any], peer: Peer | None, principal: str) -> dict[str, Any]:
         def settle(line: Line, connection: Connection) -> Coroutine[Any, Any, dict[str, Any]]:

@@ -81,8 +81,9 @@ class ConnectionSupervisor:
         self._server_log = log
         self._arrived = arrived
         self._retriable = retriable
-        self._known_era: Era | None = None if server.era == "auto" else server.era
         self._era = self._known_era
+        self._patience: asyncio.Timeout | None = None
+        """The time that an attempt under way has; None: there is none."""
         self._owner: asyncio.Task[None] | None = None
         self._attempt: asyncio.Future[Connection] | None = None
         self._needed, self._again = asyncio.Event(), asyncio.Event()
@@ -132,6 +133,17 @@ class ConnectionSupervisor:
         self._failures, self._parked_at = 0, None
         self._again.set()
 
+    def become(self, server: McpServer, login: Login | None, launch: Launch | None) -> None:
+        """Connect by other settings from the next connection on; an attempt by the old ones is given up."""
+        self._server, self._login, self._launch = server, login, launch
+        self._era = self._known_era
+        if self._patience is not None:
+            self._patience.reschedule(asyncio.get_running_loop().time())
+
+    @property
+    def _known_era(self) -> Era | None:
+        return None if self._server.era == "auto" else self._server.era
+
     def refusal(self) -> ProviderError | None:
         """Return what those who need the connection now hear at once; None if they may have it, or wait for it."""
         return self._last if self._resting and not self._due() else None
@@ -155,13 +167,18 @@ class ConnectionSupervisor:
 
     async def _own(self) -> None:
         while True:
-            self._up_since = None
+            self._up_since, server = None, self._server
             try:
-                await self._live()
+                await self._live(server)
             except (Exception, asyncio.CancelledError) as error:  # whatever goes wrong in there is this server's alone
                 if isinstance(error, asyncio.CancelledError) and (self._closed or cancelled()):
                     raise  # leaving a scope of anyio's, a cancellation may lose its mark: being closed is proof enough
-                self._report(_failure(error, self._server))
+                if self._server is server:
+                    self._report(_failure(error, server))
+            finally:
+                self._patience = None
+            if self._server is not server:
+                continue  # its settings changed: a failure by the old ones does not count
             if self._up_since is None:
                 self._era = self._known_era  # it may be another program now
             self._failures = 0 if self._lived() >= STABLE_S else self._failures + 1
@@ -171,17 +188,19 @@ class ConnectionSupervisor:
         """Seconds that the last connection was up."""
         return 0.0 if self._up_since is None else self._clock.monotonic() - self._up_since
 
-    async def _live(self) -> None:
+    async def _live(self, written: McpServer) -> None:
         """One connection from its beginning to its end."""
-        name = self._server.name
-        server = await asyncio.to_thread(expanded, self._server, os.environ)  # a keyring may ask a person
-        self._server_log.secrets = [server.env[name] for name, text in self._server.env.items() if KEYRING in text]
+        name, login, launch = written.name, self._login, self._launch
+        server = await asyncio.to_thread(expanded, written, os.environ)  # a keyring may ask a person
+        self._server_log.secrets = [server.env[name] for name, text in written.env.items() if KEYRING in text]
         limit, era = self._max_message_bytes, self._era
-        async with asyncio.timeout(CONNECT_S) as patience:
+        async with asyncio.timeout(CONNECT_S if self._server is written else 0) as patience:
+            self._patience = patience
             async with connected(
-                server, era, self._answers, self._heard, limit, self._clock, self._login, self._server_log, self._launch
+                server, era, self._answers, self._heard, limit, self._clock, login, self._server_log, launch
             ) as connection:
                 patience.reschedule(None)
+                self._patience = None
                 self._succeed(connection)
                 why = await connection.lost()
                 if connection.process is not None:
