@@ -17,7 +17,7 @@ from remit.audit.formats.catalog import SIGNED, UNSIGNED
 from remit.client import RemoteRemit
 from remit.errors import RemitError
 from tests.audit.formats.errands import KEY, key_in, ran, remit_of
-from tests.audit.formats.test_otlp import Collector, receiver
+from tests.audit.receiver import Collector, receiver
 from tests.cli.conftest import Project, project
 from tests.client.conftest import serving
 from tests.opened import OpenRemit

@@ -128,7 +128,7 @@ def test_a_picture_is_made_of_settings_that_exist_and_fits_their_defaults() -> N
     assert {row.section for row in pictured} >= {"journal", "mcp", "clients"}
     for row in pictured:
         assert row.about.picture is not None
-        assert row.about.picture(row.default) == (row.default if isinstance(row.default, str) else [])
+        assert row.about.picture(row.default) == (row.default if isinstance(row.default, str | dict) else [])
 
 
 def test_the_picture_of_a_server_says_all_that_is_no_secret(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ The spans are read from OTLP's JSON, and keep their ids: what was sent before is
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import struct
@@ -16,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from remit.errors import UsageError
 from remit.evidence.verify import counted
+from remit.settings.address import is_url
 
 HEADERS: Final = "OTEL_EXPORTER_OTLP_HEADERS"
 """The environment variable of headers to send, as OpenTelemetry has it: `name=value,…`."""
@@ -46,16 +48,14 @@ _VARINT, _FIXED, _BYTES = 0, 1, 2
 
 def send(spans: bytes, url: str) -> int:
     """Send OTLP's JSON to a collector; return the number of spans. Raise UsageError if not all were taken."""
-    place = urlsplit(url)
-    if place.scheme not in {"http", "https"} or not place.netloc:
+    if not is_url(url):
         raise UsageError(f"{url} is no URL of HTTP", remedy=_REMEDY)
-    target = url if place.path.rstrip("/") else f"{url.rstrip('/')}/v1/traces"
     (resource,) = json.loads(spans)["resourceSpans"]
     (scoped,) = resource["scopeSpans"]
     every = scoped["spans"]
     for start in range(0, len(every), _BATCH):
         batch = {**resource, "scopeSpans": [{**scoped, "spans": every[start : start + _BATCH]}]}
-        _post(encode({"resourceSpans": [batch]}), target)
+        _post(encode({"resourceSpans": [batch]}), url)
     return len(every)
 
 
@@ -64,12 +64,37 @@ def encode(request: Mapping[str, Any]) -> bytes:
     return _message(request, _REQUEST)
 
 
-def _post(body: bytes, url: str) -> None:
-    headers = {"content-type": "application/x-protobuf", **_headers()}
-    request = urllib.request.Request(url, body, headers)  # noqa: S310 - its scheme was looked at
+def deliver(body: bytes, url: str, headers: Mapping[str, str], timeout_s: float = _TIMEOUT_S) -> int:
+    """Post a request; return the number of spans that the collector left out.
+
+    Raise OSError if it did not take the request: HTTPError if it said so. Redirections are not followed.
+    """
+    place = url if urlsplit(url).path.rstrip("/") else f"{url.rstrip('/')}/v1/traces"
+    every = {"content-type": "application/x-protobuf", **headers}
+    request = urllib.request.Request(place, body, every)  # noqa: S310 - the caller looked at its scheme
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310 - the same
-            left = _rejected(response.read(1 << 20))
+        with _OPENER.open(request, timeout=timeout_s) as response:
+            return _rejected(response.read(1 << 20))
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise
+    except http.client.HTTPException as error:  # what answers speaks another language
+        raise ConnectionError(f"no answer of HTTP: {type(error).__name__}") from error
+
+
+class _Direct(urllib.request.HTTPRedirectHandler):
+    """Follows no redirection, for the headers may be secret."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Leave the answer as it is."""
+
+
+_OPENER: Final = urllib.request.build_opener(_Direct)
+
+
+def _post(body: bytes, url: str) -> None:
+    try:
+        left = deliver(body, url, _headers())
     except urllib.error.HTTPError as error:
         raise UsageError(f"the collector answered {error.code}", remedy=_REMEDY) from None
     except OSError as error:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _PAGE: Final = 500
 _PART: Final = 1 << 20
 _RUNS: Final = 10_000
-_SHARED: Final = frozenset({STANDING, "limit", "notification", "reads", "recorder", "search", "worker"})
+_SHARED: Final = frozenset({STANDING, "limit", "notification", "reads", "recorder", "search", "telemetry", "worker"})
 """The kinds of streams that grow at all times, whatever agents do: with one of them a package would soon be another."""
 _REMEMBERED: Final = "remembered:"
 _CHECKS: Final = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from remit.codes import Code
 from remit.http.access_log import Answered
 from remit.http.problem import Problem, Refusal
-from remit.http.trace_context import TraceContext
+from remit.http.trace_context import PARENT, TraceContext
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -107,7 +107,7 @@ class Router:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         if (authority := scope.get(AUTHORITY)) is not None:
             headers["host"] = authority.decode("latin-1")
-        exchange = Exchange(scope, TraceContext.of(headers.get("traceparent", "")), send)
+        exchange = Exchange(scope, TraceContext.of(headers.get(PARENT, "")), send)
         try:
             _check_once(scope["headers"])
             mount = self._mount(scope["path"])

@@ -7,7 +7,9 @@ from typing import Final, NamedTuple, Self
 
 from remit.ids import new_id, span_id, trace_id
 
-_PARENT: Final = re.compile(r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
+PARENT: Final = "traceparent"
+"""The name of the header, and of a client's word for the same."""
+_PARENT: Final = re.compile(r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
 _SIMPLE: Final = "00"
 """The version whose header ends after the flags."""
 
@@ -21,14 +23,16 @@ class TraceContext(NamedTuple):
     """16 hexadecimal digits."""
     given: bool
     """Whether the client named the trace."""
+    parent: str = ""
+    """The client's own span, if it named one."""
 
     @classmethod
     def of(cls, traceparent: str) -> Self:
         """The trace that a request's `traceparent` names; a new one if it names none, or not as the standard says."""
         found = _PARENT.fullmatch(traceparent)
-        if found is None or (found[1] == _SIMPLE and found[3] is not None):
+        if found is None or (found[1] == _SIMPLE and found[4] is not None):
             return cls(trace_id(new_id("req")), span_id(), given=False)
-        return cls(found[2], span_id(), given=True)
+        return cls(found[2], span_id(), given=True, parent=found[3])
 
     @property
     def header(self) -> str:

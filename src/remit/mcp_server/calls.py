@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.clock import isoformat
 from remit.errors import NotFoundError, StateError, UsageError
-from remit.http.trace_context import TraceContext
+from remit.http.trace_context import PARENT, TraceContext
 from remit.journal.kinds import ConfirmationPutOff
 from remit.mcp_server.question import Form, approvable, link_to, page_of, reason_form, reason_in
 from remit.redact import line
@@ -38,8 +38,7 @@ _KEY: Final = "decision"
 _WHY: Final = "reason"
 TELL_S: Final = 5.0
 """Seconds after which a client that wants progress hears once more that a person decides."""
-_PARENT: Final = "traceparent"
-_OWN: Final = frozenset({_PARENT, "tracestate", "baggage", "claudecode/toolUseId", "threadId", "sessionId"})
+_OWN: Final = frozenset({PARENT, "tracestate", "baggage", "claudecode/toolUseId", "threadId", "sessionId"})
 """Names under which clients tell of their own trace and conversation: of W3C, of Claude Code, of Codex."""
 _TOLD: Final = 500
 _PAST: Final[Mapping[str, str]] = {"approve": "approved", "deny": "denied", "expire": "expired", "revoke": "revoked"}
@@ -93,7 +92,7 @@ class Calls:
         told = {
             name: line(text, _TOLD) for name, text in peer.attached.items() if name in _OWN and isinstance(text, str)
         }
-        trace = TraceContext.of(told.get(_PARENT, ""))
+        trace = TraceContext.of(told.get(PARENT, ""))
         return await self._service.sessions.call(
             await asker.client.session(),
             tool,

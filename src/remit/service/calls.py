@@ -39,6 +39,7 @@ from remit.redact import line
 if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
     from remit.journal.journal import Journal
+    from remit.journal.kinds import Payload
     from remit.journal.writer import StreamWriter
     from remit.tools.peer import Peer
 
@@ -326,6 +327,23 @@ class Turns:
             renewing.cancel()
             with suppress(JournalError):  # the lease lapses
                 await held.give_up(HeadPatch(due_at=None))
+
+    async def begin(self, stream: str, kind: str, opened: Payload) -> None:
+        """Make a stream that is held by turns, unless there is one."""
+        if await self._journal.head(stream) is None:
+            with suppress(AppendConflictError):  # another process was faster
+                await self._journal.create(stream, kind, opened, patch=HeadPatch(state="open", due_at=None))
+
+    @asynccontextmanager
+    async def held(self, stream: str, kind: str, opened: Payload) -> AsyncIterator[HeldLease]:
+        """Wait until no one else holds a stream, and hold it; without one it begins with `opened`."""
+        await self.begin(stream, kind, opened)
+        while True:
+            async with self.taken(stream, kind) as held:
+                if held is not None:
+                    yield held
+                    return
+            await self.wait(stream)
 
     async def wait(self, stream: str) -> Head | None:
         """Wait until a stream may be free, or is closed; its head, or None if it does not exist."""

@@ -6,6 +6,12 @@ from typing import Final
 
 from remit.capability import Capability, Command, Noun
 
+
+def _kinds(module: str, noun: str, ends: str) -> dict[str, str]:
+    """Return the references of the kinds `NOUN_END` in a module, whose classes bear the same names."""
+    return {f"{noun}_{end}": f"{module}:{f'{noun}_{end}'.title().replace('_', '')}" for end in ends.split()}
+
+
 FIRST_PARTY: Final = (
     Capability(
         name="fs",
@@ -216,6 +222,14 @@ FIRST_PARTY: Final = (
         ),
     ),
     Capability(
+        name="telemetry",
+        about="Send spans of calls, models and jobs to an OpenTelemetry collector.",
+        settings="remit.audit.telemetry.settings:TelemetrySettings",
+        kinds={"telemetry_begun": "remit.audit.telemetry.kinds:TelemetryBegun"},
+        works="remit.audit.telemetry.opening:work_on_telemetry",
+        checks="remit.audit.telemetry.opening:check_telemetry",
+    ),
+    Capability(
         name="tickets",
         about="Messages that become tool runs and replies.",
         settings="remit.tickets.settings:TicketSettings",
@@ -229,10 +243,9 @@ FIRST_PARTY: Final = (
             ),
         ),
         routes="remit.tickets.routes:ROUTES",
-        kinds={
-            f"ticket_{end}": f"remit.tickets.kinds:Ticket{end.title()}"
-            for end in ("created", "leased", "released", "completed", "failed", "blocked", "retried", "derived")
-        },
+        kinds=_kinds(
+            "remit.tickets.kinds", "ticket", "created leased released completed failed blocked retried derived"
+        ),
         queues=("ticket",),
         works="remit.tickets.work:work_on_tickets",
         commands=(
@@ -253,19 +266,10 @@ FIRST_PARTY: Final = (
         recipes=("remit.work.recipe:work_run", "remit.work.decisions:work_decision"),
         nouns=(Noun(name="work", kind="remit.work.noun:Work", open="remit.work.opening:open_work"),),
         kinds={
-            "work_opened": "remit.work.kinds:WorkOpened",
-            "work_run_started": "remit.work.kinds:WorkRunStarted",
-            "work_run_stopped": "remit.work.kinds:WorkRunStopped",
-            "work_result_accepted": "remit.work.kinds:WorkResultAccepted",
-            "work_result_refused": "remit.work.kinds:WorkResultRefused",
-            "work_result_discarded": "remit.work.kinds:WorkResultDiscarded",
-            "work_written": "remit.work.kinds:WorkWritten",
-            "work_moved": "remit.work.kinds:WorkMoved",
-            "work_controlled": "remit.work.kinds:WorkControlled",
-            **{f"issue_{end}": f"remit.work.kinds:Issue{end.title()}" for end in ("opened", "commented", "changed")},
-            "outbox_opened": "remit.work.kinds:OutboxOpened",
-            "outbox_announced": "remit.work.kinds:OutboxAnnounced",
-            "outbox_confirmed": "remit.work.kinds:OutboxConfirmed",
+            **_kinds("remit.work.kinds", "work", "opened run_started run_stopped written moved controlled"),
+            **_kinds("remit.work.kinds", "work_result", "accepted refused discarded"),
+            **_kinds("remit.work.kinds", "issue", "opened commented changed"),
+            **_kinds("remit.work.kinds", "outbox", "opened announced confirmed"),
         },
         works="remit.work.control:work_on_issues",
         commands=(
@@ -282,11 +286,7 @@ FIRST_PARTY: Final = (
         name="recorder",
         about="Sign what is recorded while it is recorded, and hold what was signed as a witness.",
         settings="remit.recorder.settings:RecorderSettings",
-        kinds={
-            "recorder_opened": "remit.recorder.kinds:RecorderOpened",
-            "recorder_checkpoint": "remit.recorder.kinds:RecorderCheckpoint",
-            "recorder_closed": "remit.recorder.kinds:RecorderClosed",
-        },
+        kinds=_kinds("remit.recorder.kinds", "recorder", "opened checkpoint closed"),
         works="remit.recorder.opening:work_on_checkpoints",
         commands=(
             Command(

@@ -23,7 +23,6 @@ from remit.journal.leases import heads_changed_within
 from remit.service.calls import Turns
 from remit.work.flow import MAX_RETRIES, dependencies_in, parent_in, rest_after, urgency
 from remit.work.kinds import WorkControlled
-from remit.work.outbox.rows import begin, turn_of
 from remit.work.references import IssueRef
 from remit.work.runs import Runs, Wanted
 from remit.work.store import UnitRow
@@ -95,7 +94,7 @@ class ControlPlane:
 
     async def _lead(self, stop: asyncio.Event, tell: Callable[[Turn], None]) -> None:
         while not stop.is_set():
-            async with turn_of(self._journal, STREAM, KIND, WorkControlled()) as held:
+            async with Turns(self._journal).held(STREAM, KIND, WorkControlled()) as held:
                 while await held.current() is not None:
                     mark = await self._journal.heads_changed(0)
                     tell(await self._turn(staged=False))
@@ -107,8 +106,9 @@ class ControlPlane:
         require_workflow(self._folder)
         if staged:
             return await self._turn(staged=True)
-        await begin(self._journal, STREAM, KIND, WorkControlled())
-        async with Turns(self._journal).taken(STREAM, KIND) as held:
+        turns = Turns(self._journal)
+        await turns.begin(STREAM, KIND, WorkControlled())
+        async with turns.taken(STREAM, KIND) as held:
             return Turn(steps=[], leads=False) if held is None else await self._turn(staged=False)
 
     # --- one turn

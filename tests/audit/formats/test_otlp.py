@@ -4,65 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from google.protobuf import json_format
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTracePartialSuccess,
-    ExportTraceServiceRequest,
-    ExportTraceServiceResponse,
-)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from remit.audit import collector
 from remit.audit.formats import otlp
 from remit.audit.formats.account import Account
 from remit.errors import UsageError
+from tests.audit.receiver import Collector, receiver
 
-
-class Collector:
-    """A receiver of OTLP over HTTP, which keeps a span by its ids as trace stores do."""
-
-    def __init__(self) -> None:
-        self.spans: dict[tuple[bytes, bytes], Any] = {}
-        self.headers: list[dict[str, str]] = []
-        self.rejected, self.status = 0, 200
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                request = ExportTraceServiceRequest.FromString(body)
-                outer.headers.append({name.lower(): value for name, value in self.headers.items()} | {"": self.path})
-                for resource in request.resource_spans:
-                    for scope in resource.scope_spans:
-                        outer.spans |= {(span.trace_id, span.span_id): span for span in scope.spans}
-                left = ExportTracePartialSuccess(rejected_spans=outer.rejected, error_message="too old")
-                answer = ExportTraceServiceResponse(partial_success=left if outer.rejected else None)
-                self.send_response(outer.status)
-                self.end_headers()
-                self.wfile.write(answer.SerializeToString())
-
-            def log_message(self, *_args: Any) -> None:
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-
-
-@pytest.fixture
-def receiver() -> Iterator[Collector]:
-    """A collector that listens."""
-    found = Collector()
-    thread = threading.Thread(target=found.server.serve_forever, daemon=True)
-    thread.start()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
-    thread.join()
+__all__ = ["receiver"]
 
 
 def spans_of(data: bytes) -> list[dict[str, Any]]:

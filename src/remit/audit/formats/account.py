@@ -50,20 +50,11 @@ class Entry(NamedTuple):
         return root_of(self.stream)
 
 
-class Account:
-    """Everything in a package, linked."""
+class Links:
+    """Events, each with what belongs to it."""
 
-    def __init__(self, package: IO[bytes]) -> None:
-        """Read a package that holds."""
-        self._zip = zipfile.ZipFile(package)
-        self.manifest: dict[str, Any] = json.loads(self._zip.read("manifest.json"))
-        self.scope: str = self.manifest["scope"]
-        self.states: dict[str, str] = {
-            value["sha256"]: value["state"] for value in json.loads(self._zip.read("proof.json"))["values"]
-        }
+    def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.sessions: list[Session] = []
-        """The sessions of a recorder that signed meanwhile. No package holds them: they tell of all streams."""
         self.outcomes: dict[tuple[str, str], Entry] = {}
         """The ends of calls, by stream and invocation."""
         self.questions: dict[str, Entry] = {}
@@ -80,8 +71,66 @@ class Account:
         """The session of each call that has a stream of its own."""
         self._asked: dict[str, list[Entry]] = defaultdict(list)
         """Questions to models, by stream."""
+
+    def take(self, entry: Entry) -> None:
+        """Link an event; those of a stream come in their order, and openings first."""
+        self.entries.append(entry)
+        self.last[entry.stream] = entry
+        match entry.payload:
+            case k.ToolInvocationFinished() | k.CommandCommitted() as ended:
+                self.outcomes[entry.stream, ended.invocation_id] = entry
+            case k.ConfirmationRequested() as asked if entry.row.case != "wait":
+                self.questions[asked.confirmation] = entry
+            case k.ConfirmationDecided() as answer if entry.row.case != "wait":
+                self.answers[answer.confirmation].append(entry)
+            case k.CommandStarted():
+                self._asked[entry.stream].append(entry)
+            case k.JobCreated() | k.SessionOpened():
+                self.openings[entry.stream] = entry
+            case k.CallOpened() as call:
+                self._sessions[entry.stream] = f"session/{call.session}"
+            case k.JobCompleted() | k.JobFailed() | k.JobCancelled():
+                self.endings[entry.stream] = entry
+            case _:
+                pass
+        if entry.root not in self.salted and entry.payload is not None and _is_salted(entry.payload):
+            self.salted.add(entry.root)
+
+    def digest(self, entry: Entry) -> str:
+        """Return the digest of a call's arguments, as `sha256:…`; empty: there is none, or it may not be told."""
+        said: str = getattr(entry.payload, "arguments_hash", "") or getattr(entry.payload, "request_hash", "")
+        return "" if entry.root in self.salted else said
+
+    def outcome(self, entry: Entry) -> Entry | None:
+        """Return how an announced call ended; None: whether it happened is unknown."""
+        return self.outcomes.get((entry.stream, getattr(entry.payload, "invocation_id", "")))
+
+    def principal(self, entry: Entry) -> str:
+        """Return who made a call, or for whom the job runs."""
+        opening = self.opening(entry)
+        return getattr(entry.payload, "principal", "") or getattr(opening and opening.payload, "principal", "")
+
+    def opening(self, entry: Entry) -> Entry | None:
+        """Return the first event of the job or session that an event belongs to."""
+        return self.openings.get(self._sessions.get(entry.root, entry.root))
+
+
+class Account(Links):
+    """Everything in a package, linked."""
+
+    def __init__(self, package: IO[bytes]) -> None:
+        """Read a package that holds."""
+        super().__init__()
+        self._zip = zipfile.ZipFile(package)
+        self.manifest: dict[str, Any] = json.loads(self._zip.read("manifest.json"))
+        self.scope: str = self.manifest["scope"]
+        self.states: dict[str, str] = {
+            value["sha256"]: value["state"] for value in json.loads(self._zip.read("proof.json"))["values"]
+        }
+        self.sessions: list[Session] = []
+        """The sessions of a recorder that signed meanwhile. No package holds them: they tell of all streams."""
         for entry in _entries(self._zip):
-            self._take(entry)
+            self.take(entry)
 
     def value(self, inline: Any, ref: Any) -> Any:
         """Return a value that stands in an event or beside it, decoded; UNSET: it is not there, or no more."""
@@ -105,15 +154,6 @@ class Account:
         value = self.value(payload.args, payload.args_blob)
         return canonical(value) if isinstance(value, dict) else None
 
-    def digest(self, entry: Entry) -> str:
-        """Return the digest of a call's arguments, as `sha256:…`; empty: there is none, or it may not be told."""
-        said: str = getattr(entry.payload, "arguments_hash", "") or getattr(entry.payload, "request_hash", "")
-        return "" if entry.root in self.salted else said
-
-    def outcome(self, entry: Entry) -> Entry | None:
-        """Return how an announced call ended; None: whether it happened is unknown."""
-        return self.outcomes.get((entry.stream, getattr(entry.payload, "invocation_id", "")))
-
     def model(self, entry: Entry) -> k.CommandStarted | None:
         """Return the question whose answer asked for a call; None: no model did, or its answer is gone."""
         call = getattr(entry.payload, "call_id", "")
@@ -125,15 +165,6 @@ class Account:
                 if said is not msgspec.UNSET and json.dumps(call) in json.dumps(said):
                     return asked.payload
         return None
-
-    def principal(self, entry: Entry) -> str:
-        """Return who made a call, or for whom the job runs."""
-        opening = self.opening(entry)
-        return getattr(entry.payload, "principal", "") or getattr(opening and opening.payload, "principal", "")
-
-    def opening(self, entry: Entry) -> Entry | None:
-        """Return the first event of the job or session that an event belongs to."""
-        return self.openings.get(self._sessions.get(entry.root, entry.root))
 
     @property
     def streams(self) -> Iterator[list[Entry]]:
@@ -151,29 +182,6 @@ class Account:
             latest[entry.stream] = max(entry.at, latest.get(entry.stream, 0))
             times.append((latest[entry.stream], number, entry))
         return [entry for _, _, entry in sorted(times)]  # no two have the same number
-
-    def _take(self, entry: Entry) -> None:
-        self.entries.append(entry)
-        self.last[entry.stream] = entry
-        match entry.payload:
-            case k.ToolInvocationFinished() | k.CommandCommitted() as ended:
-                self.outcomes[entry.stream, ended.invocation_id] = entry
-            case k.ConfirmationRequested() as asked if entry.row.case != "wait":
-                self.questions[asked.confirmation] = entry
-            case k.ConfirmationDecided() as answer if entry.row.case != "wait":
-                self.answers[answer.confirmation].append(entry)
-            case k.CommandStarted():
-                self._asked[entry.stream].append(entry)
-            case k.JobCreated() | k.SessionOpened():
-                self.openings[entry.stream] = entry
-            case k.CallOpened() as call:
-                self._sessions[entry.stream] = f"session/{call.session}"
-            case k.JobCompleted() | k.JobFailed() | k.JobCancelled():
-                self.endings[entry.stream] = entry
-            case _:
-                pass
-        if entry.root not in self.salted and entry.payload is not None and _is_salted(entry.payload):
-            self.salted.add(entry.root)
 
 
 class _Line(msgspec.Struct, gc=False):
@@ -193,9 +201,13 @@ _line: Final = msgspec.json.Decoder(_Line).decode
 def _entries(package: zipfile.ZipFile) -> Iterator[Entry]:
     for text in package.read("events.ndjson").splitlines():
         line = _line(text)
-        payload = _decoded(line.kind, line.data.encode())
-        place = row_of(line.kind, line.stream, payload)
-        yield Entry(line.stream, line.seq, line.kind, line.at, line.hash, payload, place)
+        yield entry_of(line.stream, line.seq, line.kind, line.at, line.hash, line.data.encode())
+
+
+def entry_of(stream: str, seq: int, kind: str, at: int, chain: str, data: bytes) -> Entry:
+    """Return an event with its row of the table; `chain` is in hexadecimal."""
+    payload = _decoded(kind, data)
+    return Entry(stream, seq, kind, at, chain, payload, row_of(kind, stream, payload))
 
 
 def _decoded(kind: str, data: bytes) -> Payload | None:

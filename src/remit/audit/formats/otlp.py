@@ -9,10 +9,11 @@ import hashlib
 import re
 from typing import Any, Final
 
-from remit.audit.formats.account import Account, Entry
+from remit.audit.formats.account import Account, Entry, Links
 from remit.audit.formats.fault import invalid, not_signed, strict
 from remit.canonical import canonical
 from remit.evidence.answer import Answer
+from remit.http.trace_context import PARENT, TraceContext
 from remit.ids import trace_id
 from remit.journal import kinds as k
 from remit.version import __version__
@@ -25,17 +26,19 @@ Attributes = dict[str, Any]
 
 def write(account: Account) -> bytes:
     """Return all spans of a package as one request. They are not signed."""
-    return canonical(_request([_span(account, entry) for entry in account.entries if entry.row.span])) + b"\n"
+    return canonical(request([span_of(account, entry) for entry in account.entries if entry.row.span])) + b"\n"
 
 
-def _request(spans: list[dict[str, Any]]) -> dict[str, Any]:
-    resource = _attributes({"service.name": "remit", "service.version": __version__})
+def request(spans: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the request that sends these spans."""
+    resource = as_attributes({"service.name": "remit", "service.version": __version__})
     scope = {"name": "remit", "version": __version__}
     scoped = {"scope": scope, "spans": spans, "schemaUrl": SCHEMA_URL}
     return {"resourceSpans": [{"resource": {"attributes": resource}, "scopeSpans": [scoped]}]}
 
 
-def _span(account: Account, entry: Entry) -> dict[str, Any]:
+def span_of(account: Links, entry: Entry) -> dict[str, Any]:
+    """Return the span that begins with an event; its row says that there is one."""
     ended, attributes = _end(account, entry), _named(account, entry)
     trace, span = _trace(entry), _id(entry)
     target = (
@@ -43,17 +46,17 @@ def _span(account: Account, entry: Entry) -> dict[str, Any]:
         or attributes.get("gen_ai.request.model")
         or attributes.get("gen_ai.agent.name")
     )
-    root = account.opening(entry)
+    parent = _parent(account, entry, trace)
     failed = str(attributes.get("error.type", ""))
     return {
         "traceId": trace,
         "spanId": span,
-        **({"parentSpanId": _id(root)} if root is not None and root is not entry and _trace(root) == trace else {}),
+        **({"parentSpanId": parent} if parent else {}),
         "name": f"{entry.row.span} {target}" if target else entry.row.span,
         "kind": _CLIENT if entry.row.span == "chat" else _INTERNAL,
         "startTimeUnixNano": str(entry.at * 1_000),
         "endTimeUnixNano": str(max(entry.at, ended) * 1_000),
-        "attributes": _attributes(attributes),
+        "attributes": as_attributes(attributes),
         **({"status": {"code": _ERROR, "message": failed}} if failed else {}),
     }
 
@@ -74,7 +77,18 @@ def _id(entry: Entry) -> str:
     return getattr(entry.payload, "span_id", "") or hashlib.sha256(entry.place.encode()).hexdigest()[:16]
 
 
-def _end(account: Account, entry: Entry) -> int:
+def _parent(account: Links, entry: Entry, trace: str) -> str:
+    """Return the span that a span lies below: the client's own, else that of the job or session; empty: none."""
+    call = entry.payload
+    if isinstance(call, k.ToolInvocationStarted):
+        client = TraceContext.of(call.client.get(PARENT, ""))
+        if client.given and client.trace_id == trace:
+            return client.parent
+    root = account.opening(entry)
+    return _id(root) if root is not None and root is not entry and _trace(root) == trace else ""
+
+
+def _end(account: Links, entry: Entry) -> int:
     match entry.payload:
         case k.JobCreated() | k.SessionOpened():
             return account.last[entry.stream].at
@@ -86,7 +100,7 @@ def _end(account: Account, entry: Entry) -> int:
             return ended.at if ended is not None else entry.at
 
 
-def _named(account: Account, entry: Entry) -> Attributes:
+def _named(account: Links, entry: Entry) -> Attributes:
     """Return the attributes of a span: conventional names where there are any, `remit.…` for the rest."""
     payload = entry.payload
     own: Attributes = {
@@ -99,6 +113,7 @@ def _named(account: Account, entry: Entry) -> Attributes:
     match payload:
         case k.JobCreated():
             own |= {"gen_ai.agent.name": payload.name, "gen_ai.agent.version": payload.execution_version}
+            own |= _job_end(account, entry)
         case k.SessionOpened():
             own |= {"gen_ai.agent.name": payload.client, "gen_ai.agent.version": payload.client_version}
         case k.CommandStarted():
@@ -112,11 +127,25 @@ def _named(account: Account, entry: Entry) -> Attributes:
     return {name: value for name, value in own.items() if value not in ("", None)}
 
 
+def _job_end(account: Links, entry: Entry) -> Attributes:
+    ended = account.endings.get(entry.stream)
+    match ended and ended.payload:
+        case k.JobFailed() as failed:
+            return {"remit.outcome": "failed", "error.type": failed.error.code}
+        case k.JobCancelled():
+            return {"remit.outcome": "cancelled"}
+        case k.JobCompleted():
+            return {"remit.outcome": "completed"}
+        case _:
+            return {}
+
+
 def _tool(
-    account: Account, entry: Entry, payload: k.ToolInvocationStarted | k.GateRefused | k.ConfirmationRequested
+    account: Links, entry: Entry, payload: k.ToolInvocationStarted | k.GateRefused | k.ConfirmationRequested
 ) -> Attributes:
-    kind = "extension" if payload.tool_name.startswith("mcp.") else "function"
-    own: Attributes = {"gen_ai.tool.name": payload.tool_name, "gen_ai.tool.type": kind}
+    own: Attributes = {"gen_ai.tool.name": payload.tool_name, "gen_ai.tool.type": "function"}
+    if payload.tool_name.startswith("mcp."):
+        own |= {"gen_ai.tool.type": "extension", "mcp.method.name": "tools/call"}
     if isinstance(payload, k.ConfirmationRequested):
         answers = [answer.payload for answer in account.answers.get(payload.confirmation, ())]
         last = answers[-1] if answers else None
@@ -134,7 +163,7 @@ def _tool(
     return own | {"remit.outcome": outcome.outcome, "error.type": "" if outcome.outcome == "success" else code}
 
 
-def _model(account: Account, entry: Entry, payload: k.CommandStarted) -> Attributes:
+def _model(account: Links, entry: Entry, payload: k.CommandStarted) -> Attributes:
     own: Attributes = {
         "gen_ai.provider.name": payload.llm_provider, "gen_ai.request.model": payload.llm_model,
         "gen_ai.request.temperature": payload.llm_temperature, "remit.invocation.id": payload.invocation_id,
@@ -154,7 +183,8 @@ def _model(account: Account, entry: Entry, payload: k.CommandStarted) -> Attribu
     }  # fmt: skip
 
 
-def _attributes(values: Attributes) -> list[dict[str, Any]]:
+def as_attributes(values: Attributes) -> list[dict[str, Any]]:
+    """Return attributes as OTLP lists them."""
     return [{"key": name, "value": _any(value)} for name, value in sorted(values.items())]
 
 

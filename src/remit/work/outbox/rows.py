@@ -8,12 +8,10 @@ may stand in the thread already (contract: executors, "Forge recipe").
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from remit.errors import AppendConflictError
 from remit.journal import kinds as k
-from remit.journal.event import HeadPatch
 from remit.service.calls import Turns
 from remit.work import kinds as w
 from remit.work.references import IssueRef
@@ -66,7 +64,7 @@ class OutboxRows:
     async def turn(self, issue: IssueRef) -> AsyncIterator[ThreadRows]:
         """Wait for the turn to write to an issue, and hold it: no other process writes there meanwhile."""
         stream = f"{KIND}/{issue.file_name}"
-        async with turn_of(self._journal, stream, KIND, w.OutboxOpened(issue_ref=str(issue))) as held:
+        async with Turns(self._journal).held(stream, KIND, w.OutboxOpened(issue_ref=str(issue))) as held:
             yield ThreadRows(held, await self._journal.read(stream))
 
     async def spent(self, stream: str, step: str, tools: Sequence[str]) -> int:
@@ -77,23 +75,3 @@ class OutboxRows:
             if isinstance(payload, k.ToolInvocationStarted) and payload.tool_name in tools:
                 steps.add(payload.step)
         return len(steps - {step})
-
-
-async def begin(journal: Journal, stream: str, kind: str, opened: k.Payload) -> None:
-    """Make a stream that is held by turns, unless there is one."""
-    if await journal.head(stream) is None:
-        with suppress(AppendConflictError):  # another process was faster
-            await journal.create(stream, kind, opened, patch=HeadPatch(state="open", due_at=None))
-
-
-@asynccontextmanager
-async def turn_of(journal: Journal, stream: str, kind: str, opened: k.Payload) -> AsyncIterator[HeldLease]:
-    """Wait until no one else holds a stream, and hold it; without one it begins with `opened`."""
-    turns = Turns(journal)
-    await begin(journal, stream, kind, opened)
-    while True:
-        async with turns.taken(stream, kind) as held:
-            if held is not None:
-                yield held
-                return
-        await turns.wait(stream)

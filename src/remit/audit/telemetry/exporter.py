@@ -1,0 +1,139 @@
+"""Sends what ended since the kept position, a page of the journal at a time, until the collector has it."""
+
+from __future__ import annotations
+
+import logging
+import urllib.error
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from remit.audit.collector import deliver, encode
+from remit.audit.formats.otlp import request
+from remit.audit.telemetry.spans import KINDS, Span, Spans
+from remit.blocking import Threads
+from remit.errors import AppendConflictError
+from remit.journal.event import Fold
+from remit.settings.address import address
+from remit.settings.expansion import expand, sendable
+
+if TYPE_CHECKING:
+    from remit.audit.telemetry.settings import TelemetrySettings
+    from remit.journal.journal import Journal
+    from remit.journal.leases import HeldLease
+    from remit.metrics.registry import Registry
+
+_log: Final = logging.getLogger("remit.telemetry")
+FOLD: Final = "telemetry"
+_PAGE: Final = 500
+"""Events that are read at once, and so about the spans of a request."""
+_KEPT: Final = 1_000
+"""So many positions may be read again after a crash, if nothing of them was sent."""
+_SPACING_S: Final = 1.0
+"""Spans are gathered for so long."""
+_SILENCE_S: Final = 10.0
+_LONGEST_S: Final = 300.0
+_INVALID: Final = frozenset({400, 413, 422})
+"""Answers that say that the spans themselves are at fault: the same ones would be refused again."""
+
+
+def headers_of(own: TelemetrySettings, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers with what `environ` and the keyring say. Raise SettingsError, which quotes no value."""
+    who = "telemetry"
+    return {name: sendable(expand(text, environ, who), f"{who}: {name}") for name, text in own.headers.items()}
+
+
+class Exporter:
+    """Sends the spans of one journal for as long as this process is the one that does."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        own: TelemetrySettings,
+        environ: Mapping[str, str],
+        metrics: Registry,
+        tell: Callable[[str], object],
+    ) -> None:
+        """Send as `own` says; `tell` is told why the collector takes nothing, and nothing once it does."""
+        self._journal, self._own, self._environ, self._tell = journal, own, environ, tell
+        self._threads = Threads(1)
+        self._position = self._kept = 0
+        self._spans = metrics.counter(
+            "telemetry_spans_total", "Spans that this process sent, with what the collector did with them.", "answer"
+        )
+        self._failures = metrics.counter("telemetry_failures_total", "Requests with spans that failed.")
+
+    async def run(self, held: HeldLease) -> None:
+        """Send what ends from when the stream of the lease began; return once the lease is lost.
+
+        Raise JournalError, or SettingsError for a header that cannot be sent.
+        """
+        kept = await self._journal.folds.read(FOLD)
+        self._position = self._kept = kept[0].position if kept else 0
+        spans, mark, more = Spans(self._journal, values=self._own.values), 0, False
+        while (head := await held.current()) is not None:
+            if not more:
+                mark = await self._journal.changed(mark)  # before the look, so that nothing is missed
+            before = self._position
+            more = await self._page(spans, held, head.created_at)
+            if not more or self._position == before:
+                await self._journal.clock.sleep(_SPACING_S)
+
+    async def _page(self, spans: Spans, held: HeldLease, began: int) -> bool:
+        """Send the spans of the next page of the journal; whether there is more."""
+        page = await self._journal.scan(self._position, KINDS, _PAGE)
+        ended = [
+            span
+            for placed in page.events
+            for span in await spans.of(placed.event)
+            if placed.event.at >= began  # what ended before is for `remit export`
+        ]
+        if ended:
+            await self._send(ended, held)
+        self._position = page.position
+        if ended or self._position - self._kept >= _KEPT:
+            fold = Fold(name=FOLD, position=self._position, data=b"")
+            if self._position > self._kept and await self._journal.folds.keep([fold], self._kept):
+                self._kept = self._position
+        return page.more
+
+    async def _send(self, spans: list[Span], held: HeldLease) -> None:
+        """Send spans until the collector takes or refuses them. Raise AppendConflictError if the lease is lost."""
+        body, failures = encode(request(spans)), 0
+        while not await self._sent(body, len(spans), failures):
+            failures += 1
+            if await held.current() is None:
+                raise AppendConflictError("another process sends spans now")
+
+    async def _sent(self, body: bytes, count: int, failures: int) -> bool:
+        """Make one attempt, and wait after one that failed; whether nothing is left to send."""
+        where, headers = address(self._own.otlp_url), headers_of(self._own, self._environ)
+        try:
+            left = await self._threads.run(partial(deliver, body, self._own.otlp_url, headers, _SILENCE_S))
+        except urllib.error.HTTPError as error:
+            if error.code in _INVALID:
+                self._count(0, count)
+                _log.warning("%s refused %d spans: HTTP %d", where, count, error.code)
+                return True
+            why, pause_s = f"HTTP {error.code}", _pause_s(error.headers)
+        except OSError as error:
+            why, pause_s = str(error), 0.0
+        else:
+            self._count(count - left, left)
+            self._tell("")
+            return True
+        self._failures.add()
+        self._tell(f"{where} takes no spans: {why}")
+        _log.warning("%s takes no spans: %s", where, why)
+        await self._journal.clock.sleep(min(max(2.0 ** min(failures, 20), pause_s), _LONGEST_S))
+        return False
+
+    def _count(self, taken: int, refused: int) -> None:
+        self._spans.add("taken", by=taken)
+        self._spans.add("refused", by=refused)
+
+
+def _pause_s(headers: Any) -> float:
+    """Return how long the collector asks to wait; a date counts as nothing."""
+    text = str(headers.get("Retry-After", "")).strip()
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0.0  # noqa: PLR2004 - eleven days
