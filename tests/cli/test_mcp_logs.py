@@ -76,6 +76,13 @@ def test_a_log_has_what_a_server_wrote_in_whatever_process_with_secrets_masked(l
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+def test_a_long_line_is_not_cut_within_a_secret(loud: Project) -> None:
+    shout(loud, f"{SECRET} " * 3_000)
+    shown = "".join(file.read_text() for file in kept(loud))
+    assert shown.count("********") > 2_999
+    assert "hush" not in shown
+
+
 def test_a_log_stays_small(loud: Project) -> None:
     loud.env["REMIT_MCP_LOG_BYTES"] = "20000"
     shout(loud, "x" * 100, times=1_000)

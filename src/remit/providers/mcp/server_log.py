@@ -40,9 +40,11 @@ class ServerLog:
         if not self._cap:
             return
         *lines, self._rest = (self._rest + data).split(b"\n")
-        while len(self._rest) > _LONGEST:
-            lines.append(self._rest[:_LONGEST])
-            self._rest = self._rest[_LONGEST:]
+        hidden = [secret.encode() for secret in secrets if secret]
+        while len(self._rest) > _LONGEST + max(map(len, hidden), default=0):
+            end = _end(self._rest, hidden)
+            lines.append(self._rest[:end])
+            self._rest = self._rest[end:]
         self._write([mask(without(secrets, line.decode(errors="replace").rstrip())) for line in lines])
 
     def note(self, text: str, secrets: list[str] | None = None) -> None:
@@ -70,3 +72,11 @@ class ServerLog:
         except OSError as error:
             self._cap = 0
             _log.warning("%s: no more is kept of what the server writes: %s", self._path, error.strerror or error)
+
+
+def _end(line: bytes, hidden: list[bytes]) -> int:
+    """Return where a long line is cut: in none of its secrets, since half of one would not be masked."""
+    end = _LONGEST
+    while across := [at for secret in hidden if 0 <= (at := line.find(secret, max(0, end - len(secret) + 1))) < end]:
+        end = min(across)
+    return end or max(len(secret) for secret in hidden if line.startswith(secret))
