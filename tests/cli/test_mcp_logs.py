@@ -83,6 +83,16 @@ def test_a_long_line_is_not_cut_within_a_secret(loud: Project) -> None:
     assert "hush" not in shown
 
 
+def test_each_line_of_a_secret_is_masked(loud: Project) -> None:
+    config = loud.folder / "remit.toml"
+    config.write_text(config.read_text().replace(f"'{SECRET}'", f'"{SECRET}\\nsecond of two"'))
+    shout(loud, "hot tea")
+    shown = "".join(file.read_text() for file in kept(loud))
+    assert "******** as clerk" in shown
+    assert "hush" not in shown
+    assert "second" not in shown
+
+
 def test_a_log_stays_small(loud: Project) -> None:
     loud.env["REMIT_MCP_LOG_BYTES"] = "20000"
     shout(loud, "x" * 100, times=1_000)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 8 * 1024
 """Bytes of a line; what is longer goes on in the next."""
+_SHORT: Final = 3
+"""Characters of a line of a secret that is not masked by itself."""
 _log: Final = logging.getLogger("remit.mcp")
 
 
@@ -40,6 +42,7 @@ class ServerLog:
         if not self._cap:
             return
         *lines, self._rest = (self._rest + data).split(b"\n")
+        secrets = _in_lines(secrets)
         hidden = [secret.encode() for secret in secrets if secret]
         while len(self._rest) > _LONGEST + max(map(len, hidden), default=0):
             end = _end(self._rest, hidden)
@@ -72,6 +75,12 @@ class ServerLog:
         except OSError as error:
             self._cap = 0
             _log.warning("%s: no more is kept of what the server writes: %s", self._path, error.strerror or error)
+
+
+def _in_lines(secrets: list[str]) -> list[str]:
+    """Return each line of a secret of several, such as a key in PEM: the log is masked line by line."""
+    several = [part.strip() for secret in secrets if "\n" in secret for part in secret.splitlines()]
+    return [*(secret for secret in secrets if "\n" not in secret), *(part for part in several if len(part) > _SHORT)]
 
 
 def _end(line: bytes, hidden: list[bytes]) -> int:
