@@ -9,9 +9,10 @@ import pytest
 from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import JournalError
+from remit.jobs.state import stream_of
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.journal import Journal
-from remit.journal.sharded.placement import shard_of
+from remit.journal.sharded.placement import new_identifier, shard_of
 from remit.testing.journal.storage import due, head_of, job, note, numbers, refused, terms
 from tests.journal.sharded.conftest import Cluster
 from tests.journal.storages import PostgresStorage, ShardedStorage
@@ -113,3 +114,19 @@ async def test_a_journal_of_its_own_is_no_shard(urls: list[str]) -> None:
     async with ShardedStorage(urls).open(SystemClock()) as journal:
         with pytest.raises(JournalError, match="a journal of its own"):
             await journal.heads(HeadQuery())
+
+
+async def test_a_shard_that_is_opened_alone_takes_nothing_of_the_others(urls: list[str]) -> None:
+    async with ShardedStorage(urls).open(SystemClock()) as journal:
+        await job(journal, "job/a")
+    async with PostgresStorage(urls[1]).open(SystemClock()) as journal:
+        for name in NAMES:
+            if shard_of(name, 2) == 1:
+                await job(journal, name)
+            else:
+                with refused(Code.SETTINGS_INVALID):
+                    await job(journal, name)
+        assert shard_of(f"job/{new_identifier('job', stream_of, journal.answers)}", 2) == 1
+    async with ShardedStorage(urls).open(SystemClock()) as journal:
+        listed = {head.stream for head in await journal.heads(HeadQuery(kind="job"))}
+        assert listed == {"job/a", *(name for name in NAMES if shard_of(name, 2) == 1)}

@@ -13,6 +13,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
+import msgspec
+
 from remit.clock import Clock, SystemClock
 from remit.errors import JournalError
 from remit.journal.batching import journal_closed, settle, taken
@@ -40,7 +42,7 @@ from remit.journal.postgres.lookups import Lookups
 from remit.journal.postgres.schema import migrate
 from remit.journal.postgres.sending import send
 from remit.journal.postgres.server import ANSWER_S, PATIENCE_S, Link, Readers, connect, load_driver, persist
-from remit.journal.sharded.shard import Size
+from remit.journal.sharded.shard import NAME, Identity, Size
 from remit.journal.watch import Watch
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ class PostgresStore:
         self._clock = clock
         self._watch = Watch()
         self._commits: CommitTask | None = None
+        self._identity: Identity | None = None
+        """Its place among the shards of a journal, if it is one."""
         self._early: list[Commit] = []
         self._readers = Readers(self._address)
         self._heads = Lookups[str, Head | None](
@@ -89,6 +93,8 @@ class PostgresStore:
             connection = await connect(self._address)
             try:
                 await migrate(connection, self._address.schema)
+                for fold in await queries.folds(connection, NAME, ()):
+                    self._identity = msgspec.json.decode(fold.data, type=Identity)
             finally:
                 await connection.close()
             await self._readers.open()
@@ -98,9 +104,9 @@ class PostgresStore:
             settle([(commit, failure) for commit in early])
             return failure
         self._commits = CommitTask(Link(self._address), self._watch.notify)
-        for commit in self._early:
-            self._commits.submit(commit)
-        self._early = []
+        early, self._early = self._early, []
+        for commit in early:
+            self.submit(commit)
         return None
 
     async def _opened(self) -> CommitTask:
@@ -118,7 +124,9 @@ class PostgresStore:
     # --- writing
 
     def submit(self, commit: Commit) -> None:
-        if self._commits is not None:
+        if self._identity is not None and (error := self._identity.refusal(commit)) is not None:
+            settle([(commit, error)])
+        elif self._commits is not None:
             self._commits.submit(commit)
         elif self._closed or self._opening.done():
             settle([(commit, self._unusable())])
@@ -229,8 +237,8 @@ class PostgresStore:
     def missing(self) -> list[str]:
         return []
 
-    def answers(self, stream: str) -> bool:  # noqa: ARG002 - the port's signature
-        return True
+    def answers(self, stream: str) -> bool:
+        return self._identity is None or self._identity.holds(stream)
 
     async def integrity(self) -> list[str]:
         return await self._reading(queries.integrity)

@@ -23,6 +23,7 @@ from remit.errors import JournalError, SettingsError
 from remit.journal.batching import journal_closed, settle
 from remit.journal.event import Append, Commit, Fold, HeadQuery
 from remit.journal.port import Store
+from remit.journal.sharded.placement import shard_of
 from remit.journal.standing import RETIRED, STREAM, refusal
 from remit.journal.writer import copy_error
 
@@ -78,6 +79,18 @@ class Identity(msgspec.Struct, frozen=True):
     """A name of the whole, made with its first shard."""
     number: int
     count: int
+
+    def holds(self, stream: str) -> bool:
+        """Return whether a stream belongs on the shard; what says where the shard is belongs on each."""
+        return stream == STREAM or shard_of(stream, self.count) == self.number
+
+    def refusal(self, commit: Commit) -> JournalError | None:
+        """Return why a commit is not taken: something in it belongs on another shard, so this one was opened alone."""
+        for append in commit.appends:
+            if not self.holds(append.stream):
+                why = f"this is shard {self.number} of {self.count} of a journal, and {append.stream} is on another"
+                return JournalError(why, code=Code.SETTINGS_INVALID, remedy=_ORDER)
+        return None
 
 
 class Shard:
