@@ -7,10 +7,13 @@ from contextlib import closing
 from pathlib import Path
 
 import apsw
+import pytest
 
 from remit import Run, recipe
+from remit.journal.sqlite.store import SqliteStore
 from tests.api.conftest import Served
 from tests.opened import OpenRemit
+from tests.patience import PATIENCE_S
 
 LARGE = {"name": "go", "payload": "x" * 200_000}
 
@@ -33,8 +36,11 @@ async def test_a_quota_and_the_queue_say_when_to_try_again(remit_in: OpenRemit, 
 
 
 async def test_nothing_new_begins_while_too_much_waits_to_be_written(
-    remit_in: OpenRemit, served: Served, tmp_path: Path
+    remit_in: OpenRemit, served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    defaults = SqliteStore.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "busy_ms", int(PATIENCE_S * 1_000))
     file = tmp_path / "journal.db"
     flags = {"journal.url": f"sqlite:///{file}", "serve.queue_bytes": "100000"}
     async with remit_in(recipes=[listens], flags=flags) as remit, served(remit) as client:

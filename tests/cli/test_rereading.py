@@ -294,4 +294,4 @@ def test_a_worker_reads_it_too_and_ends_by_the_signal_at_a_terminal_alone(projec
     with project.terminal("worker") as terminal:
         terminal.expect("runs plans")
         terminal.process.send_signal(signal.SIGHUP)
-        assert terminal.process.wait(PATIENCE_S) == 0
+        assert terminal.end() == 0

@@ -245,7 +245,7 @@ def test_what_opening_an_issue_asks_is_asked_at_the_terminal(project: Project, r
     settings.write_text(settings.read_text().replace(RULES, ""))
     with project.terminal("work", "issue", "Mend the clock") as terminal:
         terminal.expect("outbox.create")
-        terminal.expect(r"approve|\[y")
+        terminal.expect(r"or later\? ")
         terminal.type("y\r")
         terminal.expect("local#1")
         assert terminal.end() == exit_codes.OK
