@@ -145,7 +145,7 @@ def _hangups(wanted: asyncio.Event, *, taken: bool) -> Iterator[None]:
 
 
 def _has_terminal() -> bool:
-    """Whether there is a terminal whose end this process would be told of by the signal."""
+    """Return whether this process has a terminal, of whose end the signal would tell it."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:

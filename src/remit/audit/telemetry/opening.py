@@ -55,7 +55,7 @@ async def keep_telemetry(remit: Remit, own: TelemetrySettings) -> None:
 
 
 async def check_telemetry(look: Look) -> list[Check]:
-    """Whether spans can be sent as the settings say; nothing is sent to find out."""
+    """Check that spans can be sent as the settings say; nothing is sent to find out."""
     own = settings_of(look.settings, PART, TelemetrySettings)
     if not own.otlp_url:
         return []

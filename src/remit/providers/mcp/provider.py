@@ -126,7 +126,7 @@ class McpProvider:
 
     @property
     def _exchanges(self) -> bool:
-        """Whether tokens of callers are exchanged for some of the server."""
+        """Return whether tokens of callers are exchanged for some of the server."""
         return "identity_provider" in (self._server.oauth or {})
 
     def watch(self, changed: Callable[[], None]) -> None:
