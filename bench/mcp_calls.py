@@ -238,7 +238,7 @@ async def mcp_idle(lab: Lab) -> list[Result]:
                         client = await stack.enter_async_context(Client(url, mode=mode))
                         await client.list_tools()
 
-                await connect(20)  # what the first ones make once for all
+                await connect(min(20, IDLE))  # what the first ones make once for all
                 before = _resident(url)
                 await connect(IDLE)
                 return Reading((_resident(url) - before) / IDLE)

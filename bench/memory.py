@@ -118,7 +118,8 @@ async def spread(remit: Remit, count: int) -> float:
 
 async def waiting(remit: Remit, count: int) -> float:
     """Growth per parked job, after as many steps of other jobs as make everything warm."""
-    await asyncio.gather(*[remit.run(reads(100)) for _ in range(100)])
+    warm = min(100, count)
+    await asyncio.gather(*[remit.run(reads(warm)) for _ in range(warm)])
     before = resident()
     for begun in range(0, count, BATCH):
         await asyncio.gather(*[remit.start(parked()) for _ in range(min(BATCH, count - begun))])
@@ -128,9 +129,10 @@ async def waiting(remit: Remit, count: int) -> float:
 
 async def talking(remit: Remit, count: int) -> float:
     """Growth per agent that is parked in the middle of its conversation, after as many as make everything warm."""
-    await _parked_agents(remit, BATCH)
+    warm = min(BATCH, count)
+    await _parked_agents(remit, warm)
     before = resident()
-    await _parked_agents(remit, BATCH + count)
+    await _parked_agents(remit, warm + count)
     return (resident() - before) / count
 
 

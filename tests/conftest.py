@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import re
 import signal
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +17,8 @@ from hypothesis import HealthCheck, settings
 
 from remit import Remit
 from remit.settings import load
+from tests.journal.postgres.server import PostgresServer
+from tests.journal.storages import PostgresStorage
 from tests.opened import OpenRemit
 
 # No test asserts times; on CI every run sees the same examples, elsewhere new ones. `--quick` asks for fewer.
@@ -34,6 +38,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.disable()
 
 _ALL_SLOW: Final = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.slow\b", re.MULTILINE)
+_numbers = itertools.count()
 _ROWS: Final = 3
 """Rows of a table of cases that `--quick` runs."""
 
@@ -96,3 +101,21 @@ def remit_in(tmp_path: Path) -> OpenRemit:
         return Remit(settings=load(env={}, cwd=tmp_path, flags=flags), **given)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One server for all tests of this process that end none and need no settings of their own."""
+    with PostgresServer.running() as server:
+        yield server
+
+
+@pytest.fixture
+def schema() -> str:
+    """A name that no other test uses."""
+    return f"test_{next(_numbers)}"
+
+
+@pytest.fixture
+def storage(postgres: PostgresServer, schema: str) -> PostgresStorage:
+    return PostgresStorage(f"{postgres.url}&schema={schema}")

@@ -28,7 +28,7 @@ from remit.testing.clock import ManualClock
 from tests.audit.asked import DIGEST, HOUR, JOBS, SCHEMA, record, record_in
 from tests.audit.packages import GIVEN, bought
 from tests.client.conftest import serving
-from tests.journal.postgres.server import PostgresServer
+from tests.journal.storages import PostgresStorage
 from tests.opened import OpenRemit
 from tests.record.old.golden import NAMES, unpack
 
@@ -160,28 +160,27 @@ async def test_the_index_says_what_the_events_say(
 
 
 @pytest.mark.slow
-async def test_a_journal_on_postgresql_answers_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_journal_on_postgresql_answers_alike(
+    tmp_path: Path, storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await record(tmp_path / "journal.db")
     monkeypatch.setattr(index, "STRETCH", 7)
     monkeypatch.setattr(index, "_PAGE", 7)
     answers = []
-    with PostgresServer.running() as server:
-        for clock, url in ((ManualClock(), server.url), (None, "")):
-            store = (
-                PostgresStore(url, clock)
-                if clock is not None
-                else SqliteStore(str(tmp_path / "journal.db"), SystemClock())
-            )
-            journal = Journal(store, clock or SystemClock())
-            try:
-                if clock is not None:
-                    await record_in(journal, clock)
-                found = [await answer(journal, Question(), again=again) for again in (False, True, False)]
-            finally:
-                await journal.close()
-            assert [one.index for one in found] == ["", "same", ""]
-            assert found[0] == found[2]
-            answers.append([(one.tools, one.models, one.acts, len(one.entries), one.events) for one in found])
+    for clock, url in ((ManualClock(), storage.url), (None, "")):
+        store = (
+            PostgresStore(url, clock) if clock is not None else SqliteStore(str(tmp_path / "journal.db"), SystemClock())
+        )
+        journal = Journal(store, clock or SystemClock())
+        try:
+            if clock is not None:
+                await record_in(journal, clock)
+            found = [await answer(journal, Question(), again=again) for again in (False, True, False)]
+        finally:
+            await journal.close()
+        assert [one.index for one in found] == ["", "same", ""]
+        assert found[0] == found[2]
+        answers.append([(one.tools, one.models, one.acts, len(one.entries), one.events) for one in found])
     assert answers[0] == answers[1]
 
 

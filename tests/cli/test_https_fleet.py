@@ -7,7 +7,7 @@ import contextlib
 import http.client
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ import pytest
 
 from remit.journal.owner import Owner
 from tests.cli.balancer import Balancer, balancer
-from tests.cli.test_fleet import Load, Server
+from tests.cli.fleet import Gate, Load, Server
 from tests.http.certificates import Certificate, certificate
-from tests.journal.postgres.server import PostgresServer
+from tests.journal.storages import PostgresStorage
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
@@ -36,6 +36,7 @@ async def add(path: str, line: str) -> str:
 @tool("note.hold", level="L1", idempotent=True)
 async def hold(gate: str) -> str:
     reader, writer = await asyncio.open_unix_connection(gate)
+    writer.write(b"job\\n")
     word = (await reader.readline()).decode().strip()
     writer.close()
     return word
@@ -64,7 +65,7 @@ id = "notes"
 effect = "allow"
 tools = ["note.*"]
 [journal]
-url = "{url}&schema={schema}"
+url = "{url}_{group}"
 """
 ORCHESTRATOR = """
 [jobs]
@@ -87,31 +88,6 @@ scopes = ["read", "call"]
 tools = ["note.*"]
 """
 ANN, ORCHESTRATORS = "a" * 43, "o" * 43
-
-
-class Gate:
-    """Where the tool that holds waits: until it is opened, and from then on no more."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.reached = asyncio.Event()
-        self.open = asyncio.Event()
-
-    async def _serve(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reached.set()
-        await self.open.wait()
-        writer.write(b"through\n")
-        writer.close()
-
-    @contextlib.asynccontextmanager
-    async def listening(self) -> AsyncIterator[Gate]:
-        """Serve within the block."""
-        server = await asyncio.start_unix_server(self._serve, self.path)
-        try:
-            yield self
-        finally:
-            self.open.set()
-            server.close()
 
 
 class Group:
@@ -159,7 +135,7 @@ class Deployment:
         folder = self.folder / name
         folder.mkdir()
         (folder / f"{name}_module.py").write_text(module)
-        common = COMMON.format(module=f"{name}_module.py", tls=self._tls, url=self._postgres, schema=name)
+        common = COMMON.format(module=f"{name}_module.py", tls=self._tls, url=self._postgres, group=name)
         (folder / "remit.toml").write_text(settings + common)
         env = {"SSL_CERT_FILE": str(self._tls.authority), "ANN_TOKEN": ANN, "TOOLS_TOKEN": ORCHESTRATORS}
         async with balancer(self.trust, token) as front:
@@ -207,9 +183,8 @@ class Deployment:
 
 
 @pytest.fixture
-def deployment(tmp_path: Path) -> Iterator[Deployment]:
-    with PostgresServer.running() as postgres:
-        yield Deployment(tmp_path, postgres.url)
+def deployment(tmp_path: Path, storage: PostgresStorage) -> Deployment:
+    return Deployment(tmp_path, storage.url)
 
 
 async def test_both_groups_go_on_when_servers_are_replaced_or_killed(deployment: Deployment) -> None:
@@ -242,7 +217,7 @@ async def test_both_groups_go_on_when_servers_are_replaced_or_killed(deployment:
         assert sorted((folder / "notes.txt").read_text().split()) == sorted(load.lines)
 
         await ask("POST", f"/v1/jobs/{job}/signal", {"name": "go-0"})
-        await gate.reached.wait()
+        assert await gate.next(1) == ["job"]
         (row,) = (await ask("GET", "/v1/jobs"))["items"]
         owner = Owner.parse(row["worker"])
         assert owner is not None

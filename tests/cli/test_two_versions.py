@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import io
+import json
 import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.cli.test_fleet import Server, _asked, _env
-from tests.journal.postgres.server import PostgresServer
+from tests.cli.fleet import Gate, Server, env
+from tests.journal.storages import PostgresStorage
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
@@ -69,36 +72,6 @@ url = "{url}"
 """
 
 
-class Gate:
-    """Where jobs wait until they are let through; it knows by which version each is run."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.names: asyncio.Queue[str] = asyncio.Queue()
-        self.open = asyncio.Event()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.names.put_nowait((await reader.readline()).decode().strip())
-        await self.open.wait()
-        writer.write(b"through\n")
-        writer.close()
-
-    async def next(self, number: int) -> list[str]:
-        """Which versions run the next jobs that come here."""
-        async with asyncio.timeout(PATIENCE_S):
-            return sorted([await self.names.get() for _ in range(number)])
-
-    @contextlib.asynccontextmanager
-    async def listening(self) -> AsyncIterator[Gate]:
-        """Serve within the block."""
-        server = await asyncio.start_unix_server(self._serve, self.path)
-        try:
-            yield self
-        finally:
-            self.open.set()
-            server.close()
-
-
 class Versions:
     """Both versions, with the same settings and the same journal."""
 
@@ -112,50 +85,64 @@ class Versions:
 
     async def server(self, which: str) -> Server:
         """Start a server that works on one job at a time."""
-        env = {"PYTHONPATH": self._paths[which], "WHICH": which}
-        return await asyncio.to_thread(lambda: Server(self.folder, **env))
+        more = {"PYTHONPATH": self._paths[which], "WHICH": which}
+        return await asyncio.to_thread(lambda: Server(self.folder, **more))
 
     async def command(self, which: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command."""
-        env = _env(self.folder) | {"PYTHONPATH": self._paths[which], "WHICH": which}
+        given = env(self.folder) | {"PYTHONPATH": self._paths[which], "WHICH": which}
         command = [sys.executable, "-m", "remit", *words]
         return await asyncio.to_thread(
-            lambda: subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, check=False)
+            lambda: subprocess.run(command, cwd=self.folder, env=given, capture_output=True, text=True, check=False)
         )
 
 
-async def test_both_work_on_one_journal_and_the_older_one_does_not_start_again(tmp_path: Path) -> None:
-    with PostgresServer.running() as postgres:
-        versions = Versions(tmp_path, postgres.url)
-        servers: dict[str, Server] = {}
-        async with Gate(tmp_path / "gate").listening() as gate:
-            body = {"recipe": "waits", "input": {"gate": str(gate.path)}}
-            try:
-                servers["old"] = await versions.server("old")
-                urls = {"old": f"http://127.0.0.1:{servers['old'].port}"}
-                jobs = [(await _asked(urls["old"], "POST", "/v1/jobs", body))["job"]]
-                servers["new"] = await versions.server("new")  # brings the schema up to date, beside the older one
-                urls["new"] = f"http://127.0.0.1:{servers['new'].port}"
-                jobs += [(await _asked(urls[which], "POST", "/v1/jobs", body))["job"] for which in ("old", "new")]
-                for number, job in enumerate(jobs):
-                    await _asked(urls["old" if number % 2 else "new"], "POST", f"/v1/jobs/{job}/signal", {"name": "go"})
-                assert await gate.next(2) == ["new", "old"]
+async def _asked(url: str, method: str, path: str, body: Any = None) -> Any:
+    def ask() -> Any:
+        address = urlsplit(url)
+        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=PATIENCE_S)
+        with contextlib.closing(connection):
+            connection.request(method, path, json.dumps(body), {"content-type": "application/json"})
+            response = connection.getresponse()
+            assert response.status < 300, response.read()
+            return json.loads(response.read() or b"null")
 
-                refusal = await versions.command("old", "jobs")
-                assert refusal.returncode != 0
-                assert "JOURNAL_NEWER" in refusal.stderr
-                assert "the journal has schema" in refusal.stderr
+    return await asyncio.to_thread(ask)
 
-                servers["old"].process.kill()  # what it had under way goes on in the newer one
-                servers["old"].process.communicate()
-                gate.open.set()
-                assert await gate.next(2) == ["new", "new"]
-                for job in jobs:
-                    shown = await _asked(urls["new"], "GET", f"/v1/jobs/{job}?wait={PATIENCE_S:.0f}")
-                    assert (shown["state"], shown["result"]) == ("completed", "new")
-                checked = await versions.command("new", "verify")
-                assert checked.returncode == 0, checked.stdout + checked.stderr
-            finally:
-                for server in servers.values():
-                    server.process.kill()
-                    server.process.communicate()
+
+async def test_both_work_on_one_journal_and_the_older_one_does_not_start_again(
+    tmp_path: Path, storage: PostgresStorage
+) -> None:
+    versions = Versions(tmp_path, storage.url)
+    servers: dict[str, Server] = {}
+    async with Gate(tmp_path / "gate").listening() as gate:
+        body = {"recipe": "waits", "input": {"gate": str(gate.path)}}
+        try:
+            servers["old"] = await versions.server("old")
+            urls = {"old": f"http://127.0.0.1:{servers['old'].port}"}
+            jobs = [(await _asked(urls["old"], "POST", "/v1/jobs", body))["job"]]
+            servers["new"] = await versions.server("new")  # brings the schema up to date, beside the older one
+            urls["new"] = f"http://127.0.0.1:{servers['new'].port}"
+            jobs += [(await _asked(urls[which], "POST", "/v1/jobs", body))["job"] for which in ("old", "new")]
+            for number, job in enumerate(jobs):
+                await _asked(urls["old" if number % 2 else "new"], "POST", f"/v1/jobs/{job}/signal", {"name": "go"})
+            assert await gate.next(2) == ["new", "old"]
+
+            refusal = await versions.command("old", "jobs")
+            assert refusal.returncode != 0
+            assert "JOURNAL_NEWER" in refusal.stderr
+            assert "the journal has schema" in refusal.stderr
+
+            servers["old"].process.kill()  # what it had under way goes on in the newer one
+            servers["old"].process.communicate()
+            gate.open.set()
+            assert await gate.next(2) == ["new", "new"]
+            for job in jobs:
+                shown = await _asked(urls["new"], "GET", f"/v1/jobs/{job}?wait={PATIENCE_S:.0f}")
+                assert (shown["state"], shown["result"]) == ("completed", "new")
+            checked = await versions.command("new", "verify")
+            assert checked.returncode == 0, checked.stdout + checked.stderr
+        finally:
+            for server in servers.values():
+                server.process.kill()
+                server.process.communicate()

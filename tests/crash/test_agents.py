@@ -21,10 +21,7 @@ from remit.journal.kinds import CommandCommitted, CommandStarted, ToolInvocation
 from remit.models.message import Message, ToolResult
 from remit.settings import load
 from remit.testing.models import ChatSpeech, ModelServer, Received, Scene, SceneCall, Streamed
-from tests.journal.postgres.conftest import postgres, schema, storage
 from tests.journal.storages import PostgresStorage
-
-__all__ = ["postgres", "schema", "storage"]
 
 WORKER = Path(__file__).with_name("agent_worker.py")
 KILLS = int(os.environ.get("REMIT_TEST_KILLS", "4"))

@@ -15,10 +15,7 @@ import pytest
 from remit import Remit
 from remit.errors import StateError
 from tests.crash.ticket_worker import opened, run_until_killed
-from tests.journal.postgres.conftest import postgres, schema, storage
 from tests.journal.storages import PostgresStorage
-
-__all__ = ["postgres", "schema", "storage"]
 
 TICKETS = int(os.environ.get("REMIT_TEST_TICKETS", "12"))
 KILLS = int(os.environ.get("REMIT_TEST_KILLS", "4"))

@@ -22,11 +22,8 @@ from remit.work.references import IssueRef
 from remit.work.result import Changes, Test, WorkResult
 from remit.work.views import UnitView
 from tests.crash.work_worker import ENDS, EXECUTORS, opened, serve_until_killed, workflow
-from tests.journal.postgres.conftest import postgres, schema, storage
 from tests.journal.storages import PostgresStorage
 from tests.work.executors.repository import git, make_repository
-
-__all__ = ["postgres", "schema", "storage"]
 
 UNITS = int(os.environ.get("REMIT_TEST_WORK", "8"))
 KILLS = int(os.environ.get("REMIT_TEST_KILLS", "2"))

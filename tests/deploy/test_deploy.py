@@ -23,11 +23,8 @@ from remit.journal.postgres.address import Address
 from remit.settings import load
 from remit.testing.clock import ManualClock
 from tests.crash.server_worker import free_port
-from tests.journal.postgres.conftest import postgres, schema, storage
 from tests.journal.storages import PostgresStorage
 from tests.opened import until_waiting
-
-__all__ = ["postgres", "schema", "storage"]
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

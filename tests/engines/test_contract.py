@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 
 from remit.testing.engines import ENGINE_CHECKS, Fleet
-from tests.journal.postgres.conftest import postgres, schema, storage
 from tests.journal.storages import PostgresStorage
-
-__all__ = ["postgres", "schema", "storage"]
 
 pytestmark = pytest.mark.slow
 ROUNDS = int(os.environ.get("REMIT_TEST_ROUNDS", "1"))

@@ -14,11 +14,8 @@ from remit.errors import JournalError, SettingsError
 from remit.service.options import Options
 from remit.settings import load
 from remit.wiring import capabilities, parts
-from tests.journal.postgres.conftest import postgres, schema, storage
 from tests.journal.storages import PostgresStorage
 from tests.opened import OpenRemit
-
-__all__ = ["postgres", "schema", "storage"]
 
 needs_dbos = pytest.mark.skipif(importlib.util.find_spec("dbos") is None, reason="needs the extra dbos: make setup")
 

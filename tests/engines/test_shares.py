@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
 from remit import Run, recipe
 from remit.service.options import Options
-from tests.journal.postgres.server import PostgresServer
+from tests.journal.storages import PostgresStorage
 from tests.opened import OpenRemit
 
 MANY = 60
@@ -19,12 +18,11 @@ BLUE = Options(principal="ann", labels={"team": "blue"})
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest) -> Iterator[str]:
+def url(request: pytest.FixtureRequest) -> str:
     if request.param == "sqlite":
-        yield ":memory:"
-        return
-    with PostgresServer.running() as server:
-        yield server.url
+        return ":memory:"
+    storage: PostgresStorage = request.getfixturevalue("storage")
+    return storage.url
 
 
 async def begun(remit_in: OpenRemit, url: str, share: str, other: Options) -> list[str]:

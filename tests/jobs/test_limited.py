@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,18 @@ from remit.jobs.answers import ModelError
 from remit.journal.kinds import GateRefused, decode
 from remit.testing.clock import ManualClock
 from tests.jobs.bank import NOW, Crash, pay
-from tests.journal.postgres.server import PostgresServer
+from tests.journal.storages import PostgresStorage
 from tests.opened import OpenRemit, until_waiting
 
 HOUR_S = 3_600
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'journal.db'}"
-        return
-    with PostgresServer.running() as server:
-        yield server.url
+        return f"sqlite:///{tmp_path / 'journal.db'}"
+    storage: PostgresStorage = request.getfixturevalue("storage")
+    return storage.url
 
 
 def flags(url: str, **limits: dict[str, Any]) -> dict[str, Any]:

@@ -11,12 +11,10 @@ import pytest
 
 from remit import Remit
 from remit.settings import load
-from tests.journal.postgres.conftest import postgres, schema, storage
 from tests.journal.storages import PostgresStorage
 from tests.notify.servers import Hook
 from tests.notify.telling import CODE, Script, Teller, repay, telling, until_closed
 
-__all__ = ["postgres", "schema", "storage"]
 pytestmark = pytest.mark.slow
 
 QUESTIONS = 8

@@ -13,7 +13,7 @@ from remit.journal.chain import link, root
 from remit.recorder.log import hashed, leaves_of, read, sessions
 from remit.testing.journal.storage import note
 from tests.recorder.world import Process, World, signer
-from tests.security.test_seals import FileThief, ServerThief, Thief, server  # noqa: F401 - a fixture
+from tests.security.test_seals import Thief
 
 Act = Callable[["Scene"], Awaitable[None]]
 

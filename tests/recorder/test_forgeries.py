@@ -19,7 +19,6 @@ from remit.journal.postgres.store import PostgresStore
 from remit.journal.sqlite.store import SqliteStore
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import note
-from tests.journal.postgres.server import PostgresServer
 from tests.recorder.acts import (
     Act,
     Scene,
@@ -54,7 +53,7 @@ from tests.recorder.acts import (
     tamper_signature,
 )
 from tests.recorder.world import WitnessServer, World
-from tests.security.test_seals import FileThief, ServerThief, server  # noqa: F401 - a fixture
+from tests.security.test_seals import FileThief, ServerThief
 
 
 class Case(NamedTuple):
@@ -131,8 +130,7 @@ async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             world = World(tmp_path, lambda clock: SqliteStore(str(path), clock), witness=witness)
             yield Scene(world, FileThief(path))
             return
-        running: PostgresServer = request.getfixturevalue("server")
-        url = f"{running.url}&schema=forged_{abs(hash(request.node.name))}"
+        url = request.getfixturevalue("storage").url
         connection = await asyncpg.connect(url.replace("&schema=", "&search_path="))
         yield Scene(World(tmp_path, lambda clock: PostgresStore(url, clock), witness=witness), ServerThief(connection))
         await connection.close()

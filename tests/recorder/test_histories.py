@@ -25,10 +25,9 @@ from remit.journal.sqlite.store import SqliteStore
 from remit.recorder.log import sessions
 from remit.testing.clock import START, ManualClock
 from remit.testing.journal.storage import note
-from tests.journal.postgres.server import PostgresServer
+from tests.journal.storages import PostgresStorage
 from tests.journal.test_old_journals import OLD
 from tests.recorder.world import EVERY_S, Process, WitnessServer, World, verify
-from tests.security.test_seals import server  # noqa: F401 - a fixture
 
 HISTORIES = int(os.environ.get("REMIT_TEST_HISTORIES", "10"))
 FIRST = int(os.environ.get("REMIT_TEST_FIRST_HISTORY", "0"))
@@ -225,11 +224,11 @@ async def test_a_history_that_nobody_forged_is_never_rejected(
 
 
 @pytest.mark.slow
-async def test_the_same_holds_on_a_server(tmp_path: Path, witness: WitnessServer, server: PostgresServer) -> None:  # noqa: F811 - the fixture
+async def test_the_same_holds_on_a_server(tmp_path: Path, witness: WitnessServer, storage: PostgresStorage) -> None:
     for seed in range(FIRST, FIRST + max(2, HISTORIES // 50)):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        history = History(seed, folder, witness, f"{server.url}&schema=history_{seed}")
+        history = History(seed, folder, witness, f"{storage.url}_{seed}")
         await history.tell(acts=10)
         await history.finish()
 

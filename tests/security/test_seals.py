@@ -25,7 +25,6 @@ from remit.journal.keys import load, make, write
 from remit.journal.resealing import seal_all
 from remit.journal.rows import COLUMNS, to_head
 from remit.journal.seals import KEY_BYTES, Seals
-from tests.journal.postgres.server import PostgresServer
 from tests.opened import OpenRemit, until_waiting
 from tests.security.test_chained import PAID, buy, look, pay
 
@@ -102,12 +101,6 @@ class ServerThief(Thief):
         await self.connection.execute(sql, *values)
 
 
-@pytest.fixture(scope="module")
-def server() -> Any:
-    with PostgresServer.running() as running:
-        yield running
-
-
 class Place:
     """A sealed journal, its key, and somebody who has only the journal."""
 
@@ -153,8 +146,7 @@ async def place(request: pytest.FixtureRequest, remit_in: OpenRemit, tmp_path: P
     if request.param == "sqlite":
         yield Place(remit_in, flags, keys, FileThief(tmp_path / "journal.db"))
         return
-    running: PostgresServer = request.getfixturevalue("server")
-    url = f"{running.url}&schema=seals_{abs(hash(request.node.name))}"
+    url = request.getfixturevalue("storage").url
     connection = await asyncpg.connect(url.replace("&schema=", "&search_path="))
     yield Place(remit_in, {**flags, "journal.url": url}, keys, ServerThief(connection))
     await connection.close()

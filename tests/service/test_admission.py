@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,7 +10,7 @@ from remit import Run, recipe
 from remit.codes import Code
 from remit.errors import BusyError
 from remit.service.options import Options
-from tests.journal.postgres.server import PostgresServer
+from tests.journal.storages import PostgresStorage
 from tests.opened import OpenRemit, until, until_waiting
 
 
@@ -23,12 +22,11 @@ async def listens(run: Run, name: str = "") -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest) -> Iterator[str]:
+def url(request: pytest.FixtureRequest) -> str:
     if request.param == "sqlite":
-        yield ":memory:"
-        return
-    with PostgresServer.running() as server:
-        yield server.url
+        return ":memory:"
+    storage: PostgresStorage = request.getfixturevalue("storage")
+    return storage.url
 
 
 @pytest.mark.parametrize(

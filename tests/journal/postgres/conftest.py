@@ -1,9 +1,8 @@
-"""A PostgreSQL server for the tests of this folder, and storage in it that is nobody else's."""
+"""A line to the PostgreSQL server that can be cut, and a journal behind it."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,9 +11,6 @@ from remit.journal.journal import Journal
 from remit.journal.postgres.store import PostgresStore
 from tests.journal.postgres.relay import Relay, relay
 from tests.journal.postgres.server import PostgresServer
-from tests.journal.storages import PostgresStorage
-
-_numbers = itertools.count()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,24 +18,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"postgres", "mortal", "forgetful"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """One server for all tests of this process."""
-    with PostgresServer.running() as server:
-        yield server
-
-
-@pytest.fixture
-def schema() -> str:
-    """A name that no other test uses."""
-    return f"test_{next(_numbers)}"
-
-
-@pytest.fixture
-def storage(postgres: PostgresServer, schema: str) -> PostgresStorage:
-    return PostgresStorage(f"{postgres.url}&schema={schema}")
 
 
 @pytest.fixture

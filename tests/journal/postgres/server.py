@@ -21,6 +21,14 @@ _NOBODY = 65_534
 _SETTINGS = {"fsync": "off", "listen_addresses": "", "max_connections": "200", "shared_buffers": "32MB"}
 
 
+def _link(source: str, target: str) -> None:
+    """Give a file a second name, or where that cannot be, as on another disk, copy it."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
 class PostgresServer:
     """One server; `url` names its database."""
 
@@ -34,7 +42,7 @@ class PostgresServer:
             self._as = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
             site = self.folder / "site"
             for part in (f"{_PACKAGE}/pginstall", f"{_PACKAGE}.libs"):
-                shutil.copytree(_SITE / part, site / part, symlinks=True)
+                shutil.copytree(_SITE / part, site / part, symlinks=True, copy_function=_link)
             os.chown(self.folder, _NOBODY, _NOBODY)
         self._programs = site / _PACKAGE / "pginstall" / "bin"
         self._process: subprocess.Popen[bytes] | None = None

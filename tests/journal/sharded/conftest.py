@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -16,8 +15,6 @@ from tests.journal.postgres.server import PostgresServer
 from tests.journal.storages import ShardedStorage
 
 __all__ = ["served"]
-
-_numbers = itertools.count()
 
 
 class Cluster(NamedTuple):
@@ -40,13 +37,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """One server for the shards of all tests that end none."""
-    with PostgresServer.running() as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
 def servers() -> Iterator[list[PostgresServer]]:
     """Four servers, which tests end and start again."""
     with contextlib.ExitStack() as stack:
@@ -54,19 +44,17 @@ def servers() -> Iterator[list[PostgresServer]]:
 
 
 @pytest.fixture
-def cluster(servers: list[PostgresServer], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+def cluster(servers: list[PostgresServer], schema: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """Four shards, each on a server of its own; all of them run again afterwards."""
     monkeypatch.setattr(server, "PATIENCE_S", 0.2)
     monkeypatch.setattr(shard, "_LOOK_S", 0.05)
-    number = next(_numbers)
-    yield Cluster(servers, [f"{one.url}&schema=test_{number}" for one in servers])
+    yield Cluster(servers, [f"{one.url}&schema={schema}" for one in servers])
     for one in servers:
         if not one.runs:
             one.start()
 
 
 @pytest.fixture
-def urls(postgres: PostgresServer) -> list[str]:
+def urls(postgres: PostgresServer, schema: str) -> list[str]:
     """Two shards that no other test uses."""
-    number = next(_numbers)
-    return [f"{postgres.url}&schema=test_{number}_{shard}" for shard in range(2)]
+    return [f"{postgres.url}&schema={schema}_{shard}" for shard in range(2)]

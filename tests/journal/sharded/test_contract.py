@@ -11,9 +11,3 @@ EACH = [check for check in (*JOURNAL_CHECKS, *SHARED_CHECKS) if check not in SIN
 @pytest.mark.parametrize("check", EACH, ids=lambda check: check.__name__)
 async def test_two_shards_keep_the_contract(check: Check, urls: list[str]) -> None:
     await check(ShardedStorage(urls, KEYS["sealed"]))
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("check", EACH, ids=lambda check: check.__name__)
-async def test_one_shard_keeps_the_contract(check: Check, urls: list[str]) -> None:
-    await check(ShardedStorage(urls[:1]))
