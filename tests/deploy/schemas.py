@@ -1,7 +1,8 @@
-"""A program: check the files of deploy/ against the schemas of build/peers-schemas, which its path has first."""
+"""A program: check folders like deploy/ against the schemas of build/peers-schemas, which its path has first."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,5 +27,14 @@ def check(folder: Path) -> None:
     compose_spec.PyCompose.from_yaml(yaml.safe_dump(merged)).to_spec()
 
 
+def faults(folder: str) -> str:
+    """Return what a validator says of a folder."""
+    try:
+        check(Path(folder))
+    except Exception as error:  # noqa: BLE001 - each validator has its own
+        return str(error)
+    return ""
+
+
 if __name__ == "__main__":
-    check(Path(sys.argv[1]))
+    sys.stdout.write(json.dumps(list(map(faults, sys.argv[1:]))))
