@@ -66,7 +66,7 @@ class Window:
         if not await self.page.evaluate("'axe' in window"):
             await self.page.evaluate(AXE.read_text(encoding="utf-8"))
         found: list[dict[str, Any]] = await self.page.evaluate(
-            "axe.run({resultTypes: ['violations']}).then((results) => results.violations)"
+            "axe.run({resultTypes: ['violations'], selectors: false}).then((results) => results.violations)"
         )
         return [
             f"{one['id']}: {node['html']}"
