@@ -48,6 +48,28 @@ class Finished(NamedTuple):
         return json.loads(self.err)
 
 
+def run_here(
+    patch: pytest.MonkeyPatch,
+    captured: pytest.CaptureFixture[str],
+    folder: Path,
+    env: Mapping[str, str],
+    *words: str,
+    stdin: str = "",
+) -> Finished:
+    """Run a command in a folder, in this process."""
+    for name in [name for name in os.environ if name.startswith("REMIT_") or name in {"NO_COLOR", "FORCE_COLOR"}]:
+        patch.delenv(name)
+    for name, value in env.items():
+        patch.setenv(name, value)
+    patch.chdir(folder)
+    patch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape")), encoding="utf-8")
+    )
+    captured.readouterr()
+    status = run(list(words))
+    return Finished(status, *captured.readouterr())
+
+
 class Project:
     """A folder with a remit.toml."""
 
@@ -73,17 +95,7 @@ class Project:
 
     def here(self, *words: str, stdin: str = "") -> Finished:
         """Run a command in this process: the fast way."""
-        for name in [name for name in os.environ if name.startswith("REMIT_") or name in {"NO_COLOR", "FORCE_COLOR"}]:
-            self._monkeypatch.delenv(name)
-        for name, value in self.env.items():
-            self._monkeypatch.setenv(name, value)
-        self._monkeypatch.chdir(self.folder)
-        self._monkeypatch.setattr(
-            sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape")), encoding="utf-8")
-        )
-        self._captured.readouterr()
-        status = run(list(words))
-        return Finished(status, *self._captured.readouterr())
+        return run_here(self._monkeypatch, self._captured, self.folder, self.env, *words, stdin=stdin)
 
     def start(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """Run a command as a process of its own, with pipes."""

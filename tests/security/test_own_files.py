@@ -185,8 +185,8 @@ def test_no_name_of_an_artifact_leads_out_of_the_folder(tmp_path: Path, name: st
 
 
 @pytest.fixture
-def clone(tmp_path: Path) -> Folder:
-    return Folder(tmp_path, 1)
+def clone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Folder:
+    return Folder(tmp_path, 1, capsys)
 
 
 def test_init_writes_through_no_link(clone: Folder) -> None:

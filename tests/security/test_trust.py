@@ -77,9 +77,9 @@ def listener() -> Iterator[Listener]:
 
 
 @pytest.fixture
-def clone(tmp_path: Path, listener: Listener) -> Folder:
+def clone(tmp_path: Path, listener: Listener, capsys: pytest.CaptureFixture[str]) -> Folder:
     """A folder that somebody fetched and has not trusted."""
-    return Folder(tmp_path, listener.port)
+    return Folder(tmp_path, listener.port, capsys)
 
 
 @pytest.mark.parametrize("words", LOOKS, ids=" ".join)
@@ -162,11 +162,11 @@ def test_anything_but_yes_is_no(clone: Folder, answer: str) -> None:
 
 
 def test_a_pipe_cannot_answer(clone: Folder) -> None:
-    done = clone.run("trust", stdin="yes\n")
+    done = clone.apart("trust", stdin="yes\n")
     assert done.status == 2
     assert "It would " in done.err
     assert "remit trust --yes" in done.err
-    assert "FOLDER_NOT_TRUSTED" in clone.run("tools", stdin="yes\n").err
+    assert "FOLDER_NOT_TRUSTED" in clone.apart("tools", stdin="yes\n").err
 
 
 @pytest.mark.parametrize("name", ["remit.toml", "evil.py", "server.py"])
@@ -299,7 +299,7 @@ def test_a_file_of_the_folder_takes_no_library_s_place(clone: Folder) -> None:  
         "import yaml, email.message\nfrom remit import recipe\n\n"
         "@recipe('g')\nasync def g(run): return yaml.safe_load('1')\n",
     )
-    assert clone.run("--trust", "run", "g").out == "1\n"
+    assert clone.apart("--trust", "run", "g").out == "1\n"
     assert not clone.ran()
 
 
@@ -353,10 +353,10 @@ def test_wrap_reads_no_settings_of_the_folder_that_it_is_started_in(clone: Folde
         json.dumps(one) + "\n" for one in (hello, {"jsonrpc": "2.0", "method": "notifications/initialized"}, call)
     )
     words = ("mcp", "wrap", "--", sys.executable, str(notes), str(clone.path.parent / "notes.json"))
-    done = clone.run(*words, stdin=said)
+    done = clone.apart(*words, stdin=said)
     assert "CONFIRMATION_REQUIRED" in done.out
     assert not clone.ran()
     assert not (clone.path.parent / "notes.json").exists()
-    named = clone.run("--config", "remit.toml", *words, stdin=said)
+    named = clone.apart("--config", "remit.toml", *words, stdin=said)
     assert "FOLDER_NOT_TRUSTED" in named.err
     assert not clone.ran()
