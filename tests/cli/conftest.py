@@ -56,7 +56,7 @@ def run_here(
     *words: str,
     stdin: str = "",
 ) -> Finished:
-    """Run a command in a folder, in this process."""
+    """Run a command in a folder, in this process; what it imported of the folder is forgotten, as a process would."""
     for name in [name for name in os.environ if name.startswith("REMIT_") or name in {"NO_COLOR", "FORCE_COLOR"}]:
         patch.delenv(name)
     for name, value in env.items():
@@ -66,7 +66,11 @@ def run_here(
         sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape")), encoding="utf-8")
     )
     captured.readouterr()
+    patch.setattr(sys, "dont_write_bytecode", True)  # two versions within a second look alike to that cache
     status = run(list(words))
+    for name, module in list(sys.modules.items()):
+        if Path(getattr(module, "__file__", None) or "/").is_relative_to(folder):
+            del sys.modules[name]
     return Finished(status, *captured.readouterr())
 
 

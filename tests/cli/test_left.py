@@ -39,22 +39,22 @@ def write(project: Project, *, tool: str = "", more: str = "") -> None:
 
 def test_a_job_that_misses_a_tool_is_left_with_what_is_missing_and_goes_on_where_it_is(project: Project) -> None:
     write(project)
-    left = project.apart("run", "shouts")
+    left = project.here("run", "shouts")
     assert left.status == 1
     assert "UNKNOWN_TOOL" in left.err
-    again = project.apart("resume", "last", "--json")
+    again = project.here("resume", "last", "--json")
     assert (again.status, again.json["error"]["code"]) == (1, "UNKNOWN_TOOL")
     assert again.json["error"]["message"].startswith("process ")
     write(project, tool=SHOUT)
-    done = project.apart("resume", "last", "--json")
+    done = project.here("resume", "last", "--json")
     assert (done.status, done.json["result"]) == (0, "HEY")
 
 
 def test_a_job_without_its_recipe_here_is_left_and_waits(project: Project) -> None:
     write(project, tool=SHOUT)
-    job = project.apart("run", "shouts", "--detach").out.strip()
+    job = project.here("run", "shouts", "--detach").out.strip()
     project.configure(modules=False)
-    left = project.apart("resume", job, "--json")
+    left = project.here("resume", job, "--json")
     assert (left.status, left.json["error"]["code"]) == (1, "UNKNOWN_RECIPE")
 
 
@@ -84,25 +84,25 @@ def test_every_error_of_resume_all_is_told_however_soon_a_job_ends(
 
 def test_many_jobs_are_replayed_with_one_table_and_one_status(project: Project) -> None:
     write(project, tool=SHOUT, more=FAILS)
-    first = project.apart("run", "shouts", "--json").json["job"]
-    second = project.apart("run", "fails", "--json").json["job"]
-    same = project.apart("replay", "--all")
+    first = project.here("run", "shouts", "--json").json["job"]
+    second = project.here("run", "fails", "--json").json["job"]
+    same = project.here("replay", "--all")
     assert same.status == 0
     assert "2 jobs: 2 same" in same.err
     write(project, tool=SHOUT)
-    gone = project.apart("replay", "--since", "1h", "--json")
+    gone = project.here("replay", "--since", "1h", "--json")
     assert (gone.status, {one["job"]: one.get("code", "") for one in gone.json}) == (
         1,
         {first: "", second: "UNKNOWN_RECIPE"},
     )
-    shown = project.apart("replay", "--since", "1h")
+    shown = project.here("replay", "--since", "1h")
     assert (shown.status, "2 jobs: 1 not replayed, 1 same" in shown.err) == (1, True)
     write(project, tool=SHOUT, more=FAILS.replace("as it has to", "otherwise"))
-    parted = project.apart("replay", "--state", "failed", "--state", "completed")
+    parted = project.here("replay", "--state", "failed", "--state", "completed")
     assert parted.status == 6
     assert "1 diverged, 1 same" in parted.err
     assert second in next(line for line in parted.out.splitlines() if "diverged" in line)
-    assert project.apart("replay", "last", "--all").status == 2
+    assert project.here("replay", "last", "--all").status == 2
 
 
 @pytest.mark.slow

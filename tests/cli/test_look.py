@@ -280,16 +280,14 @@ def test_replay_of_a_job_under_way_is_incomplete(project: Project) -> None:
 def test_replay_shows_both_sides_of_the_first_difference_and_exits_with_6(project: Project) -> None:
     changed = use_own_module(project.folder, 'await run.call("own.tool", {"n": 1})')
     project.configure(f'[app]\nmodules = ["{changed}"]\n', modules=False)
-    # Two versions within a second look alike to Python's cache of compiled modules.
-    project.env["PYTHONDONTWRITEBYTECODE"] = "1"
-    job = project.apart("run", "own", "--json").json["job"]
+    job = project.job("own")
     use_own_module(project.folder, 'await run.call("own.tool", {"n": 2})')
-    done = project.apart("replay", job)
+    done = project.here("replay", job)
     assert done.status == 6
     assert 'recorded  own.tool {"n":1}' in done.out
     assert 'now       own.tool {"n":2}' in done.out
     assert "changed since execution" in done.out
-    report = project.apart("replay", job, "--json").json
+    report = project.here("replay", job, "--json").json
     assert report["divergence"]["step"] == "1"
     assert report["drifts"][0]["subject"] == "execution"
 

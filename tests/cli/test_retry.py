@@ -22,15 +22,15 @@ BROKEN = FIXED.replace("+ 1", "// 0")
 def test_a_failed_job_says_where_and_is_retried_with_the_code_of_today(project: Project) -> None:
     file = project.folder / "fixes.py"
     file.write_text(BROKEN)
-    failed = project.apart("run", "fixes.py")
+    failed = project.here("run", "fixes.py")
     assert failed.status == 3
     assert "  at fixes.py:13 in fixes\n" in failed.err
     assert "remit --module fixes.py retry job_" in failed.err
-    assert "at fixes.py:13 in fixes" in project.apart("--module", "fixes.py", "trace", "last").out
+    assert "at fixes.py:13 in fixes" in project.here("--module", "fixes.py", "trace", "last").out
     file.write_text(FIXED)
-    done = project.apart("--module", "fixes.py", "retry", "last", "--json")
+    done = project.here("--module", "fixes.py", "retry", "last", "--json")
     assert (done.status, done.json["result"]) == (0, 2)
-    assert "retry of" in project.apart("show", "last").out
+    assert "retry of" in project.here("show", "last").out
 
 
 def test_a_completed_job_is_not_retried_without_a_step(project: Project) -> None:

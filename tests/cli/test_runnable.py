@@ -76,8 +76,8 @@ def test_a_hint_after_a_job_of_a_file_leads_back_to_the_file(project: Project) -
     done = project.here("run", "waits.py:second")
     assert done.status == 4
     assert "remit --module waits.py resume" in done.err
-    project.apart("signal", "last", "go", '"now"')
-    resumed = project.apart("--module", "waits.py", "resume", "last", "--json")
+    project.here("signal", "last", "go", '"now"')
+    resumed = project.here("--module", "waits.py", "resume", "last", "--json")
     assert resumed.json["result"] == "now"
 
 
@@ -160,7 +160,7 @@ def test_show_says_under_which_code_a_job_ran_if_that_is_not_what_recorded_it(pr
     assert "ran as" not in project.here("show", job).out
     write(project, "edited.py", SLOW.replace('wait_signal("go")', 'wait_signal("go") + "!"'))
     project.here("signal", job, "go", '"on"')
-    assert project.apart("resume", job).out == '"on!"\n'
+    assert project.here("resume", job).out == '"on!"\n'
     view = project.here("show", job, "--json").json
     shown = project.here("show", job).out
     assert view["execution_version"] != view["ran_version"]
@@ -172,19 +172,19 @@ def test_a_file_of_another_folder_is_not_loaded_and_the_command_that_does_is_sho
 ) -> None:
     file = tmp_path_factory.mktemp("other") / "apart.py"
     file.write_text(SLOW.replace("slow", "apart"), encoding="utf-8")
-    job = project.apart("run", str(file), "--json").json["job"]
-    done = project.apart("resume", job)
+    job = project.here("run", str(file), "--json").json["job"]
+    done = project.here("resume", job)
     assert done.status == 1
     assert "UNKNOWN_RECIPE" in done.err
     assert f"remit --module {file} resume {job}" in done.err
-    replayed = project.apart("replay", job)
+    replayed = project.here("replay", job)
     assert (replayed.status, f"remit --module {file} replay {job}" in replayed.err) == (1, True)
 
 
 def test_a_journal_that_is_not_the_folders_own_names_no_file_that_is_run(project: Project) -> None:
     write(project, "slow_too.py", SLOW.replace("slow", "slow_too"))
-    job = project.apart("--journal", "other.db", "run", "slow_too.py", "--json").json["job"]
-    done = project.apart("--journal", "other.db", "resume", job)
+    job = project.here("--journal", "other.db", "run", "slow_too.py", "--json").json["job"]
+    done = project.here("--journal", "other.db", "resume", job)
     assert f"remit --journal other.db --module {project.folder}/slow_too.py resume {job}" in done.err
 
 

@@ -32,8 +32,6 @@ tools = ["shop.refund"]
 
 
 def write(project: Project, code: str, effect: str = "allow") -> None:
-    # Bytecode is kept by second and size: code of the same size, written in the same second, would not be seen.
-    project.env["PYTHONDONTWRITEBYTECODE"] = "1"
     (project.folder / "shop.py").write_text(code, encoding="utf-8")
     (project.folder / "remit.toml").write_text(ALLOW.format(effect), encoding="utf-8")
 
@@ -42,23 +40,23 @@ def write(project: Project, code: str, effect: str = "allow") -> None:
 def job(project: Project) -> str:
     """A job that has refunded, and waits for a signal."""
     write(project, CODE)
-    found: str = project.apart("run", "refunds", "--json").json["job"]
+    found: str = project.here("run", "refunds", "--json").json["job"]
     return found
 
 
 def test_a_stuck_job_says_what_helps_and_not_what_does_not(project: Project, job: str) -> None:
     write(project, CODE.replace("run.now()", "run.uuid()"))
-    done = project.apart("resume", job)
+    done = project.here("resume", job)
     assert done.status == 1
     assert re.search(rf"error: NONDETERMINISTIC: {job} step 1: process \d+ on \S+: the journal holds ", done.err)
     assert "-> Run the code that recorded this job" in done.err
     assert f"-> remit replay {job}" in done.err
     assert f"-> then: remit resume {job}" in done.err
     assert "remit signal" not in done.err
-    shown = project.apart("show", job)
+    shown = project.here("show", job)
     assert f"{job} is stuck" in shown.err
     assert "remit signal" not in shown.err
-    trace = project.apart("trace", job).out
+    trace = project.here("trace", job).out
     assert "stuck since" in trace
     assert "NONDETERMINISTIC" in trace
     assert "waits for human" not in trace
@@ -66,18 +64,18 @@ def test_a_stuck_job_says_what_helps_and_not_what_does_not(project: Project, job
 
 def test_a_replay_says_that_a_schema_of_today_refuses_a_call(project: Project, job: str) -> None:
     write(project, CODE.replace("cents: int", "euros: int"))
-    done = project.apart("replay", job)
+    done = project.here("replay", job)
     assert done.status == 6
     assert (
         "would be refused today  step 2 shop.refund\n    INVALID_TOOL_ARGS: shop.refund: /euros is required" in done.out
     )
     assert "changed since shop.refund: the schema of the arguments (breaking)" in done.out
-    report = project.apart("replay", job, "--json").json
+    report = project.here("replay", job, "--json").json
     assert (report["verdict"], report["today"]) == ("incomplete", "refused")
     assert [(call["step"], call["change"], call["code"]) for call in report["calls"]] == [
         ("2", "refused", "INVALID_TOOL_ARGS")
     ]
-    assert "refused" in project.apart("replay", "--all").out
+    assert "refused" in project.here("replay", "--all").out
 
 
 @pytest.mark.parametrize(
@@ -92,14 +90,14 @@ def test_a_replay_says_what_policy_of_today_does_with_a_call(
     project: Project, job: str, effect: str, today: str, words: str, status: int
 ) -> None:
     write(project, CODE, effect)
-    done = project.apart("replay", job)
+    done = project.here("replay", job)
     assert (done.status, words in done.out) == (status, True)
-    assert project.apart("replay", job, "--json").json["today"] == today
+    assert project.here("replay", job, "--json").json["today"] == today
 
 
 def test_a_replay_says_that_a_tool_is_gone(project: Project, job: str) -> None:
     write(project, CODE.replace('@tool("shop.refund"', '@tool("shop.other"'))
-    (call,) = project.apart("replay", job, "--json").json["calls"]
+    (call,) = project.here("replay", job, "--json").json["calls"]
     assert (call["change"], call["code"]) == ("refused", "UNKNOWN_TOOL")
 
 
@@ -110,5 +108,5 @@ def test_a_name_that_no_server_has_is_a_mistake_in_the_command(project: Project)
 
 def test_a_stuck_job_is_called_so_where_it_cannot_be_retried(project: Project, job: str) -> None:
     write(project, CODE.replace("run.now()", "run.uuid()"))
-    assert project.apart("resume", job).status == 1
-    assert "it is stuck" in project.apart("retry", job, "--json").error["message"]
+    assert project.here("resume", job).status == 1
+    assert "it is stuck" in project.here("retry", job, "--json").error["message"]

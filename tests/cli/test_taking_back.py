@@ -64,16 +64,16 @@ def take_back_on_the_way(project: Project, settings: str) -> None:
     (project.folder / "held.py").write_text(HELD, encoding="utf-8")
     (project.folder / "remit.toml").write_text(f'[app]\nmodules = ["held.py"]\n{settings}', encoding="utf-8")
     os.mkfifo(project.folder / "go")
-    job = project.apart("run", "burning", "--json").json["job"]
-    question = project.apart("confirm", "last", "--json").json["confirmation"]
-    assert project.apart("confirm", question, "--approve").status == 0
+    job = project.here("run", "burning", "--json").json["job"]
+    question = project.here("confirm", "last", "--json").json["confirmation"]
+    assert project.here("confirm", question, "--approve").status == 0
     with project.start("resume", job) as worker:
         lines_until(worker, lambda line: "on its way" in line)
-        assert project.apart("confirm", question, "--revoke").status == 0
+        assert project.here("confirm", question, "--revoke").status == 0
         (project.folder / "go").write_text("on", encoding="utf-8")
         worker.communicate(timeout=PATIENCE_S)
     assert worker.returncode == 4
     assert not (project.folder / "burnt").exists()
-    anew = project.apart("confirm", "last", "--json").json
+    anew = project.here("confirm", "last", "--json").json
     assert (anew["state"], anew["confirmation"] != question) == ("pending", True)
-    assert project.apart("verify").status == 0
+    assert project.here("verify").status == 0

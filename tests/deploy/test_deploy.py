@@ -51,7 +51,12 @@ def test_manifests_and_the_compose_file_fit_their_schemas_and_a_misspelt_key_doe
         shutil.copytree(DEPLOY, tmp_path / key)
         file = tmp_path / key / name
         file.write_text(file.read_text(encoding="utf-8").replace(key, key[:-1]), encoding="utf-8")
-    program = [sys.executable, Path(__file__).with_name("schemas.py"), DEPLOY, *(tmp_path / key for key in keys)]
+    program: list[str | Path] = [
+        sys.executable,
+        Path(__file__).with_name("schemas.py"),
+        DEPLOY,
+        *(tmp_path / key for key in keys),
+    ]
     env = {**os.environ, "PYTHONPATH": str(SCHEMAS)}
     done = subprocess.run(program, env=env, capture_output=True, text=True, check=True)
     right, *wrong = json.loads(done.stdout)
