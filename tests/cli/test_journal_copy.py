@@ -103,3 +103,8 @@ def test_a_journal_is_not_copied_onto_itself(project: Project) -> None:
     project.job("report")
     done = project.here("journal", "copy", HERE, f".remit/../{HERE}")
     assert (done.status, "the same journal" in done.err) == (2, True)
+
+
+def test_shards_of_a_journal_that_is_not_there_make_none(project: Project) -> None:
+    assert project.here("journal", "shards", "--json").error["code"] == "USAGE"
+    assert not (project.folder / HERE).exists()

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from remit import Capability
+
 PAGE = (Path(__file__).parents[2] / "docs/extending.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```(?:toml|python)\n# (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 
@@ -119,3 +121,8 @@ def test_a_wrong_setting_of_it_is_refused_where_it_is_used(shop: Shop) -> None:
 def test_config_does_not_show_its_values(shop: Shop) -> None:
     rows = {row["key"]: row["value"] for row in json.loads(shop.remit("config", "--json").stdout)}
     assert rows["weather.unit"] == "(set)"
+
+
+def test_every_field_of_a_part_has_its_row() -> None:
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", PAGE.partition("## The line")[2], re.MULTILINE)
+    assert [name for row in rows for name in re.findall(r"\w+", row)] == list(Capability._fields)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from remit.cli import exit_codes
-from remit.cli.context import State
+from remit.cli.context import State, not_there
 from remit.cli.group import Entry, LazyGroup, entries_below, show_help
 from remit.cli.options import json_option, pass_state
 from remit.errors import SettingsError, UsageError
@@ -42,6 +42,12 @@ def command(context: click.Context) -> None:
     show_help(context)
 
 
+def _only_here(state: State) -> None:
+    """Raise UsageError (LOCAL_ONLY) beside a server: a journal here is not the one that was meant."""
+    if state.server:
+        raise not_there()
+
+
 @command.command("copy")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
@@ -59,6 +65,7 @@ def copy_command(state: State, source: str, target: str, *, backup: bool) -> int
     from remit.cli.running import run_to_end
     from remit.settings.sections.journal import shards_in
 
+    _only_here(state)
     begin, end = (state.settings({"journal.url": url}) for url in (source, target))
     if begin.journal.url == end.journal.url:
         raise UsageError("FROM and TO are the same journal", remedy="Name another place for the copy.")
@@ -134,6 +141,7 @@ def activate_command(state: State, *, unfinished: bool) -> int:
     """
     from remit.cli.running import run_to_end
 
+    _only_here(state)
     before, url = run_to_end(_activate(state, unfinished=unfinished))
     if state.as_json:
         import msgspec
@@ -181,6 +189,7 @@ def move_command(state: State, shard: int, target: str) -> int:
     """
     from remit.cli.running import run_to_end
 
+    _only_here(state)
     moved = run_to_end(_move(state, shard, target))
     if state.as_json:
         import msgspec
@@ -221,6 +230,7 @@ def shards_command(state: State) -> int:
     """
     from remit.cli.running import run_to_end
 
+    _only_here(state)
     shards = run_to_end(_shards(state))
     if state.as_json:
         import msgspec
@@ -242,12 +252,14 @@ def shards_command(state: State) -> int:
 async def _shards(state: State) -> list[ShardRow]:
     from remit.clock import SystemClock
     from remit.journal.sharded.store import ShardedStore
-    from remit.wiring.journal import open_store
+    from remit.settings.sections.journal import shards_in
+    from remit.wiring.journal import open_shard
 
-    store = open_store(state.trusted().journal.url, SystemClock())
+    urls, clock = shards_in(state.trusted().journal.url), SystemClock()
+    if len(urls) == 1:  # not opened: a journal that is not there is not made to say so
+        raise UsageError("this journal has no shards", remedy="Give several URLs in journal.url for a new journal.")
+    store = ShardedStore(urls, lambda url: open_shard(url, clock))
     try:
-        if not isinstance(store, ShardedStore):
-            raise UsageError("this journal has no shards", remedy="Give several URLs in journal.url for a new journal.")
         return await store.rows()
     finally:
         await store.close()
