@@ -1,4 +1,4 @@
-"""The page about the browser: tools, settings, ways out, and a recipe that runs."""
+"""The page about the browser: tools, ways out, and a recipe that runs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from aiohttp import web
 from remit import Remit
 from remit.policy.rules import Policy
 from remit.providers.browser.program import find
-from remit.providers.browser.settings import BrowserSettings
 from remit.providers.browser.shapes import TAKES
 from remit.settings import load
-from remit.settings.table import rows_of, type_text
 from tests.providers.browser import ways
 
 PAGE = (Path(__file__).parents[2] / "docs/browser.md").read_text(encoding="utf-8")
@@ -27,15 +25,6 @@ def test_every_tool_is_listed_with_what_it_takes() -> None:
     rows = dict(re.findall(r"^\| `browser\.(\w+)` \| (.*?) \|", PAGE, re.MULTILINE))
     taken = {name: list(takes.__struct_fields__) for name, (takes, _, _) in TAKES.items()}
     assert {name: re.findall(r"`(\w+)`", words) for name, words in rows.items()} == taken
-
-
-def test_every_setting_is_listed() -> None:
-    table = PAGE.partition("## Settings")[2]
-    wanted = [
-        f"| `{row.name}` | {type_text(row.hint)} | `{row.default_text}` | `{row.env[0]}` | {row.about.meaning} |"
-        for row in rows_of("browser", BrowserSettings)
-    ]
-    assert [line for line in table.splitlines() if line.startswith("| `")] == wanted
 
 
 def test_every_way_out_that_is_tried_is_listed() -> None:

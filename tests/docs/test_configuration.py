@@ -1,11 +1,9 @@
 import re
 import tomllib
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from remit.http.access import Scope
 from remit.http.token import digest_of
 from remit.settings import SettingDoc, documented, load
 from remit.settings.client import Client
@@ -69,10 +67,9 @@ def test_every_key_of_a_server_is_listed_and_no_other() -> None:
     assert tuple(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) == McpServer.__struct_fields__
 
 
-def test_every_key_and_scope_of_a_client_is_listed_and_no_other() -> None:
+def test_every_key_of_a_client_is_listed_and_no_other() -> None:
     part = PAGE.partition("## Clients")[2]
-    listed = tuple(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE))
-    assert listed == (*Client.__struct_fields__, *get_args(Scope))
+    assert tuple(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) == Client.__struct_fields__
 
 
 def test_the_servers_and_clients_of_the_example_load_and_can_be_connected(tmp_path: Path) -> None:
