@@ -89,4 +89,11 @@ def test_every_path_on_the_page_is_served_and_every_noun_is_on_it() -> None:
     named = re.findall(r"`(?:GET |POST )?(/(?:v1|events|health|metrics|openapi)[\w/{}.]*)`", PAGE)
     assert {path for path in named if path.count("/") > 1} - paths <= {"/v1"}
     nouns = {path.split("/")[2] for path in paths if path.startswith("/v1/")}
-    assert [noun for noun in nouns if f"/v1/{noun}" not in PAGE] == []
+    assert [noun for noun in nouns if not re.search(rf"/v1/{noun}\b", PAGE)] == []
+
+
+def test_every_act_on_a_job_or_a_server_is_on_the_page() -> None:
+    table = PAGE.partition("## Operations")[2].partition("\n## ")[0]
+    acts = {route.path.split("/")[5] for route in ROUTES if route.method == "POST" and route.path.count("/") == 5}
+    acts |= {route.path.split("/")[4] for route in ROUTES if route.path.startswith("/v1/jobs/{job}/")}
+    assert [act for act in sorted(acts - {"row"}) if f"/{act}" not in table] == []
