@@ -49,7 +49,7 @@ class JobCreated(Payload, frozen=True, kw_only=True):
     budget: dict[str, int] = msgspec.field(default_factory=dict)
     """The budget of the job's calls: `max_steps`, `max_calls` and `max_wall_ms`."""
     input_untrusted: bool = False
-    """Whether a model wrote the input after it had read untrusted text."""
+    """Whether the input is untrusted: the caller said so, or a model wrote it that had read such text."""
     module: str = ""
     """The Python file that the recipe came from, if a person named that, as with `remit run FILE.py`."""
     skills: tuple[SkillPin, ...] = ()
