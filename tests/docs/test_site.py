@@ -1,10 +1,16 @@
-"""The site has every page once, in one of the four kinds."""
+"""The site has every page once, in one of the four kinds, and its links lead somewhere."""
 
 import re
+from functools import cache
 from pathlib import Path
+
+import pytest
+
+from scripts.site_hooks import slug
 
 ROOT = Path(__file__).parents[2]
 CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+READ = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 
 
@@ -33,3 +39,31 @@ def test_the_readme_and_the_first_page_lead_to_every_page() -> None:
 def test_nothing_is_loaded_from_elsewhere() -> None:
     assert "font: false" in CONFIG
     assert "://" not in re.sub(r"#.*", "", CONFIG)
+
+
+@cache
+def anchors(path: Path) -> frozenset[str]:
+    text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return frozenset(slug(title, "-") for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: page.name)
+def test_every_link_leads_to_a_file_and_a_heading_that_are_there(page: Path) -> None:
+    lost = []
+    for link in re.findall(r"\]\(([^)\s:]+)\)", page.read_text(encoding="utf-8")):
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            lost.append(link)
+    assert lost == []
+
+
+def test_every_rule_that_the_code_cites_is_a_rule() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    cited = {
+        int(number) for words in re.findall(r"\(rules? ([\d, and]+)\)", text) for number in re.findall(r"\d+", words)
+    }
+    rules = (ROOT / "docs/concepts.md").read_text(encoding="utf-8").partition("## Rules")[2].partition("\n## ")[0]
+    listed = [int(number) for number in re.findall(r"^(\d+)\. \*\*", rules, re.MULTILINE)]
+    assert listed == list(range(1, len(listed) + 1))
+    assert cited - set(listed) == set()
