@@ -23,7 +23,11 @@ from tests.opened import OpenRemit
 
 # No test asserts times; on CI every run sees the same examples, elsewhere new ones. `--quick` asks for fewer.
 settings.register_profile(
-    "remit", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+    "remit",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
+    max_examples=int(os.environ.get("REMIT_TEST_EXAMPLES", "50")),
 )
 settings.register_profile("quick", settings.get_profile("remit"), max_examples=10)
 settings.load_profile("remit")

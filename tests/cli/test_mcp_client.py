@@ -58,18 +58,18 @@ def configured(project: Project, more: str = "", setting: str = "") -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "declared", "passed"),
+    ("era", "words", "declared", "passed"),
     [
-        ([], DECLARED, {**APPS, **ROOTS, "elicitation": {"form": {}}, "experimental": {"acme/x": {}}}),
-        (["--sampling"], DECLARED, DECLARED),
-        (["--sampling"], {"roots": {}}, {"roots": {}}),
-        (["--sampling"], {}, {}),
+        ("legacy", [], DECLARED, {**APPS, **ROOTS, "elicitation": {"form": {}}, "experimental": {"acme/x": {}}}),
+        ("legacy", ["--sampling"], DECLARED, DECLARED),
+        ("modern", ["--sampling"], DECLARED, DECLARED),
+        ("legacy", ["--sampling"], {"roots": {}}, {"roots": {}}),
+        ("modern", ["--sampling"], {}, {}),
     ],
-    ids=["all", "sampling", "roots", "none"],
+    ids=["all", "sampling of before", "sampling", "roots", "none"],
 )
-@pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_a_wrapped_server_sees_what_its_client_declared(
-    project: Project, words: list[str], declared: dict[str, Any], passed: dict[str, Any], era: str
+    project: Project, era: str, words: list[str], declared: dict[str, Any], passed: dict[str, Any]
 ) -> None:
     with Talk(project, *WRAP, *words, "--", *ASKER, era) as talk:
         hello(talk, declared)

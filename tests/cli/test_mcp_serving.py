@@ -52,9 +52,8 @@ def recorded(project: Project, url: str = "") -> list[tuple[str, Payload]]:
 # --- stdio
 
 
-@ERAS
-def test_prints_of_tools_reach_stderr_and_never_the_protocol(project: Project, modern: bool) -> None:
-    with serving(project, modern=modern) as talk:
+def test_prints_of_tools_reach_stderr_and_never_the_protocol(project: Project) -> None:
+    with serving(project) as talk:
         assert talk.call("loud__print")["isError"] is False
         status, out, err = talk.leave()
     assert (status, out) == (0, "")
@@ -137,9 +136,8 @@ def test_a_request_beyond_the_cap_ends_the_conversation_and_one_below_is_served(
         assert talk.process.wait(timeout=PATIENCE_S) == 0
 
 
-@ERAS
-def test_a_signal_ends_it_at_once(project: Project, modern: bool) -> None:
-    with serving(project, modern=modern) as talk:
+def test_a_signal_ends_it_at_once(project: Project) -> None:
+    with serving(project) as talk:
         talk.ask("tools/list")
         talk.process.send_signal(signal.SIGTERM)
         talk.process.wait(timeout=PATIENCE_S)
