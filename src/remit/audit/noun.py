@@ -7,6 +7,7 @@ import os
 from functools import partial
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final, Literal
+from zipfile import ZIP_STORED
 
 import msgspec
 
@@ -173,7 +174,7 @@ class Audit:
         from remit.audit.sessions import sessions_of  # noqa: PLC0415 - the same
 
         with TemporaryFile() as package:
-            await write_package(self._journal, job, package, redacted=redacted)
+            await write_package(self._journal, job, package, redacted=redacted, method=ZIP_STORED)
             account = await asyncio.to_thread(Account, package)
             if form == "ael":
                 times = [entry.at for entry in account.entries]

@@ -66,8 +66,12 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
 
-async def write_package(journal: Journal, identifier: str, file: IO[bytes], *, redacted: bool = False) -> str:
+async def write_package(
+    journal: Journal, identifier: str, file: IO[bytes], *, redacted: bool = False, method: int = zipfile.ZIP_DEFLATED
+) -> str:
     """Write the package of a job, a session or a named stream to `file`; return its own hash.
+
+    `method` is that of its compression: a package that is read at once needs none.
 
     Raise NotFoundError, RecordPrunedError, and ChainBrokenError for a record that is damaged: what does not hold is not
     exported.
@@ -89,7 +93,7 @@ async def write_package(journal: Journal, identifier: str, file: IO[bytes], *, r
         "created_at": isoformat(head.created_at),
     }
     roots = [scope, *await beside(journal, identifier), *(run.stream for run in runs)]
-    return await _write(journal, roots, file, scope, metadata, redacted=redacted)
+    return await _write(journal, roots, _Package(file, method), scope, metadata, redacted=redacted)
 
 
 async def write_interval(journal: Journal, interval: Interval, file: IO[bytes], *, redacted: bool = False) -> str:
@@ -108,7 +112,8 @@ async def write_interval(journal: Journal, interval: Interval, file: IO[bytes], 
     if not any(roots.values()):
         remedy = "The packages that were archived before hold it: `remit verify FILE.zip`."
         raise RecordPrunedError(f"everything recorded in {interval} was pruned", remedy=remedy)
-    return await _write(journal, sorted(roots), file, str(interval), {"interval": str(interval)}, redacted=redacted)
+    metadata, package = {"interval": str(interval)}, _Package(file, zipfile.ZIP_DEFLATED)
+    return await _write(journal, sorted(roots), package, str(interval), metadata, redacted=redacted)
 
 
 async def _roots(journal: Journal, interval: Interval) -> dict[str, bool]:
@@ -144,14 +149,14 @@ async def _trace_in(journal: Journal, head: Head, interval: Interval) -> Literal
 async def _write(
     journal: Journal,
     roots: Collection[str],
-    file: IO[bytes],
+    package: _Package,
     scope: str,
     metadata: Mapping[str, Any],
     *,
     redacted: bool,
 ) -> str:
     with TemporaryFile() as events, TemporaryFile() as calls:
-        record = _Record(journal, _Package(file), events, calls, redacted)
+        record = _Record(journal, package, events, calls, redacted)
         for root in roots:
             await record.add(root)
         since = record.first  # before what it refers to, such as an approval of last year
@@ -162,7 +167,8 @@ async def _write(
 class _Package:
     """A zip, as its files are written."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], method: int) -> None:
+        self._method = method
         self.files: dict[str, tuple[str, int]] = {}
         """The digest and the size of each file, by its path."""
         self._zip = zipfile.ZipFile(file, "w")
@@ -170,7 +176,7 @@ class _Package:
     def add(self, path: str, parts: Iterable[bytes]) -> None:
         """Add a file."""
         entry = zipfile.ZipInfo(path, _TIME)
-        entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
+        entry.compress_type, entry.external_attr = self._method, 0o100644 << 16
         digest, size = sha256(), 0
         with self._zip.open(entry, "w", force_zip64=False) as content:
             for part in parts:

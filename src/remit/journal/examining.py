@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -137,11 +137,23 @@ def _prove_end(head: Head, end: tuple[int, bytes]) -> None:
         raise ChainBrokenError(msg, remedy=RESTORE)
 
 
+class _Beside(NamedTuple):
+    """The places where payloads of a type say what they keep beside themselves."""
+
+    digests: Callable[[Payload], Any] | None
+    """Give the digests that one names, with what their absence depends on; None: it names none."""
+    is_open: bool
+    """Whether each has to be looked at."""
+    has_values: bool
+
+
 @lru_cache(maxsize=256)
-def _digests_of(payload: type[Payload]) -> Callable[[Payload], Any]:
-    """Return what tells the digests that a payload names, with what their absence depends on."""
-    fields = payload.__struct_fields__
-    return attrgetter(*[name for name, _ in shape_of(payload).digests], *{"risk_level", "policy_kept"} & {*fields})
+def _beside(payload: type[Payload]) -> _Beside:
+    shape = shape_of(payload)
+    names = [name for name, _ in shape.digests]
+    weighed = {"risk_level", "policy_kept"} & {*payload.__struct_fields__}
+    digests = attrgetter(*names, *weighed) if names else None
+    return _Beside(digests, bool(shape.nested or shape.holding), bool(shape.values))
 
 
 class _Examination:
@@ -161,19 +173,17 @@ class _Examination:
 
     async def look(self, events: Sequence[Event], payloads: Sequence[Payload | None]) -> None:
         """Check what events keep beside themselves."""
+        named, kinds = self._named, dict[type[Payload], _Beside]()
         for event, payload in zip(events, payloads, strict=True):
-            if payload is not None and self._is_open(event, payload):
-                await self._look(event.kind, payload)
-
-    def _is_open(self, event: Event, payload: Payload) -> bool:
-        """Whether an event may keep something beside itself that was not looked at."""
-        shape = shape_of(type(payload))
-        if shape.digests and (names := _digests_of(type(payload))(payload)) not in self._named:
-            self._named.add(names)
-            return True
-        if shape.nested or shape.holding:
-            return True
-        return bool(shape.values) and _TWIN in event.data
+            if payload is None:
+                continue
+            beside = kinds.get(type(payload)) or kinds.setdefault(type(payload), _beside(type(payload)))
+            names = beside.digests(payload) if beside.digests is not None else None
+            if names is not None and names not in named:
+                named.add(names)
+            elif not beside.is_open and not (beside.has_values and _TWIN in event.data):
+                continue
+            await self._look(event.kind, payload)
 
     async def _look(self, kind: str, payload: Payload) -> None:
         if is_expired(payload, self._now):
