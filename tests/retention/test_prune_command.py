@@ -28,7 +28,8 @@ def test_old_records_are_archived_and_pruned_and_every_command_says_so(project: 
     dry = project.here(*words, "--dry-run", "--json").json
     assert (dry["dry_run"], [unit["stream"] for unit in dry["pruned"]]) == (True, [f"job/{job}"])
     assert not (tmp_path / "kept").exists()
-    done = project.here(*words, "--vacuum")
+    assert "--yes" in project.here(*words).err
+    done = project.here(*words, "--vacuum", "--yes")
     assert (done.status, f"job/{job}  completed" in done.out, "1 record pruned" in done.out) == (0, True, True)
     package = str(tmp_path / "kept" / f"job-{job}.zip")
     assert project.here("verify", package).status == 0
@@ -43,6 +44,14 @@ def test_old_records_are_archived_and_pruned_and_every_command_says_so(project: 
     assert project.here("audit", "--json").status == 0
     assert project.here("usage").status == 0
     assert project.here("versions").status == 0
+
+
+def test_nothing_is_pruned_unasked(project: Project) -> None:
+    job = aged(project)
+    words = ("journal", "prune", "--before", "365d", "--kind", "job")
+    for refused in (project.here(*words), project.here(*words, "--json")):
+        assert (refused.status, "--yes" in refused.err) == (2, True)
+    assert project.here("show", job).status == 0
 
 
 @pytest.mark.parametrize("words", [(), ("--before", "1y"), ("--before", "1d", "--rules"), ("--rules", "--kind", "job")])
@@ -60,7 +69,7 @@ def test_rules_of_the_settings_apply_and_doctor_names_short_ones(project: Projec
     checks = [one for one in project.here("doctor", "--json").json if one["name"] == "retention"]
     assert [one["verdict"] for one in checks] == ["warn", "ok"]
     assert "six months" in checks[0]["detail"]
-    done = project.here("journal", "prune", "--rules", "--json").json
+    done = project.here("journal", "prune", "--rules", "--yes", "--json").json
     assert [unit["stream"] for unit in done["pruned"]] == [f"job/{job}"]
 
 
@@ -71,5 +80,5 @@ def test_rules_of_the_settings_apply_and_doctor_names_short_ones(project: Projec
 def test_a_rule_that_is_not_understood_is_named(project: Project, rule: str, says: str) -> None:
     aged(project)
     project.configure(f"[[retention]]\n{rule}\n")
-    refused = project.here("journal", "prune", "--rules")
+    refused = project.here("journal", "prune", "--rules", "--yes")
     assert (refused.status, says in refused.err, "retention number 1" in refused.err) == (2, True, True)

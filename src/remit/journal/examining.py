@@ -49,6 +49,8 @@ from remit.journal.seals import Seals, keyless
 from remit.journal.stub import PRUNED, beginning
 from remit.journal.values import RESTORE, Blobs
 
+STRETCH: Final = 400
+"""Events that are looked at together: more outgrow a processor's cache."""
 _TWIN: Final = f'{TWIN}"'.encode()
 
 

@@ -30,7 +30,7 @@ from remit.journal.event import (
     Scanned,
     Tally,
 )
-from remit.journal.examining import Examined, Values, Visit, examine, pass_by, prove
+from remit.journal.examining import STRETCH, Examined, Values, Visit, examine, pass_by, prove
 from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
 from remit.journal.salting import Salt, erasure_of, salted
@@ -42,8 +42,6 @@ from remit.journal.writer import Draft, StreamWriter, copy_error, fail_all
 from remit.randomness import salt
 
 PAGE: Final = 1_000
-_STRETCH: Final = 400
-"""Events of a stream that are looked at together: those of more outgrow a processor's cache."""
 """Events fetched at once when a stream is read."""
 BACKLOG_LIMIT: Final = 4 * 1024 * 1024
 """Bytes that may wait in memory before a writer is made to wait."""
@@ -260,9 +258,7 @@ class Journal:
     async def pages(self, head: Head) -> AsyncIterator[list[Event]]:
         """Give the events up to a head that are there, page by page."""
         after = 0
-        while after < head.seq and (
-            page := await self._store.read(head.stream, after, min(_STRETCH, head.seq - after))
-        ):
+        while after < head.seq and (page := await self._store.read(head.stream, after, min(STRETCH, head.seq - after))):
             yield page
             after = page[-1].seq
 

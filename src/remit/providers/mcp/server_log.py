@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 8 * 1024
 """Bytes of a line; what is longer goes on in the next."""
+_BEYOND: Final = 1024
+"""Bytes that are read on behind the end of a long line, to see whether a secret goes on there."""
+_TRIES: Final = 64
+_BETWEEN: Final = re.compile(rb"[^\w.~+/=:-]+")
+"""Runs of characters that no token holds."""
 _SHORT: Final = 3
 """Characters of a line of a secret that is not masked by itself."""
 _log: Final = logging.getLogger("remit.mcp")
@@ -43,12 +49,12 @@ class ServerLog:
             return
         *lines, self._rest = (self._rest + data).split(b"\n")
         secrets = _in_lines(secrets)
-        hidden = [secret.encode() for secret in secrets if secret]
-        while len(self._rest) > _LONGEST + max(map(len, hidden), default=0):
-            end = _end(self._rest, hidden)
+        beyond = max(_BEYOND, *(len(secret.encode()) for secret in secrets), 0)
+        while len(self._rest) > _LONGEST + beyond:
+            end = _end(self._rest[: _LONGEST + beyond], secrets)
             lines.append(self._rest[:end])
             self._rest = self._rest[end:]
-        self._write([mask(without(secrets, line.decode(errors="replace").rstrip())) for line in lines])
+        self._write([_masked(line, secrets).rstrip() for line in lines])
 
     def note(self, text: str, secrets: list[str] | None = None) -> None:
         """Take a line of ours, after what the server wrote last."""
@@ -83,9 +89,16 @@ def _in_lines(secrets: list[str]) -> list[str]:
     return [*(secret for secret in secrets if "\n" not in secret), *(part for part in several if len(part) > _SHORT)]
 
 
-def _end(line: bytes, hidden: list[bytes]) -> int:
-    """Return where a long line is cut: in none of its secrets, since half of one would not be masked."""
-    end = _LONGEST
-    while across := [at for secret in hidden if 0 <= (at := line.find(secret, max(0, end - len(secret) + 1))) < end]:
-        end = min(across)
-    return end or max(len(secret) for secret in hidden if line.startswith(secret))
+def _masked(line: bytes, secrets: list[str]) -> str:
+    return mask(without(secrets, line.decode(errors="replace")))
+
+
+def _end(line: bytes, secrets: list[str]) -> int:
+    """Return where a long line is cut: where both parts show what the whole shows, for half a secret is not masked."""
+    whole = _masked(line, secrets)
+    between = [match.end() for match in _BETWEEN.finditer(line, 0, _LONGEST)]
+    ends: list[int] = [_LONGEST, *between[: -_TRIES - 1 : -1], *range(_LONGEST - 1, 0, -(_LONGEST // _TRIES))]
+    for end in ends:
+        if _masked(line[:end], secrets) + _masked(line[end:], secrets) == whole:
+            return end
+    return len(line)

@@ -13,7 +13,7 @@ from remit.jsonrpc.message import Message
 from remit.process.child import DRAIN_S, STDIN, STDOUT, Child, Launch
 from remit.process.family import Family
 from remit.providers.mcp.server_log import ServerLog
-from remit.redact import line
+from remit.redact import line, mask
 
 SHOWN: Final = 600
 """Characters of its stderr that are shown behind a reason."""
@@ -76,7 +76,7 @@ class Stdio(Child):
                 why = self.why_ended if why in {_MUTE, _DEAF} else why
         if self.dispatcher.invalid_messages:
             why += f"; {self.dispatcher.invalid_messages} lines of its stdout were not messages"
-        said = line(self.shown(self.err)[-SHOWN:], SHOWN)
+        said = line(mask(self.shown(self.err))[-SHOWN:], SHOWN)
         return f"{why}; it last wrote: {said}" if said else why
 
     async def close(self) -> None:

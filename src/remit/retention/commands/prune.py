@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option("--vacuum", is_flag=True, help="Give the space back; needs as much free space as is left.")
 @click.option("--dry-run", is_flag=True, help="Remove nothing, and say what would go.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option("what was removed, and what stays and why")
 @pass_state
 def command(
@@ -48,10 +50,12 @@ def command(
     archive: Path | None,
     vacuum: bool,
     dry_run: bool,
+    yes: bool,
 ) -> int:
     """Remove records that have been kept long enough, and leave a stub in the place of each.
 
-    Records are jobs, sessions, tickets and work units, each with its questions and messages. The stub holds the number
+    Shows what would go, and asks at the terminal first. Records are jobs, sessions, tickets and work units, each with
+    its questions and messages. The stub holds the number
     of events, the hash of the last one and the package's, so that `remit verify` still covers the rest. With --archive
     each one's evidence package is written and checked before anything of it goes. What runs or waits, has an open
     question, is damaged, or is needed by a fork or a later turn of a conversation stays. If the command is interrupted,
@@ -71,7 +75,7 @@ def command(
         chosen = tuple(kind for kind in KINDS if not kinds or kind in kinds)
         place = str(archive.absolute()) if archive is not None else ""
         rule = Rule(keep=age, kinds=chosen, states=states, labels=pairs(labels, "--label"), archive=place)
-    done = run_to_end(_prune(state, rule, dry_run=dry_run, vacuum=vacuum))
+    done = run_to_end(_prune(state, rule, dry_run=dry_run, vacuum=vacuum, yes=yes))
     if state.as_json:
         state.output.json(done)
     else:
@@ -79,14 +83,22 @@ def command(
     return exit_codes.DAMAGED if any(unit.code == "CHAIN_BROKEN" for unit in done.kept) else exit_codes.OK
 
 
-async def _prune(state: State, rule: object, *, dry_run: bool, vacuum: bool) -> Pruning:
+async def _prune(state: State, rule: object, *, dry_run: bool, vacuum: bool, yes: bool) -> Pruning:
     from remit.retention.rule import Rule, rule_for
 
     async with state.remit(code="unused", writes=True) as remit:
         retention = remit.service.retention
         rules = (rule,) if isinstance(rule, Rule) else retention.rules
         now = remit.clock.now()
-        done: Pruning = await retention.prune(lambda head: rule_for(rules, head, now), dry_run=dry_run, compact=vacuum)
+        prune = partial(retention.prune, lambda head: rule_for(rules, head, now))
+        if not dry_run and not yes:
+            if state.as_json or not state.output.interactive:
+                raise UsageError("there is no terminal to ask at", remedy="Look with --dry-run, then give --yes.")
+            doomed: Pruning = await prune(dry_run=True, compact=False)
+            if doomed.pruned:
+                _print(state, doomed)
+                click.confirm("Remove them for good?", err=True, abort=True)
+        done: Pruning = await prune(dry_run=dry_run, compact=vacuum)
         return done
 
 
