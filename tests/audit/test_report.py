@@ -13,8 +13,8 @@ import pytest
 
 from remit.audit import kinds as _kinds  # noqa: F401 - declares its kind
 from remit.audit import report
-from remit.audit.duties import DUTIES
 from remit.audit.facts import FIELDS, Counts
+from remit.audit.report import DUTIES
 from remit.cli.root import run
 from remit.client import RemoteRemit
 from remit.journal.kinds import REFERENCES, declare, payload_of

@@ -1,4 +1,4 @@
-"""The events of audit: who read what. All of these are ours."""
+"""The events of audit: who read what, and who sends spans. All of these are ours."""
 
 from __future__ import annotations
 
@@ -23,3 +23,9 @@ class OutputRead(Payload, frozen=True, kw_only=True):
 
     def words(self) -> str:
         return " ".join(filter(None, (self.operation, *self.names.values(), self.principal and f"by {self.principal}")))
+
+
+class TelemetryBegun(Payload, frozen=True, kw_only=True):
+    """Ours, alone in its stream: who holds the lease of this stream sends spans of what ended since."""
+
+    KIND: ClassVar[str] = "telemetry_begun"

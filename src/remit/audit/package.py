@@ -16,11 +16,11 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from remit.audit.checkpoints import Reached, checkpoint_files
-from remit.audit.values import PackagedValues
 from remit.canonical import canonical
+from remit.canonical import sha256 as digest_of
 from remit.clock import SKEW, isoformat
 from remit.codes import Code
-from remit.errors import NotFoundError, RecordPrunedError, UsageError
+from remit.errors import ChainBrokenError, NotFoundError, RecordPrunedError, UsageError
 from remit.evidence.checkpoints import CHECKPOINTS
 from remit.evidence.container import FORMAT, manifest_hash
 from remit.evidence.interval import Interval
@@ -30,21 +30,24 @@ from remit.evidence.program import program
 from remit.evidence.values import path_of
 from remit.jobs.state import KIND as JOB
 from remit.journal.event import Event, HeadQuery
-from remit.journal.kinds import JobForked, StreamPruned
+from remit.journal.kinds import BytesKept, JobForked, StreamPruned
 from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.salting import erasure_of
 from remit.journal.standing import KIND as STANDING
 from remit.journal.stub import stub_of
+from remit.journal.values import RESTORE
+from remit.journal.values import value as value_of
 from remit.record.heads import CALL, stream_named
 from remit.record.job_story import beside
 from remit.record.walk import root_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from remit.journal.event import Head
     from remit.journal.journal import Journal
-    from remit.journal.kinds import Payload
+    from remit.journal.kinds import OptionalRaw, OptionalRef, Payload
+    from remit.journal.references import Digest
 
 _PAGE: Final = 500
 _PART: Final = 1 << 20
@@ -62,6 +65,9 @@ _CHECKS: Final = (
 """The checks, each with the file that says the details, if it is there."""
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest that a zip can say."""
+_State = Literal["kept", "erased", "expired", "missing", "redacted"]
+_GONE: dict[str, _State] = {"timed": "expired", "own": "expired", "shared": "missing", "policy": "missing"}
+"""The state of bytes that are not there, and need not be, by whose they are: an older Remit kept less."""
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -212,6 +218,46 @@ def _kind_of(path: str) -> str:
     return {"blobs": "value", "stamps": "stamp"}.get(folder, path.partition(".")[0])
 
 
+class _Values:
+    """Reads values for an examination (`Values`), and notes the state of each."""
+
+    def __init__(self, journal: Journal, write: Callable[[str, bytes], object], *, redacted: bool) -> None:
+        """Hand each value to `write`; if `redacted`, every value is left out on purpose."""
+        self.states: dict[str, _State] = {}
+        """By digest."""
+        self._journal = journal
+        self._write = write
+        self._redacted = redacted
+
+    async def value(self, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
+        """As Journal.value."""
+        return await value_of(self, inline, ref)
+
+    async def blob(self, digest: str) -> bytes | None:
+        """As Journal.blob."""
+        data = await self._journal.blob(digest)
+        if data is not None and digest not in self.states:
+            self.states[digest] = "erased" if not data else "redacted" if self._redacted else "kept"
+            if self.states[digest] == "kept":
+                self._write(digest, data)
+        return data
+
+    def note_absent(self, digests: Iterable[Digest]) -> None:
+        """Take in what an examination did not find, and need not."""
+        for named in digests:
+            self.states.setdefault(named.digest, _GONE[named.whose])
+
+    async def note_expired(self, payloads: Sequence[Payload | None]) -> None:
+        """Take in bytes whose time is over, which an examination passes by. Raise ChainBrokenError for other bytes."""
+        for payload in payloads:
+            if isinstance(payload, BytesKept) and payload.until is not None and payload.digest not in self.states:
+                data = await self.blob(payload.digest)
+                if data and digest_of(data) != payload.digest:
+                    msg = f"the bytes kept as {payload.digest} have another digest"
+                    raise ChainBrokenError(msg, remedy=RESTORE)
+                self.states.setdefault(payload.digest, "expired")
+
+
 class _Record:
     """The streams of a package: values are written as they are read, events and calls beside until all are there."""
 
@@ -223,7 +269,7 @@ class _Record:
         self._events = events
         self._calls = calls
         self._redacted = redacted
-        self._values = PackagedValues(journal, package.add_value, redacted=redacted)
+        self._values = _Values(journal, package.add_value, redacted=redacted)
         self._ledger = Ledger(calls.write)
         self._streams: dict[str, bytes] = {}
         """By stream, its row in proof.json."""

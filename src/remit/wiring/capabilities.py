@@ -225,7 +225,7 @@ FIRST_PARTY: Final = (
         name="telemetry",
         about="Send spans of calls, models and jobs to an OpenTelemetry collector.",
         settings="remit.audit.telemetry.settings:TelemetrySettings",
-        kinds={"telemetry_begun": "remit.audit.telemetry.kinds:TelemetryBegun"},
+        kinds={"telemetry_begun": "remit.audit.kinds:TelemetryBegun"},
         works="remit.audit.telemetry.opening:work_on_telemetry",
         checks="remit.audit.telemetry.opening:check_telemetry",
     ),

@@ -9,8 +9,8 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from remit.audit.kinds import TelemetryBegun
 from remit.audit.telemetry.exporter import Exporter, headers_of
-from remit.audit.telemetry.kinds import TelemetryBegun
 from remit.audit.telemetry.settings import TelemetrySettings
 from remit.capability import Check, Look
 from remit.errors import AppendConflictError, RemitError, SettingsError
