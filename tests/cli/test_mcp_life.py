@@ -70,6 +70,42 @@ def test_without_a_client_it_ends_at_once(project: Project, words: list[str]) ->
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, b""), done.stderr
+    assert not (project.folder / "begun").exists(), "nothing is started for nobody"
+
+
+@pytest.mark.parametrize("words", [["serve"], ["wrap", "--", "x"]], ids=lambda w: w[0])
+def test_a_client_that_went_before_loads_nothing_of_the_protocol(project: Project, words: list[str]) -> None:
+    hidden = "import sys; sys.modules['mcp'] = sys.modules['mcp_types'] = None\n"
+    ours = f"from remit.cli.root import run; sys.exit(run(['mcp', *{words!r}]))"
+    stdin, theirs = os.pipe()
+    os.close(theirs)
+    with os.fdopen(stdin, "rb") as hung_up:
+        done = subprocess.run(
+            [sys.executable, "-c", hidden + ours],
+            cwd=project.folder,
+            env=project.env,
+            stdin=hung_up,
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("words", [["serve"], ["wrap", "--", "x"]], ids=lambda w: w[0])
+def test_wrong_settings_are_refused_also_to_nobody(project: Project, words: list[str]) -> None:
+    project.configure("[mcp]\ndrain_ms = 'soon'\n", modules=False)
+    done = subprocess.run(
+        project.command("--config", str(project.folder / "remit.toml"), "mcp", *words),
+        cwd=project.folder,
+        env=project.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"SETTINGS_INVALID" in done.stderr
 
 
 def test_a_client_that_goes_while_the_server_starts_ends_both(project: Project) -> None:

@@ -238,7 +238,7 @@ def test_without_the_extra_the_person_is_told_what_to_install(project: Project) 
             capture_output=True,
             text=True,
             check=False,
-            stdin=subprocess.DEVNULL,
+            input="\n",
         )
         assert done.returncode == 2, done.stderr
         assert "pip install 'remit[mcp]'" in done.stderr

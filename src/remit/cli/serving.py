@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import select
 import shlex
 import sys
+import termios
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from fcntl import ioctl
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.cli import exit_codes
+from remit.cli.context import not_there
 from remit.cli.lasting import beside, keep_required
 from remit.cli.rereading import keep_settings
 from remit.cli.wrapping import recorded
@@ -55,6 +60,9 @@ def serve(state: State, offer: Offer, listening: Listening | None) -> int:
             raise UsageError("stdin and stdout have to be open", remedy="Let an MCP client start this, or use --http.")
         if sys.stdin.isatty():
             state.note("waits for an MCP client on stdin; --http serves many")
+        if _has_gone():
+            _check(state, offer)
+            return _unserved(state)
         return run_async(lambda _stop: _one_client(state, offer))
     return run_async(lambda stop: _many_clients(state, offer, listening, stop), gentle=True)
 
@@ -69,8 +77,7 @@ async def _one_client(state: State, offer: Offer) -> int:
             try:
                 relay = await wire.while_there(_relay(remit, offer.relayed, wire))
             except ClientGoneError:
-                state.note("the client went before it was served")
-                return exit_codes.OK
+                return _unserved(state)
             except StateError as error:
                 await wire.refuse(error.message)
                 raise
@@ -78,6 +85,28 @@ async def _one_client(state: State, offer: Offer) -> int:
             parts = beside(_drain(remit, wire), keeping)
             async with _faced(state, remit, offer, relay, "stdio") as face, parts:
                 await serve_stdio(face, wire)
+    return exit_codes.OK
+
+
+def _has_gone() -> bool:
+    """Whether the client has closed our stdin already, and said nothing before."""
+    if os.path.samestat(os.fstat(0), os.stat(os.devnull)):  # noqa: PTH116 - beside a number
+        return True
+    stdin = select.poll()
+    stdin.register(0, select.POLLIN)
+    ended = any(event & select.POLLHUP for _, event in stdin.poll(0))
+    return ended and not any(ioctl(0, termios.FIONREAD, bytes(4)))
+
+
+def _check(state: State, offer: Offer) -> None:
+    """Refuse what would be refused to a client that is there. Raises UsageError or SettingsError."""
+    if state.server:
+        raise not_there()
+    state.trusted(recorded(state, _flags(offer)))
+
+
+def _unserved(state: State) -> int:
+    state.note("the client went before it was served")
     return exit_codes.OK
 
 
