@@ -72,6 +72,15 @@ def test_a_journal_whose_keys_are_gone_fails_its_own_check(project: Project) -> 
     assert found["tools"]["verdict"] == "ok", "what else there is, is looked at all the same"
 
 
+def test_a_client_that_a_server_would_refuse_fails(project: Project) -> None:
+    client = '[[clients]]\nprincipal = "okta:{sub}"\naudience = "remit"\nissuer = "http://acme.example"\n'
+    project.configure(client)
+    found = checks(project)["clients"]
+    assert (found["verdict"], found["code"]) == ("fail", "SETTINGS_INVALID")
+    project.configure(client.replace("http:", "https:"))
+    assert "clients" not in checks(project)
+
+
 def test_an_engine_that_is_not_there_fails_with_its_code_before_anything_runs(project: Project) -> None:
     project.configure('[jobs]\nengine = "warp"\n')
     done = project.here("doctor")

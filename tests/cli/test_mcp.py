@@ -246,6 +246,26 @@ def test_a_wrong_table_is_an_error_that_quotes_no_secret(project: Project) -> No
     assert "swordfish" not in done.err
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        'command = ["x", "${keyring:}"]',
+        'command = ["x"]\nenv = { K = "${" }',
+        'url = "https://mcp.example/${}"',
+        'url = "https://mcp.example/"\nheaders = { X = "${9}" }',
+        'url = "https://mcp.example/"\noauth = { client_secret = "${a-b}" }',
+    ],
+    ids=["command", "env", "url", "headers", "oauth"],
+)
+def test_a_reference_that_names_nothing_is_an_error(
+    project: Project, table: str, request: pytest.FixtureRequest
+) -> None:
+    project.configure(f'[[mcp.servers]]\nname = "a"\n{table}\n', modules=False)
+    done = project.here("mcp", "list", "--json")
+    assert (done.status, done.error["code"]) == (2, "SETTINGS_INVALID")
+    assert f"in its {request.node.callspec.id} names nothing" in done.error["message"]
+
+
 def test_remove_takes_a_server_out_and_leaves_all_else(project: Project) -> None:
     project.configure(GITHUB, modules=False)
     done = project.here("mcp", "remove", "github")

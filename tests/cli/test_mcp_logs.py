@@ -150,6 +150,12 @@ def test_a_running_server_is_restarted_and_calls_go_to_the_new_one(loud: Project
         os.kill(int(first["version"]), 0)
 
 
+def test_logs_are_files_of_the_machine_that_wrote_them(loud: Project) -> None:
+    done = loud.here("--server", "http://127.0.0.1:9", "mcp", "logs", "loud", "--json")
+    assert (done.status, done.error["code"]) == (exit_codes.USAGE, "LOCAL_ONLY")
+    assert "journal" not in done.error["message"] + done.error["remedy"]
+
+
 def test_a_restart_needs_the_process_that_runs_the_server(loud: Project) -> None:
     done = loud.here("mcp", "restart", "loud")
     assert (done.status, "--server URL" in done.err) == (exit_codes.USAGE, True)

@@ -40,9 +40,11 @@ def test_a_name_is_made_from_a_url() -> None:
             "look like secrets",
         ),
         (["--url", "https://mcp.example/mcp?token=hunter2hunter2a1"], "look like secrets"),
-        (["--url", "https://mcp.example/mcp", "--issuer", "http://login.example"], "not an https URL"),
+        (["--url", "https://mcp.example/mcp", "--issuer", "http://login.example"], "--issuer http://login"),
+        (["--url", "https://mcp.example/mcp", "--issuer", "nope"], "--issuer …"),
         (["--url", "https://mcp.example/mcp", "--", "npx", "x"], "either a command or --url"),
-        (["--header", "X=1", "--", "npx", "x"], "either a command or --url"),
+        (["--header", "X=1", "--", "npx", "x"], "--header belongs to --url"),
+        (["--issuer", "https://login.example", "--", "npx", "x"], "--issuer belongs to --url"),
         ([], "either a command or --url"),
     ],
 )
@@ -112,6 +114,39 @@ def test_a_login_is_shown_and_forgotten(project: Project) -> None:
     assert "no login at server" in project.here("doctor").out
     (row,) = json.loads(project.here("mcp", "list", "--json").out)["servers"]
     assert row["login"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [('command = ["npx", "x"]', "a program that is started here"), ('url = "https://mcp.example"', "no oauth table")],
+    ids=["program", "key"],
+)
+def test_who_takes_no_login_is_not_logged_in_to(project: Project, place: str, said: str) -> None:
+    project.configure(f'[[mcp.servers]]\nname = "server"\n{place}\n')
+    done = project.here("mcp", "login", "server", "--json")
+    assert (done.status, done.error["code"]) == (2, "USAGE")
+    assert said in done.error["message"]
+    assert done.error["remedy"]
+
+
+async def test_a_logout_waits_for_who_renews_and_leaves_nothing(tmp_path: Path) -> None:
+    file = LoginFile(tmp_path / "logins", McpServer(name="server", url="https://mcp.example"))
+    assert not await file.remove()
+    async with file.alone():
+        leaving = asyncio.ensure_future(file.remove())
+        waiting = asyncio.ensure_future(turn(file))
+        file.keep(**LOGIN)
+    assert await leaving
+    assert await waiting, "who waited meanwhile has a file that others see"
+    assert not file.path.exists()
+    assert await file.remove() is False
+    assert list((tmp_path / "logins").iterdir()) == []
+
+
+async def turn(file: LoginFile) -> bool:
+    """Return whether another process would have to wait, while it is the turn of this one."""
+    async with file.alone():
+        return file.path.with_suffix(".lock").exists()
 
 
 def test_the_login_of_a_server_that_no_file_names_is_forgotten_by_its_url(project: Project, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 from remit import Options
 from tests.audit.packages import GIVEN, bought
 from tests.cli.conftest import Project, project
@@ -46,6 +48,13 @@ def test_a_job_that_was_started_about_a_subject_is_erased_with_it(project: Proje
     assert project.here("erase", "--subject", "customer-7", "--yes").status == 0
     assert "zaphod" not in project.here("show", "last").out
     assert project.here("verify", "last").status == 0
+
+
+@pytest.mark.parametrize("subject", ["", " ", "ann ", "ann\tb", "ann\u202e", "a" * 201])
+def test_a_subject_is_a_name_that_can_be_typed_again(project: Project, subject: str) -> None:
+    done = project.here("run", "greet", "--name", "zaphod", "--about", subject, "--json")
+    assert (done.status, done.error["code"]) == (2, "NAME_INVALID")
+    assert project.here("jobs", "--json").json == []
 
 
 def test_nothing_is_erased_unasked(project: Project, remit_in: OpenRemit) -> None:

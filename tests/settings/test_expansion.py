@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.errors import SettingsError
-from remit.settings.expansion import expand, expanded, literal, variables
+from remit.settings.expansion import expand, expanded, is_sound, literal, variables
 from remit.settings.mcp import McpServer
 
 ENV = {"A": "1", "EMPTY": "", "B_2": "two"}
@@ -31,6 +31,7 @@ ENV = {"A": "1", "EMPTY": "", "B_2": "two"}
 )
 def test_references_are_replaced(text: str, value: str) -> None:
     assert expand(text, ENV, "x") == value
+    assert is_sound(text)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,7 @@ def test_references_are_replaced(text: str, value: str) -> None:
 def test_what_only_begins_like_a_reference_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="does not name a variable"):
         expand(text, ENV, "x")
+    assert not is_sound(text)
 
 
 def test_what_a_variable_holds_is_not_looked_at_again() -> None:

@@ -52,7 +52,7 @@ async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
         yield Check(
             "settings", "ok", str(settings.file) if settings.file else f"no remit.toml; defaults in {settings.folder}"
         )
-        for check in _servers(settings):
+        for check in (*_servers(settings), *_clients(settings)):
             yield check
         yield _policy(settings)
         yield _trust(state, settings)
@@ -151,6 +151,18 @@ def _servers(settings: Settings) -> Iterator[Check]:
         if (login := login_of(server, principal(settings))) in {"none", "expired"}:
             why = f"the login at {server.name} has expired" if login == "expired" else f"no login at {server.name}"
             yield Check("servers", "warn", why, f"Log in: remit mcp login {server.name}")
+
+
+def _clients(settings: Settings) -> Iterator[Check]:
+    """Clients that a server would refuse to start with."""
+    from remit.settings.clients import clients
+
+    try:
+        warnings = clients(settings).warnings
+    except RemitError as error:
+        yield Check.failed("clients", error)
+    else:
+        yield from (Check("clients", "warn", warning, "docs/http.md shows the form.") for warning in warnings)
 
 
 def _policy(settings: Settings) -> Check:

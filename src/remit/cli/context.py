@@ -265,14 +265,13 @@ class State:
         return True
 
 
-def not_there() -> UsageError:
-    """The refusal of a command that cannot be sent to a server."""
+def not_there(what: str = "journal") -> UsageError:
+    """The refusal of a command that cannot be sent to a server, because it needs `what` here."""
     from remit.codes import Code
 
-    why = "this command needs a local journal; it does not work through a server"
-    return UsageError(
-        why, code=Code.LOCAL_ONLY, remedy="Run it on the machine with the journal, without --server and REMIT_SERVER."
-    )
+    why = f"this command needs a local {what}; it does not work through a server"
+    remedy = f"Run it on the machine with the {what}, without --server and REMIT_SERVER."
+    return UsageError(why, code=Code.LOCAL_ONLY, remedy=remedy)
 
 
 def _missing(path: Path, source: str) -> NotFoundError:

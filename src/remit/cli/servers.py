@@ -92,6 +92,14 @@ def meant(
     return called, alone(called, answering(called, url, issuers=issuers))
 
 
+def server_of(settings: Settings, name: str) -> McpServer:
+    """The server of this name. Raises UsageError."""
+    server = next((one for one in all_servers(settings).servers if one.name == name), None)
+    if server is None:
+        raise UsageError(f"there is no MCP server {name!r}", remedy="`remit mcp list` lists the servers.")
+    return server
+
+
 def login_file(server: McpServer, principal: str) -> LoginFile:
     """The file of a server's login, of a principal if each has one.
 

@@ -57,12 +57,13 @@ def answering(
     if "authorization" not in {header.lower() for header in headers or ()}:
         place["oauth"] = {"issuer": " ".join(issuers)} if issuers else {}
     refuse_secrets(name, place, "nothing was started")
-    for each in (expand(url, os.environ, f"MCP server {name}"), *issuers):
-        _check_private(each)
+    _check_private(expand(url, os.environ, f"MCP server {name}"), "the server's")
+    for issuer in issuers:
+        _check_private(issuer, "the issuer's", "--issuer ")
     return place
 
 
-def _check_private(url: str) -> None:
+def _check_private(url: str, whose: str, option: str = "") -> None:
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -71,8 +72,8 @@ def _check_private(url: str) -> None:
         return
     if parts.scheme != "http" or (parts.hostname or "") not in LOOPBACK:
         raise UsageError(
-            f"{address(url)} is not an https URL, nor one of this machine",
-            remedy="Give the server's https URL; http is for 127.0.0.1, localhost and ::1.",
+            f"{option}{address(url)} is not an https URL, nor one of this machine",
+            remedy=f"Give {whose} https URL; http is for 127.0.0.1, localhost and ::1.",
         )
 
 

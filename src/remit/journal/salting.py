@@ -18,7 +18,7 @@ import msgspec
 
 from remit.canonical import sha256
 from remit.codes import Code
-from remit.errors import ChainBrokenError, JournalError, PayloadErasedError
+from remit.errors import ChainBrokenError, JournalError, NameInvalidError, PayloadErasedError
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob
 from remit.journal.kinds import EvidenceAttached, Payload
@@ -32,8 +32,21 @@ _KEPT_AS: Final = "kept_as"
 _RESTORE: Final = "Restore the journal from a backup."
 _NO_KEY: Final = "Upgrade Remit, or give it access to the keys."
 
+LONGEST_SUBJECT: Final = 200
+"""Characters of a subject's name."""
+
 Salt = Callable[[int], bytes]
 S = TypeVar("S", bound=msgspec.Struct)
+
+
+def fit_subject(subject: str) -> str:
+    """Return a subject that a new stream may have. Raises NameInvalidError."""
+    if subject != subject.strip() or not subject.isprintable() or not 0 < len(subject) <= LONGEST_SUBJECT:
+        raise NameInvalidError(
+            f"a subject has 1 to {LONGEST_SUBJECT} characters, none of them for control, and no blanks around it",
+            remedy="Name whom the values are about, such as customer-4711.",
+        )
+    return subject
 
 
 def erasure_of(subject: str) -> str:

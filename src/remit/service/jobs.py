@@ -29,6 +29,7 @@ from remit.journal.kinds import (
     decode,
 )
 from remit.journal.lineage import whole
+from remit.journal.salting import fit_subject
 from remit.journal.sharded.placement import new_identifier
 from remit.journal.stub import is_pruned
 from remit.operation import Body, By, FromKey, JobReference, operation
@@ -366,10 +367,7 @@ class Jobs:
         return await self.row(job)
 
     async def create(self, name: str, blobs: tuple[Blob, ...], options: Options, *events: Payload) -> str:
-        """Create a job that begins with these events.
-
-        Raises AppendConflictError if its identifier is taken, or BusyError if there is no room for one more.
-        """
+        """Create a job of these events. Raises AppendConflictError (it is there), BusyError or NameInvalidError."""
         job = fit_identifier(options.job) if options.job else new_identifier("job", stream_of, self._journal.answers)
         created, *more = events
         if isinstance(created, JobCreated) and more and isinstance(more[0], JobForked):  # any other has been admitted
@@ -383,7 +381,7 @@ class Jobs:
                 priority=options.priority,
                 route=kept_for(route_of(created) if isinstance(created, JobCreated) else "", self.keeper),
                 title=options.title or (name if options.subject else title_of(name, given)),
-                subject=options.subject,
+                subject=fit_subject(options.subject) if options.subject else "",
                 labels={**options.labels, **self._admission.labels(caller), NAME: name},
                 share=share,
             )

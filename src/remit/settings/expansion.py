@@ -71,7 +71,7 @@ def expand(text: str, environ: Mapping[str, str], who: str) -> str:
         if name not in environ:
             raise SettingsError(
                 f"{who} needs the environment variable {name}, which is not set",
-                remedy=f"Set {name} where Remit runs, or write ${{{name}:-default}}.",
+                remedy=f"Set {name} where Remit runs, or give a default behind the name, as in ${{NAME:-default}}.",
             )
         return environ[name]
 
@@ -86,6 +86,11 @@ def literal(text: str) -> str:
 def variables(text: str) -> list[str]:
     """The variables that the text cannot do without, in order."""
     return [found["name"] for found in _PIECE.finditer(text) if found["name"] and found["default"] is None]
+
+
+def is_sound(text: str) -> bool:
+    """Return whether each `${` in a text begins a reference, or stands for itself."""
+    return not any(found[0] == "${" for found in _PIECE.finditer(text))
 
 
 def _startable(text: str, who: str) -> str:

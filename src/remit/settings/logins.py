@@ -49,10 +49,14 @@ class LoginFile:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(self.path, msgspec.json.encode({**self.read(), **values}))
 
-    def remove(self) -> bool:
-        """Forget the login; whether there was one."""
-        there = self.path.exists()
-        self.path.unlink(missing_ok=True)
+    async def remove(self) -> bool:
+        """Forget the login, once no process renews it; whether there was one."""
+        if not self.path.parent.exists():
+            return False
+        async with self.alone():
+            there = self.path.exists()
+            self.path.unlink(missing_ok=True)
+            self._lock.unlink(missing_ok=True)
         return there
 
     def state(self, server: McpServer, now_s: float) -> LoginState:
@@ -70,19 +74,42 @@ class LoginFile:
     async def alone(self) -> AsyncIterator[None]:
         """Be the only one that renews this login, among all processes, within the block."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        number = await self._locked()
         try:
-            stop = Stop()
-            waiting = asyncio.ensure_future(asyncio.to_thread(wait_for_lock, lock, stop))
-            try:
-                await asyncio.shield(waiting)
-            except asyncio.CancelledError:
-                stop.set()
-                await asyncio.wait([waiting])
-                raise
+            while not _is(number, self._lock):  # its file was removed, so another process may hold a new one
+                os.close(number)
+                number = -1
+                number = await self._locked()
             yield
         finally:
-            os.close(lock)
+            if number >= 0:
+                os.close(number)
+
+    @property
+    def _lock(self) -> Path:
+        return self.path.with_suffix(".lock")
+
+    async def _locked(self) -> int:
+        """Return the number of the file of the lock, once it is ours."""
+        number = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        stop = Stop()
+        waiting = asyncio.ensure_future(asyncio.to_thread(wait_for_lock, number, stop))
+        try:
+            await asyncio.shield(waiting)
+        except BaseException:
+            stop.set()
+            await asyncio.wait([waiting])
+            os.close(number)
+            raise
+        return number
+
+
+def _is(number: int, path: Path) -> bool:
+    """Whether an open file is the one at a path."""
+    try:
+        return os.path.samestat(os.fstat(number), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _short(text: str) -> str:

@@ -14,6 +14,7 @@ from remit.nearest import did_you_mean
 from remit.process.enclosure import SandboxTerms
 from remit.settings.address import is_url
 from remit.settings.base import Base
+from remit.settings.expansion import is_sound
 from remit.settings.mcp import McpServer
 
 NAME: Final = re.compile("[a-z0-9]+(?:_[a-z0-9]+)*")
@@ -129,6 +130,15 @@ def _typed(table: dict[str, Any], where: str) -> McpServer:
         raise _misfit(where, at[1] if at else "name") from exc
 
 
+def _referring(server: McpServer, where: str) -> None:
+    """Raise SettingsError for a `${` that refers to nothing: the server could never be connected."""
+    tables = {"env": server.env, "headers": server.headers, "oauth": server.oauth or {}}
+    texts = {"command": server.command, "url": (server.url,)} | {key: table.values() for key, table in tables.items()}
+    for key in (key for key, values in texts.items() if not all(map(is_sound, values))):
+        remedy = "Write ${NAME} or ${keyring:NAME}, or $${ for a plain ${."
+        raise SettingsError(f"{where}: a `${{` in its {key} names nothing", remedy=remedy)
+
+
 def _consistent(server: McpServer, where: str) -> None:
     if bool(server.command) == bool(server.url):
         both = "both command and url are" if server.url else "neither command nor url is"
@@ -146,6 +156,7 @@ def _consistent(server: McpServer, where: str) -> None:
     if server.login == "user" and server.oauth is None:
         raise SettingsError(f"{where}: each user logs in, and there is no oauth table", remedy="Write oauth = {}.")
     _exchanging(server, where)
+    _referring(server, where)
     for key, owner in owners.items():
         if getattr(server, key) not in ({}, "", None, False, 0) and not getattr(server, owner):
             raise SettingsError(f"{where}: {key} belongs to a server with {owner}", remedy=f"Leave {key} out.")

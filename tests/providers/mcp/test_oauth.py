@@ -188,12 +188,12 @@ async def test_a_client_id_that_the_operator_changes_counts(tmp_path: Path) -> N
         ({"tokens": {"access_token": "x", "refresh_token": "y"}, EXPIRY: 99.0}, "logged in"),
     ],
 )
-def test_a_file_says_how_its_login_is(tmp_path: Path, content: dict[str, Any], state: str) -> None:
+async def test_a_file_says_how_its_login_is(tmp_path: Path, content: dict[str, Any], state: str) -> None:
     file = LoginFile(tmp_path, SERVER)
     if content:
         file.keep(**content)
     assert file.state(SERVER, 100.0) == state
-    assert file.remove() is bool(content)
+    assert await file.remove() is bool(content)
     assert file.state(SERVER, 100.0) == "none"
 
 

@@ -54,7 +54,6 @@ class _Command(click.Command):
     "--about",
     "subject",
     metavar="NAME",
-    default="",
     help="The subject that its values are about: `remit erase --subject NAME` erases them.",
 )
 @click.option(
@@ -81,7 +80,7 @@ def command(
     priority: int,
     rules: str | None,
     skills: tuple[str, ...],
-    subject: str,
+    subject: str | None,
     untrusted: bool,
     detach: bool,
     patient: bool,
@@ -105,7 +104,11 @@ def command(
     if help_:
         return _explain(context, state, name)
     options: dict[str, Any] = {"title": title, "labels": pairs(labels, "--label"), "priority": priority}
-    options |= {"untrusted": untrusted, "skills": skills, "subject": subject}
+    options |= {"untrusted": untrusted, "skills": skills}
+    if subject is not None:
+        from remit.journal.salting import fit_subject
+
+        options["subject"] = fit_subject(subject)
     if rules is not None:
         from remit.cli.policies import rules_in
 

@@ -13,11 +13,12 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.servers import by_url, complete_servers, meant
+from remit.cli.servers import by_url, complete_servers, meant, server_of
 from remit.errors import UsageError
 from remit.tools.remote import LOGIN_PORT, Authorized
 
 if TYPE_CHECKING:
+    from remit.settings.mcp import McpServer
     from remit.tools.remote import RemoteStatus
 
 
@@ -36,6 +37,7 @@ def command(state: State, name: str | None, url: str, given_name: str, issuers: 
     from remit.cli.running import run_to_end
 
     name, flags = meant(state, name, url, given_name, issuers)
+    _check_login(server_of(state.settings(flags), name))
     status = run_to_end(_log_in(state, name, flags))
     if state.as_json:
         state.output.json(status)
@@ -43,6 +45,16 @@ def command(state: State, name: str | None, url: str, given_name: str, issuers: 
         out = state.output.out
         out.line(f"{out.style('ok', 'ok')} logged in: {status.name} {status.version}, {status.tools} tools")
     return exit_codes.OK
+
+
+def _check_login(server: McpServer) -> None:
+    """Refuse a server that has no login. Raises UsageError."""
+    if server.url and server.oauth is None:
+        remedy = "Write oauth = {} into its table in remit.toml. A key that it takes goes into headers, as ${NAME}."
+        raise UsageError(f"{server.name} has no oauth table, so no one logs in to it", remedy=remedy)
+    if server.oauth is None:
+        remedy = "Give it what it needs in its env, as ${NAME}, or log in with the program itself."
+        raise UsageError(f"{server.name} is a program that is started here, and no one logs in to it", remedy=remedy)
 
 
 async def _log_in(state: State, name: str, flags: dict[str, Any]) -> RemoteStatus:

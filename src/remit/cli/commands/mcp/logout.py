@@ -7,8 +7,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.servers import all_servers, by_url, complete_servers, login_file, meant
-from remit.errors import UsageError
+from remit.cli.servers import by_url, complete_servers, login_file, meant, server_of
 from remit.settings.principal import principal
 
 
@@ -23,12 +22,11 @@ def command(state: State, name: str | None, url: str, given_name: str, issuers: 
     Removes the tokens and the registration that this machine keeps; the server is not asked. To end what the tokens
     allow before they expire, take Remit's access back in your account at the server.
     """
+    from remit.cli.running import run_to_end
+
     name, flags = meant(state, name, url, given_name, issuers)
     settings = state.settings(flags)
-    server = next((one for one in all_servers(settings).servers if one.name == name), None)
-    if server is None:
-        raise UsageError(f"there is no MCP server {name!r}", remedy="`remit mcp list` lists the servers.")
-    there = login_file(server, principal(settings)).remove()
+    there = run_to_end(login_file(server_of(settings, name), principal(settings)).remove())
     if state.as_json:
         state.output.json({"name": name, "removed": there})
     elif there:

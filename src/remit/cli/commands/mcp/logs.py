@@ -38,7 +38,7 @@ def command(state: State, name: str, lines: int, follow: bool) -> int:
     from remit.settings.places import server_log
 
     if state.server:
-        raise not_there()
+        raise not_there("log of the MCP server")
     if follow and state.as_json:
         raise UsageError("--follow has no end, so there is no JSON of it", remedy="Leave one of them out.")
     log = Log(server_log(os.environ, name))

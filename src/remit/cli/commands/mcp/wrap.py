@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import click
 
 from remit.cli.context import State
@@ -10,12 +13,21 @@ from remit.cli.options import LEVELS, pairs, pass_state
 from remit.cli.wrapping import alone, answering, name_at, name_of, wrapped
 from remit.errors import UsageError
 
+_VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
 
 @click.command("wrap", context_settings={"allow_interspersed_args": False})
 @click.option("--name", metavar="NAME", help="A name for the server. Default: derived from the command or URL.")
 @click.option("--url", default="", metavar="URL", help="The URL of a remote server, instead of COMMAND.")
 @click.option(
     "--header", "headers", metavar="K=V", multiple=True, help="With --url: a header to send; ${VAR} for a secret."
+)
+@click.option(
+    "--header-env",
+    "variables",
+    metavar="K=NAME",
+    multiple=True,
+    help="With --url: a header whose value is that of an environment variable.",
 )
 @click.option(
     "--issuer", "issuers", metavar="URL", multiple=True, help="With --url: where its login may lead, if elsewhere."
@@ -41,6 +53,7 @@ def command(
     name: str | None,
     url: str,
     headers: tuple[str, ...],
+    variables: tuple[str, ...],
     issuers: tuple[str, ...],
     levels: tuple[str, ...],
     era: str | None,
@@ -67,7 +80,12 @@ def command(
     from remit.mcp_server.names import OwnNames
 
     state.search = False  # a client starts this in the folder that its agent works on, which must not loosen the guard
-    if bool(words) == bool(url) or (words and (headers or issuers)):
+    of_url = {"--header": headers, "--header-env": variables, "--issuer": issuers}
+    if words and not url and any(of_url.values()):
+        option = next(option for option, values in of_url.items() if values)
+        remedy = f"Leave {option} out: a command takes what it needs from its environment."
+        raise UsageError(f"{option} belongs to --url, and a command is given", remedy=remedy)
+    if bool(words) == bool(url):
         raise UsageError("either a command or --url is needed", remedy="remit mcp wrap -- COMMAND, or --url URL")
     called = name or (name_at(url) if url else name_of(words))
     more = {
@@ -77,7 +95,7 @@ def command(
         "timeout_ms": round((timeout or 0) * 1_000),
     }
     if url:
-        table = alone(called, answering(called, url, pairs(headers, "--header"), issuers), **more)
+        table = alone(called, answering(called, url, _headers(headers, variables), issuers), **more)
     else:
         table = wrapped(called, words, **more)
     flags = {**table, "mcp.elicitation": "forward"}
@@ -85,6 +103,17 @@ def command(
         flags["mcp.sampling"] = "forward"
     offer = Offer(OwnNames(called), flags, work=False, relayed=called)
     return serve(state, offer, listening if over_http else None)
+
+
+def _headers(headers: tuple[str, ...], variables: tuple[str, ...]) -> dict[str, str]:
+    """The headers to send; references stand for what is in the environment. Raises UsageError."""
+    for header, variable in pairs(variables, "--header-env").items():
+        if not _VARIABLE.fullmatch(variable):
+            raise UsageError(
+                f"--header-env {header} names no environment variable", remedy="Write --header-env K=NAME."
+            )
+        headers = (*headers, f"{header}=${{{variable}}}")
+    return pairs(headers, "--header")
 
 
 def _level(text: str) -> tuple[str, str]:
