@@ -14,7 +14,8 @@ CURSOR = """{
   // mine
   "mcpServers": {
     "notes": { "command": "python3", "args": ["notes.py"], "env": { "API_KEY": "swordfish-swordfish" } }, // a
-    "far": { "url": "https://far.example/mcp" },
+    "far": { "url": "https://far.example/mcp", /* why */ "headers": { } },
+    "old": { "url": "https://old.example/sse", "type": "sse" },
   },
 }
 """
@@ -57,8 +58,9 @@ def test_remit_is_served_and_taken_out_byte_for_byte(project: Project, cursor: P
 
 def test_servers_are_wrapped_and_those_that_cannot_be_are_named(project: Project, cursor: Path) -> None:
     done = project.here("mcp", "connect", "cursor", "--all", "--level", "read_*=L0", "--yes", "--json").json
-    assert done["servers"] == ["notes"]
-    assert "far has no command" in done["notes"][0]
+    assert done["servers"] == ["notes", "far"]
+    assert "remit mcp login --url https://far.example/mcp --name far" in done["notes"][0]
+    assert "old speaks SSE" in done["notes"][1]
     text = cursor.read_text(encoding="utf-8")
     assert '"--name",' in text
     assert "// mine" in text

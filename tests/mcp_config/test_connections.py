@@ -15,7 +15,7 @@ from remit.mcp_config.connections import Change, ClientFile, Connection
 from remit.mcp_config.foreign import parse
 
 SERVE = ["/opt/remit", "--config", "/srv/remit.toml", "mcp", "serve"]
-WRAP = ["/opt/remit", "mcp", "wrap", "--name", "notes", "--"]
+WRAP = ["/opt/remit", "mcp", "wrap", "--name", "notes"]
 
 JSON: dict[str, str] = {
     "nothing": "",
@@ -90,7 +90,7 @@ def test_remit_is_put_before_a_server_and_the_change_alone_is_taken_back_byte_fo
     after, change = file.wrapped("notes", WRAP)
     entry = servers(client, after.text)["notes"]
     assert entry["command"] == WRAP[0]
-    assert entry["args"] == [*WRAP[1:], before["command"], *before.get("args", [])]
+    assert entry["args"] == [*WRAP[1:], "--", before["command"], *before.get("args", [])]
     assert {key: entry[key] for key in before if key not in {"command", "args"}} == {
         key: value for key, value in before.items() if key not in {"command", "args"}
     }
@@ -160,11 +160,85 @@ def test_a_file_of_another_shape_is_refused(client: str, text: str, why: str) ->
 
 
 def test_a_server_without_a_command_or_with_a_name_that_is_taken_is_refused() -> None:
-    file = ClientFile('{"mcpServers": {"far": {"url": "https://a.example"}}}', "cursor", "it")
+    file = ClientFile('{"mcpServers": {"far": {"type": "stdio"}}}', "cursor", "it")
     with pytest.raises(SettingsError, match="far has no command"):
         file.wrapped("far", WRAP)
     with pytest.raises(SettingsError, match="has a server far already"):
         file.served("far", SERVE)
+
+
+REMOTE = [
+    pytest.param(
+        "claude-code",
+        '{"mcpServers": {"far": {"type": "http", "url": "https://a.example/mcp",\n // mine\n'
+        ' "headers": {"Authorization": "Bearer ${KEY}", "X-Team": "blue"}, "timeout": 9}}}',
+        {
+            "type": "stdio",
+            "command": WRAP[0],
+            "args": [
+                *WRAP[1:],
+                *("--url", "https://a.example/mcp", "--header-env", "Authorization=FAR_AUTHORIZATION"),
+                *("--header-env", "X-Team=FAR_X_TEAM"),
+            ],
+            "env": {"FAR_AUTHORIZATION": "Bearer ${KEY}", "FAR_X_TEAM": "blue"},
+            "timeout": 9,
+        },
+        id="json",
+    ),
+    pytest.param(
+        "cursor",
+        '{"mcpServers": {"far": {"url": "https://a.example/mcp"}}}',
+        {"command": WRAP[0], "args": [*WRAP[1:], "--url", "https://a.example/mcp"]},
+        id="a URL alone",
+    ),
+    pytest.param(
+        "codex",
+        '# mine\n[mcp_servers.far]\nurl = "https://a.example/mcp" # there\nbearer_token_env_var = "KEY"\n'
+        'env_http_headers = { "X-Org" = "ORG" }\n\n[mcp_servers.far.http_headers]\nX-Team = "blue"\n\n[tui]\nx = 1\n',
+        {
+            "command": WRAP[0],
+            "args": [
+                *WRAP[1:],
+                *("--url", "https://a.example/mcp", "--header-env", "X-Team=FAR_X_TEAM"),
+                *("--header-env", "X-Org=ORG", "--header", "Authorization=Bearer ${KEY}"),
+            ],
+            "env": {"FAR_X_TEAM": "blue"},
+            "env_vars": ["ORG", "KEY"],
+            "required": True,
+            "default_tools_approval_mode": "approve",
+        },
+        id="toml",
+    ),
+]
+
+
+@pytest.mark.parametrize(("client", "text", "entry"), REMOTE)
+def test_remit_takes_the_place_of_a_url_and_the_change_alone_is_taken_back(
+    client: str, text: str, entry: dict[str, Any]
+) -> None:
+    after, change = ClientFile(text, client, "it").wrapped("far", WRAP)
+    assert servers(client, after.text)["far"] == entry
+    connection = put_together(None, Path("it"), client, text, after.text, (change,))
+    assert taken_back(connection, after.text) == text
+    beside = taken_back(connection, after.text + "\n")
+    assert beside is not None
+    assert read(client, beside) == read(client, text)
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"url": "https://a.example/${TEAM}"}, "has no URL and headers"),
+        ({"url": 7}, "has no URL and headers"),
+        ({"url": "https://a.example", "headers": {"X": 1}}, "has no URL and headers"),
+        ({"url": "https://a.example", "type": "sse"}, "speaks SSE"),
+        ({"url": "https://a.example", "oauth": {"clientId": "x"}}, "has oauth"),
+    ],
+)
+def test_a_url_that_wrap_cannot_reach_as_the_client_does_is_refused(entry: dict[str, Any], why: str) -> None:
+    file = ClientFile(json.dumps({"mcpServers": {"far": entry}}), "cursor", "it")
+    with pytest.raises(SettingsError, match=f"far {why}"):
+        file.wrapped("far", WRAP)
 
 
 def test_the_record_of_a_connection_is_its_owners_and_can_be_read_again(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Remit in the configuration of MCP clients: put in, and taken back byte for byte.
 
-`serve` is one more server of the client's; `wrap` puts Remit before the command of one that it has. What a file said
+`serve` is one more server of the client's; `wrap` puts Remit before the command of one that it has, or in the place of
+its URL. What a file said
 before is kept with what was changed, so that it can be had again: all of it while the file is as we left it, else each
 change by itself, if it still stands as it was made.
 """
@@ -16,12 +17,18 @@ from typing import Any, Final
 import msgspec
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Table
 
 from remit.errors import SettingsError
 from remit.mcp_config.json_members import JsonText
+from remit.mcp_config.secrets import variable_name
 
 CODEX_KEYS: Final[Mapping[str, Any]] = {"required": True, "default_tools_approval_mode": "approve"}
 """Has Codex wait for the server, and leave the question to Remit."""
+_REMOTE_KEYS: Final = ("url", "headers", "http_headers", "env_http_headers", "bearer_token_env_var")
+"""Keys of a server that answers at a URL, which one that is started does not have; in Codex's words, too."""
+_NOT_CARRIED: Final = ("oauth", "headersHelper", "auth", "scopes", "oauth_resource")
+"""Keys by which a client logs in to such a server in a way of its own."""
 _HEADER: Final = re.compile(r"^[ \t]*\[[ \t]*[\"']?mcp_servers[\"']?[ \t]*[].]", re.MULTILINE)
 """The beginning of a table of servers, as against one that is written inline."""
 _BARE_END: Final = re.compile(r"(?<!\r)\n")
@@ -36,6 +43,8 @@ class Change(msgspec.Struct, frozen=True):
     """It as it was written."""
     before: dict[str, str | None] | None = None
     """Text that it replaced, by the entry's key, null for a key that was not there; null: the server was not."""
+    source: str | None = None
+    """Text of the whole entry, if all of it was replaced."""
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -73,22 +82,29 @@ class ClientFile:
         return self._with(name, entry), Change(name, entry)
 
     def wrapped(self, name: str, prefix: Sequence[str]) -> tuple[ClientFile, Change]:
-        """The same with a command before that of a server. Raises SettingsError."""
+        """The same with a command before that of a server, or in the place of its URL. Raises SettingsError."""
         entry = self.servers[name]
-        program, args = entry.get("command"), entry.get("args", [])
-        if not isinstance(program, str) or not isinstance(args, list) or not all(isinstance(one, str) for one in args):
+        remote = "url" in entry and "command" not in entry
+        try:
+            made = _reached(name, entry) if remote else _started(entry)
+        except ValueError as error:
             raise SettingsError(
-                f"{self._where}: {name} has no command that can be wrapped",
-                remedy="Add it to remit.toml: remit mcp import.",
-            )
-        made: dict[str, Any] = {"command": prefix[0], "args": [*prefix[1:], program, *args]}
+                f"{self._where}: {name} {error}", remedy="Add it to remit.toml: remit mcp import."
+            ) from error
+        made |= {"command": prefix[0], "args": [*prefix[1:], *made["args"]]}
         if self._client == "codex":
             made |= {key: value for key, value in CODEX_KEYS.items() if key not in entry}
-        before = {key: self._source(name, key) if key in entry else None for key in made}
+        gone = [key for key in _REMOTE_KEYS if remote and key in entry]
+        after = {key: value for key, value in {**entry, **made}.items() if key not in gone}
+        if remote and self._client != "codex":
+            return self._put((self._key, name), after), Change(name, after, source=self._source(name))
+        before = {key: self._source(name, key) if key in entry else None for key in (*made, *gone)}
         changed = self
         for key, value in made.items():
             changed = changed._put((self._key, name, key), value)
-        return changed, Change(name, {**entry, **made}, before)
+        for key in gone:
+            changed = changed._without((self._key, name, key))  # noqa: SLF001 - another of the same
+        return changed, Change(name, after, before)
 
     def undone(self, change: Change) -> ClientFile:
         """The same without a change that still stands. Raises SettingsError if it is not as it was made."""
@@ -96,6 +112,8 @@ class ClientFile:
         if entry != change.entry:
             why = "was changed since it was connected" if entry is not None else "is not there any more"
             raise SettingsError(f"{self._where}: {change.name} {why}", remedy="Take it out there yourself.")
+        if change.source is not None:
+            return self._put((self._key, change.name), self._meant(change.source), change.source)
         if change.before is None:
             return self._without((self._key, change.name))
         changed = self
@@ -166,11 +184,16 @@ class ClientFile:
         ends = self.text.count("\r\n")
         return _BARE_END.sub("\r\n", text) if ends and ends == self.text.count("\n") else text
 
-    def _source(self, name: str, key: str) -> str:
-        path = (self._key, name, key)
+    def _source(self, *names: str) -> str:
+        path = (self._key, *names)
         if self._client != "codex":
             return self._json().source(path)
-        source: str = _within(self._document(), path).as_string()
+        item = _within(self._document(), path)
+        if isinstance(item, Table):  # it goes back as a value
+            inline = tomlkit.inline_table()
+            inline.update(item.unwrap())
+            item = inline
+        source: str = item.as_string()
         return source
 
     def _meant(self, source: str) -> Any:
@@ -198,6 +221,50 @@ class ClientFile:
 
     def _same(self, text: str) -> ClientFile:
         return ClientFile(text, self._client, self._where)
+
+
+def _started(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `remit mcp wrap` is given for a server that is started. Raises ValueError."""
+    program, args = entry.get("command"), entry.get("args", [])
+    if not isinstance(program, str) or not isinstance(args, list) or not all(isinstance(one, str) for one in args):
+        raise ValueError("has no command that can be wrapped")
+    return {"args": ["--", program, *args]}
+
+
+def _reached(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what it is given for a server that answers at a URL, with the headers in its environment.
+
+    There each client replaces what it replaces in headers, and no one reads it on a command line. Raises ValueError.
+    """
+    if login := next((key for key in _NOT_CARRIED if key in entry), ""):
+        raise ValueError(f"has {login}, a login of its client's own")
+    if entry.get("type") == "sse":
+        raise ValueError("speaks SSE, which Remit does not")
+    url = entry["url"]
+    tables = [entry.get(key, {}) for key in ("headers", "http_headers", "env_http_headers")]
+    if not isinstance(url, str) or "${" in url or not all(_holds_texts(table) for table in tables):
+        raise ValueError("has no URL and headers that can be wrapped")
+    variables = {header: variable_name(name, header) for table in tables[:2] for header in table}
+    values = {variables[header]: value for table in tables[:2] for header, value in table.items()}
+    passed = [*tables[2].values()]
+    args = ["--url", url]
+    for header, variable in (*variables.items(), *tables[2].items()):
+        args += ["--header-env", f"{header}={variable}"]
+    if bearer := entry.get("bearer_token_env_var"):
+        args += ["--header", f"Authorization=Bearer ${{{bearer}}}"]
+        passed.append(bearer)
+    made: dict[str, Any] = {"args": args}
+    if "type" in entry:
+        made["type"] = "stdio"
+    if values:
+        made["env"] = {**entry.get("env", {}), **values}
+    if passed:
+        made["env_vars"] = [*entry.get("env_vars", []), *passed]
+    return made
+
+
+def _holds_texts(table: Any) -> bool:
+    return isinstance(table, dict) and all(isinstance(value, str) for value in table.values())
 
 
 def _within(data: Any, path: Sequence[str]) -> Any:

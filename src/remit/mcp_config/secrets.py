@@ -69,7 +69,7 @@ class SecretReplacer:
             return text
         scheme = _SCHEME.match(text)
         head = scheme[0] if scheme else ""
-        return head + self._reference(server, _variable(prefix, name), text[len(head) :], f"{what} {name}")
+        return head + self._reference(server, variable_name(prefix, name), text[len(head) :], f"{what} {name}")
 
     def _argument(self, server: str, before: str, text: str) -> str:
         option = before.lstrip("-") if before.startswith("-") else ""
@@ -84,17 +84,17 @@ class SecretReplacer:
         masked = mask(text)
         if masked == text and not is_opaque(text):
             return text
-        return self._reference(server, _variable(server, "ARGUMENT"), text, "arguments")
+        return self._reference(server, variable_name(server, "ARGUMENT"), text, "arguments")
 
     def _url(self, server: str, url: str, what: str) -> str:
         """A URL, whose password, query and path may hold secrets."""
         if not is_url(url):
             opaque = is_opaque(literal(url))
-            return self._reference(server, _variable(server, "URL"), url, what) if opaque else url
+            return self._reference(server, variable_name(server, "URL"), url, what) if opaque else url
         parts = urlsplit(url)
 
         def reference(name: str, value: str) -> str:
-            return self._reference(server, _variable(server, "URL", name), value, f"{what} ({name.lower()})")
+            return self._reference(server, variable_name(server, "URL", name), value, f"{what} ({name.lower()})")
 
         netloc = _without_login(parts.netloc, reference)
         path = "/".join(reference("PATH", part) if is_opaque(literal(part)) else part for part in parts.path.split("/"))
@@ -104,7 +104,7 @@ class SecretReplacer:
     def _reference(self, server: str, variable: str, value: str, place: str) -> str:
         name, number = variable, 1
         while self._values.setdefault(name, value) != value:
-            prefixed = _variable(server, variable)
+            prefixed = variable_name(server, variable)
             name = prefixed if number == 1 and prefixed != variable else f"{variable}_{number + 1}"
             number += 1
         self._replaced.append(Replaced(place, name))
@@ -146,7 +146,7 @@ def _without_secret(pair: str, reference: Callable[[str, str], str]) -> str:
     return f"{name}={reference(name, value)}" if found and looks_secret(name, value) else pair
 
 
-def _variable(*words: str) -> str:
+def variable_name(*words: str) -> str:
     """A name for an environment variable."""
     name = "_".join(part for word in words for part in _WORDS.split(word) if part).upper()
     return f"_{name}" if name[:1].isdigit() else name or "SECRET"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from itertools import pairwise
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--wrap", "wrap", metavar="SERVER", multiple=True, help="Put Remit before this server of its; repeatable."
 )
-@click.option("--all", "everything", is_flag=True, help="Put Remit before all servers that it starts.")
+@click.option("--all", "everything", is_flag=True, help="Put Remit before all its servers.")
 @click.option(
     "--level", "levels", metavar="TOOL=L0", multiple=True, help="With --wrap or --all: the level of a tool; repeatable."
 )
@@ -51,8 +52,8 @@ def command(
     """Put Remit into another MCP client's configuration.
 
     Adds `remit mcp serve` as one more server of the client. With --wrap or --all, puts `remit mcp wrap` before the
-    servers that the client starts. Shows the difference and asks; writes nothing if no one can answer, or with --json,
-    unless you say --yes. `remit mcp disconnect` takes it back. Restart the client afterwards.
+    servers that the client starts, or reaches at a URL. Shows the difference and asks; writes nothing if no one can
+    answer, or with --json, unless you say --yes. `remit mcp disconnect` takes it back. Restart the client afterwards.
     """
     from remit.mcp_config.config_file import read_text, replace_text
     from remit.mcp_config.connection_record import put_together
@@ -105,7 +106,7 @@ def _wrapped(
         if _is_ours(file.servers[name]):
             notes.append(f"{name}: Remit is there already")
             continue
-        prefix = [*_program(state, "wrap"), "--name", server_name(name), *given, "--"]
+        prefix = [*_program(state, "wrap"), "--name", server_name(name), *given]
         try:
             file, change = file.wrapped(name, prefix)
         except SettingsError as error:
@@ -114,7 +115,18 @@ def _wrapped(
             notes.append(error.message)
         else:
             changes.append(change)
+            notes += _login(change)
     return file, tuple(changes)
+
+
+def _login(change: Change) -> list[str]:
+    """Say how to log in to a server that was reached without a key; the client's own login is not ours."""
+    args = change.entry["args"]
+    if "--url" not in args or any(word.lower().startswith("authorization=") for word in args):
+        return []
+    url, name = args[args.index("--url") + 1], args[args.index("--name") + 1]
+    command = shlex.join(["remit", "mcp", "login", "--url", url, "--name", name])
+    return [f"{change.name}: if it wants a login, once: {command}"]
 
 
 def _checked(level: str) -> str:
