@@ -12,6 +12,7 @@ import pytest
 
 from remit.cli import exit_codes
 from tests.cli.conftest import Project
+from tests.cli.talking import Talk, text_of
 from tests.cli.test_remote import serving
 from tests.patience import PATIENCE_S
 
@@ -156,6 +157,22 @@ def test_logs_are_files_of_the_machine_that_wrote_them(loud: Project) -> None:
     assert "journal" not in done.error["message"] + done.error["remedy"]
 
 
-def test_a_restart_needs_the_process_that_runs_the_server(loud: Project) -> None:
-    done = loud.here("mcp", "restart", "loud")
-    assert (done.status, "--server URL" in done.err) == (exit_codes.USAGE, True)
+@pytest.mark.slow
+def test_a_restart_reaches_processes_that_no_url_leads_to(loud: Project) -> None:
+    with Talk(loud, "mcp", "serve") as talk:
+        talk.hello()
+        first = text_of(talk.call("mcp__loud__shout", text="one"))
+        assert "starts it again" in loud.here("mcp", "restart", "loud").out
+        with loud.start("mcp", "logs", "loud", "--follow") as following:
+            assert following.stdout is not None
+            while "restarted it" not in following.stdout.readline():
+                assert following.poll() is None
+            following.terminate()
+            following.communicate(timeout=PATIENCE_S)
+        assert text_of(talk.call("mcp__loud__shout", text="two")) != first
+        assert talk.leave()[0] == 0
+
+
+def test_a_server_that_no_one_knows_is_not_restarted(loud: Project) -> None:
+    done = loud.here("mcp", "restart", "none", "--json")
+    assert (done.status, done.error["code"]) == (exit_codes.USAGE, "UNKNOWN_TOOL")

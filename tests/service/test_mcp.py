@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from remit.app import Remit
 from remit.codes import Code
 from remit.errors import NotFoundError, ProviderError, StateError
 from remit.service.mcp import McpServers
+from remit.service.restarts import Restarts
 from remit.tools.catalog import Catalog
 from remit.tools.pins import Pins
 from remit.tools.remote import RemoteStatus
+from tests.jsonrpc.pair import turns
 from tests.mcp_server.upstream import Upstream
 from tests.opened import OpenRemit
 
@@ -30,6 +33,7 @@ class Far(Upstream):
         super().__init__()
         self.worded = {each["name"]: each for each in definitions}
         self.down = False
+        self.restarts: list[str] = []
 
     async def definitions(self) -> Mapping[str, dict[str, Any]]:
         if self.down:
@@ -46,7 +50,7 @@ class Far(Upstream):
         raise ProviderError(f"{method} is not asked here", cause=Code.ToolNotFound)
 
     async def restart(self, by: str) -> None:
-        """It is up."""
+        self.restarts.append(by)
 
     async def become(self, other: Any) -> None:
         raise NotImplementedError
@@ -66,9 +70,15 @@ def far() -> Far:
     return Far(READ)
 
 
+def servers_of(remit: Remit, far: Far) -> McpServers:
+    """The servers of a process that uses this one."""
+    journal, catalog = remit.runtime.journal, Catalog([far])
+    return McpServers(catalog, Pins(journal, trust=False, principal="alice"), Restarts(journal, catalog))
+
+
 async def test_what_changed_is_bound_by_its_digest(remit_in: OpenRemit, far: Far) -> None:
     async with remit_in() as remit:
-        servers = McpServers(Catalog([far]), Pins(remit.runtime.journal, trust=False, principal="alice"))
+        servers = servers_of(remit, far)
         first = await servers.pin("far")
         assert (first.by, first.how, first.seq) == ("alice", "pin", 1)
         assert not (await servers.diff("far")).changes
@@ -91,7 +101,7 @@ async def test_an_approval_takes_the_place_of_no_pin_but_the_one_that_was_shown(
     remit_in: OpenRemit, far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with remit_in() as remit:
-        servers = McpServers(Catalog([far]), Pins(remit.runtime.journal, trust=False, principal="alice"))
+        servers = servers_of(remit, far)
         await servers.pin("far")
         far.worded = {"read": {**READ, "description": "Reads all."}}
         seen, definitions = await servers.diff("far"), far.definitions
@@ -122,7 +132,7 @@ async def test_a_change_says_what_it_means_to_callers(
     remit_in: OpenRemit, far: Far, change: dict[str, Any], drift: str
 ) -> None:
     async with remit_in() as remit:
-        servers = McpServers(Catalog([far]), Pins(remit.runtime.journal, trust=False, principal="alice"))
+        servers = servers_of(remit, far)
         await servers.pin("far")
         far.worded = {"read": {**READ, **change}}
         (tool,) = (await servers.diff("far")).tools
@@ -132,7 +142,7 @@ async def test_a_change_says_what_it_means_to_callers(
 
 async def test_what_cannot_be_looked_at_says_why(remit_in: OpenRemit, far: Far) -> None:
     async with remit_in() as remit:
-        servers = McpServers(Catalog([far]), Pins(remit.runtime.journal, trust=False, principal="alice"))
+        servers = servers_of(remit, far)
         with pytest.raises(NotFoundError, match="never pinned"):
             await servers.diff("far")
         with pytest.raises(NotFoundError, match="no MCP server 'near'"):
@@ -142,3 +152,20 @@ async def test_what_cannot_be_looked_at_says_why(remit_in: OpenRemit, far: Far) 
             with pytest.raises(StateError, match="nobody answers") as raised:
                 await asked("far")
             assert raised.value.code is Code.TOOL_UNAVAILABLE
+
+
+async def test_a_restart_reaches_every_process_once(remit_in: OpenRemit) -> None:
+    here, there, late = Far(READ), Far(READ), Far(READ)
+    async with remit_in() as remit:
+        asks, hears = servers_of(remit, here), servers_of(remit, there)
+        for servers in (asks, hears):
+            await servers.restarts.look()
+        assert (await asks.restart("far", by="ann")).name == "far"
+        await hears.restarts.ask("far", "bob", here=False)
+        await hears.restarts.ask("other", "bob", here=False)
+        for servers in (asks, hears, asks, hears, servers_of(remit, late)):
+            await servers.restarts.look()
+            await turns()
+    assert here.restarts == ["ann", "bob"]
+    assert there.restarts == ["ann", "bob"]
+    assert late.restarts == [], "it began with a new one"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,6 +52,14 @@ async def keep_engine(remit: Remit) -> None:
                 _log.warning("the worker starts again in %g s", AGAIN_S)
                 await remit.clock.sleep(AGAIN_S)
         await engine.restart()
+
+
+async def keep_restarts(remit: Remit) -> None:
+    """Start MCP servers again as people ask for it, in whatever process of the journal."""
+    while True:
+        with suppress(JournalError):  # the engine, or the next call, tells of it
+            await remit.service.servers.restarts.obey()
+        await remit.clock.sleep(AGAIN_S)
 
 
 async def keep_required(remit: Remit) -> None:

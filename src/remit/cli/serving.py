@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.cli import exit_codes
 from remit.cli.context import not_there
-from remit.cli.lasting import beside, keep_required
+from remit.cli.lasting import beside, keep_required, keep_restarts
 from remit.cli.rereading import keep_settings
 from remit.cli.wrapping import recorded
 from remit.errors import NotFoundError, SettingsError, StateError, UsageError
@@ -180,7 +180,7 @@ async def _faced(
         clock=remit.clock,
     )
     try:
-        async with beside(keep_required(remit)):
+        async with beside(keep_required(remit), keep_restarts(remit)):
             yield face
     finally:
         await face.close()

@@ -105,6 +105,7 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.RequestRelayed: lambda one: joined(one.step, one.provider_id, one.method, one.target, one.error),
     k.LimitTaken: lambda one: joined(one.step, one.rule_id, one.tool_name, f"by {one.principal}", one.amount),
     k.McpToolsPinned: lambda one: joined(one.server, f"{len(one.tools)} tools", one.how, f"by {one.by}"),
+    k.McpRestartRequested: lambda one: joined(one.server, f"by {one.by}"),
     k.CommandStarted: _model_asked,
     k.CommandCommitted: _answered,
     k.EvidenceAttached: lambda one: joined(one.step, f"{len(one.items)} pieces" if one.items else "kept erasable"),

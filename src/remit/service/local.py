@@ -125,8 +125,10 @@ class ServiceOnUse:
     @cached_property
     def servers(self) -> McpServers:
         from remit.service.mcp import McpServers
+        from remit.service.restarts import Restarts
 
-        return McpServers(self._parts.catalog, self._parts.pins, self._parts.servers)
+        parts = self._parts
+        return McpServers(parts.catalog, parts.pins, Restarts(parts.journal, parts.catalog), parts.servers)
 
     @cached_property
     def usage(self) -> Usage:

@@ -15,15 +15,14 @@ from remit.http.access import Access
 from remit.operation import Body, By, Wire, operation
 from remit.tools.drift import Drift, compare_input, compare_output, worst
 from remit.tools.pins import Changes, How, Pin, Pins, hash_of
-from remit.tools.remote import Probed, Remote, RemoteStatus
+from remit.tools.remote import PREFIX, Probed, Remote, RemoteStatus
 
 if TYPE_CHECKING:
+    from remit.service.restarts import Restarts
     from remit.settings.mcp import McpServer
     from remit.tools.catalog import Catalog
     from remit.tools.tool import Tool
 
-PREFIX: Final = "mcp_"
-"""The beginning of the id of a server's provider."""
 _KEYS: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
 """Parts of a definition in the order in which they are shown; others come after."""
 _ONE: Final = "/v1/mcp/servers/{server}"
@@ -112,9 +111,9 @@ async def _check_known(servers: McpServers, _: Access, arguments: Mapping[str, A
 class McpServers:
     """The servers of this process."""
 
-    def __init__(self, catalog: Catalog, pins: Pins, configured: Sequence[McpServer] = ()) -> None:
+    def __init__(self, catalog: Catalog, pins: Pins, restarts: Restarts, configured: Sequence[McpServer] = ()) -> None:
         """Look at the servers behind `catalog`, which `configured` describes; keep what was pinned in `pins`."""
-        self._catalog = catalog
+        self._catalog, self.restarts = catalog, restarts
         self._pins = pins
         self.configure(configured)
 
@@ -219,9 +218,10 @@ class McpServers:
     async def restart(self, server: str, *, by: By = "") -> RemoteStatus:
         """End the connection to a server once its calls under way have ended, begin a new one, and say who answers.
 
-        Calls made meanwhile wait. Raises NotFoundError or StateError.
+        Calls made meanwhile wait. Other processes of the journal do the same. Raises NotFoundError or StateError.
         """
-        await self.remote(server).restart(by or "the operator")
+        await self.remote(server).restart(by := by or "the operator")
+        await self.restarts.ask(server, by, here=True)
         return await self.status(server)
 
     async def definitions(self, server: str) -> Mapping[str, dict[str, Any]]:

@@ -10,6 +10,8 @@ import msgspec
 from remit.codes import Code
 from remit.tools.peer import OnlyPeer, Peer
 
+PREFIX: Final = "mcp_"
+"""The beginning of the id of an MCP server's provider."""
 CONTENT: Final = "tool_content"
 """Kind of the evidence that holds, as JSON, the content blocks that stood beside a structured result."""
 META: Final = "tool_meta"

@@ -47,6 +47,7 @@ from remit.journal.kinds.models import CommandCommitted, CommandStarted, Message
 from remit.journal.kinds.outside import (
     CallContinued,
     CallOpened,
+    McpRestartRequested,
     McpToolsPinned,
     RequestAnswered,
     RequestRelayed,

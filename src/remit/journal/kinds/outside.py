@@ -104,3 +104,13 @@ class McpToolsPinned(Payload, frozen=True, kw_only=True):
     """Digest of the set of names."""
     definitions: OptionalRaw = UNSET
     definitions_blob: OptionalRef = UNSET
+
+
+class McpRestartRequested(Payload, frozen=True, kw_only=True):
+    """Ours, in the stream `mcp_restarts`: a person wants an MCP server started again, in every process that uses it."""
+
+    KIND: ClassVar[str] = "mcp_restart_requested"
+    server: str
+    by: str = ""
+    process: str = ""
+    """Owner of the leases of the process that did so at once; empty: none did."""

@@ -36,7 +36,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "show": Entry("Servers", "Show a server, its tools and what is pinned."),
     "call": Entry("Servers", "Call a tool of a server."),
     "logs": Entry("Servers", "Show what a server wrote to stderr, and when it was connected and lost."),
-    "restart": Entry("Servers", "Start a server again that a running Remit uses."),
+    "restart": Entry("Servers", "Start a server again in every process that uses it."),
     "login": Entry("Servers", "Log in to a server that uses OAuth."),
     "logout": Entry("Servers", "Forget the login at a server."),
     "list": Entry("Servers", "List the servers and where each is defined."),

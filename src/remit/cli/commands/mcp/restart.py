@@ -1,4 +1,4 @@
-"""`remit mcp restart`: start a server again that a running Remit uses."""
+"""`remit mcp restart`: start a server again in every process that uses it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.servers import complete_servers
+from remit.cli.servers import all_servers, complete_servers
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -18,21 +18,26 @@ if TYPE_CHECKING:
 
 @click.command("restart")
 @click.argument("name", shell_complete=complete_servers)
-@json_option("the server's answer")
+@json_option("the server's answer, or that it was asked for")
 @pass_state
 def command(state: State, name: str) -> int:
-    """Start a server again that a running Remit uses.
+    """Start a server again in every process that uses it.
 
-    Needs `remit serve`, named by --server or REMIT_SERVER. Calls under way end first, for up to 30 seconds; calls made
-    meanwhile wait. A server that was given up is tried again at once.
+    Reaches `serve`, `worker`, `mcp serve` and `mcp wrap` on the same journal. Calls under way end first, for up to 30
+    seconds; calls made meanwhile wait. A server that was given up is tried again at once. With --server, waits for the
+    server of that process and says who answers.
     """
+    from remit.cli.running import run_to_end
     from remit.cli.text import one_line
-    from remit.errors import UsageError
 
+    out = state.output.out
     if not state.server:
-        raise UsageError(
-            "a server is restarted in the Remit that runs it", remedy="Name it: remit --server URL mcp restart NAME"
-        )
+        run_to_end(_ask(state, name))
+        if state.as_json:
+            state.output.json({"server": name, "asked": True})
+        else:
+            out.line(f"{out.style('ok', 'ok')} every process of this journal that uses {name} starts it again")
+        return exit_codes.OK
 
     async def restart(remit: Opened) -> RemoteStatus:
         return await remit.service.servers.restart(name)
@@ -41,6 +46,20 @@ def command(state: State, name: str) -> int:
     if state.as_json:
         state.output.json(status)
     else:
-        out = state.output.out
         out.line(f"{out.style('ok', 'ok')} restarted {name}: {one_line(f'{status.name} {status.version}'.strip())}")
     return exit_codes.OK
+
+
+async def _ask(state: State, name: str) -> None:
+    """Ask the processes that are up. Raises NotFoundError for a server that neither settings nor journal know."""
+    from remit.codes import Code
+    from remit.errors import NotFoundError
+    from remit.settings.principal import principal
+
+    async with state.remit(code="unused", writes=True) as remit:
+        servers = remit.service.servers
+        settings = state.settings()
+        if name not in {server.name for server in all_servers(settings).servers} and not await servers.pin_of(name):
+            remedy = "`remit mcp list` lists them."
+            raise NotFoundError(f"there is no MCP server {name!r}", code=Code.UNKNOWN_TOOL, remedy=remedy)
+        await servers.restarts.ask(name, principal(settings), here=False)
