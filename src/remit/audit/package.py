@@ -334,9 +334,7 @@ class _Record:
             self._events.write(b"".join([_line(event) for event in events]))
             for event in events:
                 if event.kind in Ledger.KINDS:
-                    self._ledger.take(
-                        RecordedEvent(event.stream, event.seq, event.kind, _decode(event.data), b"\\" not in event.data)
-                    )
+                    self._ledger.take(RecordedEvent(event.stream, event.seq, event.kind, _decode(event.data)))
             await self._values.note_expired(payloads)
             for payload in payloads:
                 self._refer(payload)

@@ -16,9 +16,6 @@ MAX_BYTES, MAX_FILES = 4 << 30, 1_000_000
 """The most bytes that all files unpack to together, and the most files."""
 _SMALL, _RATIO = 1 << 20, 50
 """A JSON file, which is read whole, of more bytes unpacks to at most so many times its size; real ones to four."""
-EVENTS = "events.ndjson"
-_KEPT = 256 << 20
-"""The most bytes of events that are held while they are checked: longer ones are unpacked twice."""
 _DATE = 33
 """The first of January 1980, as a zip writes it."""
 _NAME = re.compile(
@@ -28,11 +25,8 @@ _NAME = re.compile(
 _MEMBERS = {"format": str, "scope": str, "redacted": bool, "artifacts": list, "checks": list, "hash": str}
 
 
-def read_manifest(package: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], list[bytes]]:
-    """Return the manifest of a zip of `size` bytes, and the content of events.ndjson unless that is long.
-
-    Raise RejectedError unless every file is the one that the manifest names.
-    """
+def read_manifest(package: zipfile.ZipFile, size: int) -> dict[str, Any]:
+    """Return the manifest of a zip of `size` bytes. Raise RejectedError unless every file is the one that it names."""
     _check_zip(package, size)
     if "manifest.json" not in package.namelist():
         raise RejectedError("manifest_schema_invalid", "there is no manifest.json")
@@ -44,14 +38,14 @@ def read_manifest(package: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], 
             raise RejectedError("manifest_schema_invalid", f"manifest.json has no {name} of the right type")
     if manifest_hash(manifest) != manifest["hash"]:
         raise RejectedError("manifest_self_integrity_failed", "manifest.json does not match its own hash")
-    events = _check_artifacts(package, manifest["artifacts"])
+    _check_artifacts(package, manifest["artifacts"])
     paths, names = {row["path"] for row in manifest["artifacts"]}, [check["name"] for check in manifest["checks"]]
     if len(set(names)) != len(names):
         raise RejectedError("duplicate_check_name", "manifest.json names a check twice")
     for check in manifest["checks"]:
         if check["details_ref"] not in paths:
             raise RejectedError("details_ref_not_listed", f"{check['details_ref']} is not in the package")
-    return manifest, events
+    return manifest
 
 
 def manifest_hash(manifest: dict[str, Any]) -> str:
@@ -103,22 +97,17 @@ def _is_said_twice(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:
     return package.fp.read(len(header)) == header
 
 
-def _check_artifacts(package: zipfile.ZipFile, artifacts: list[dict[str, Any]]) -> list[bytes]:
-    """Check the files against their rows; return the parts of events.ndjson, which are read again, if they are few."""
+def _check_artifacts(package: zipfile.ZipFile, artifacts: list[dict[str, Any]]) -> None:
     named = [row["path"] for row in artifacts]
     if len(set(named)) != len(named):
         raise RejectedError("duplicate_artifact_path", "manifest.json names a file twice")
     if {*named, "manifest.json"} != set(package.namelist()):
         raise RejectedError("artifact_missing", "the files are not those that manifest.json names")
-    events: list[bytes] = []
     for row in artifacts:
         hashed, size = hashlib.sha256(), 0
-        is_kept = row["path"] == EVENTS and package.getinfo(EVENTS).file_size <= _KEPT
         with package.open(row["path"]) as content:
             while part := content.read(1 << 20):
                 size += len(part)
                 hashed.update(part)
-                events += [part] * is_kept
         if (f"sha256:{hashed.hexdigest()}", size) != (row["sha256"], row["bytes"]):
             raise RejectedError("artifact_sha_mismatch", f"{row['path']} is not the file that manifest.json names")
-    return events

@@ -8,7 +8,7 @@ from typing import Final
 
 _FOLDER: Final = Path(__file__).parent
 _MODULES: Final = (
-    *("rejected", "strict_json", "forms", "container", "interval", "ledger", "values", "rules", "decisions"),
+    *("rejected", "strict_json", "container", "interval", "ledger", "values", "rules", "decisions"),
     *("proofs", "ed25519", "note", "checkpoints"),
 )
 """In the order in which one knows the other; verify.py comes last."""

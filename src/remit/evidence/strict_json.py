@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from decimal import Decimal
-from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined] # typeshed lacks one
+from json.encoder import encode_basestring
 from typing import Any
 
 from remit.evidence.rejected import RejectedError
@@ -28,11 +28,7 @@ def _refuse(name: str) -> Any:
 
 _NAMES = {None: "null", True: "true", False: "false"}
 _decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_refuse)
-scan = _decoder.scan_once  # type: ignore[attr-defined] # typeshed lacks it
-"""Read the JSON value that begins at a place of a text; return it, and where it ends."""
-_FLAGS = (True, False, False)
-"""Sort the members, skip none, and refuse NaN."""
-_encode = c_make_encoder and c_make_encoder(None, None, encode_basestring, None, ":", ",", *_FLAGS)
+_scan = _decoder.scan_once  # type: ignore[attr-defined] # typeshed lacks it
 
 
 def read_json(data: bytes, where: str) -> Any:
@@ -46,7 +42,7 @@ def read_json(data: bytes, where: str) -> Any:
 def read_text(text: str, where: str) -> Any:
     """Read JSON in a text, as above."""
     try:
-        value, end = scan(text, 0)
+        value, end = _scan(text, 0)
         return value if end == len(text) else _decoder.decode(text)
     except StopIteration:
         raise RejectedError("json_invalid", f"{where}: it does not begin as JSON") from None
@@ -56,23 +52,12 @@ def read_text(text: str, where: str) -> Any:
 
 def canonical(value: Any) -> bytes:
     """Return the canonical form of a JSON value (RFC 8785); integers keep all their digits."""
-    text = _plain(value) if type(value) is dict else ""
-    return (text or _text(value)).encode()
+    return _text(value).encode()
 
 
 def digest(value: Any) -> str:
     """Return the digest of a JSON value's canonical form."""
     return f"sha256:{hashlib.sha256(canonical(value)).hexdigest()}"
-
-
-def _plain(value: dict[str, Any]) -> str:
-    """Return the canonical form as Python's own encoder writes it; empty: it may write these otherwise."""
-    try:
-        text = "".join(_encode(value, 0)) if _encode is not None else ""
-    except (ValueError, TypeError, RecursionError):
-        return ""
-    is_other = "." in text or "e+" in text or "e-" in text or not text.isascii()  # numbers, and the order of names
-    return "" if is_other else text
 
 
 def _text(value: Any) -> str:

@@ -28,7 +28,8 @@ class References:
 
     def take(self, event: Event) -> None:
         """Take in an event. Raise RejectedError if what follows from other facts in it does not."""
-        if event.refers:
+        text = event.text
+        if "_blob" in text or "raw_pointer" in text or "\\u" in text:  # others keep nothing beside themselves
             self._walk(event.payload)
         if event.kind == "evidence_attached" and "items_blob" in event.payload:
             self.items.add(event.payload["items_blob"]["digest"])

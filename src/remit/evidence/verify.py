@@ -40,30 +40,26 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 from remit.evidence.checkpoints import Checkpoints, SignedLog
-from remit.evidence.container import EVENTS, read_manifest
+from remit.evidence.container import read_manifest
 from remit.evidence.decisions import Decisions, Derived
-from remit.evidence.forms import Forms
 from remit.evidence.interval import read_interval
 from remit.evidence.ledger import Event, Ledger
 from remit.evidence.note import Key
 from remit.evidence.rejected import RejectedError
 from remit.evidence.rules import SOURCES
-from remit.evidence.strict_json import canonical, read_json, read_text
+from remit.evidence.strict_json import read_json, read_text
 from remit.evidence.values import References, check_values
 
 _ENDS = {"job_completed", "job_failed", "job_cancelled", "ticket_completed", "ticket_failed", "ticket_blocked"}
 _BEGINS_AGAIN = {"ticket_retried"}
 _MAX_LINE, _PART = 64 << 20, 1 << 20
-_CONTROLS = bytes({*range(32)} - {10})
-_AFTER_DATA = '","hash":"'
 _BEGIN = re.compile(r'\{"at":(0|[1-9][0-9]*),"data":"')
-_TO_KIND = len(_AFTER_DATA) + 64 + len('","kind":"')
-_KIND = re.compile(r"[\w.]{1,200}")
+_REST = re.compile(r',"hash":"([0-9a-f]{64})","kind":"([\w.]+)","seq":([1-9][0-9]*),"stream":"([\w/.-]+)"\}')
 _frame = struct.Struct(">QqH").pack
 
 
@@ -120,16 +116,15 @@ def check(path: str, rules: Mapping[str, str] | None = None, keys: Sequence[Key]
 
 
 def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None, keys: Sequence[Key]) -> Verdict:
-    manifest, parts = read_manifest(package, size)
+    manifest = read_manifest(package, size)
     checkpoints = Checkpoints(package)
     proof = read_json(package.read("proof.json"), "proof.json")
     ledger = hashlib.sha256()
     calls, refs, erased, is_in_time = Ledger(ledger.update), References(), False, False
     interval, ended = read_interval(manifest["scope"]), dict[str, bool]()
     decisions = Decisions(package, rules) if rules else None
-    forms = Forms({} if rules else Ledger.FACTS)
     last: dict[str, tuple[int, bytes]] = {}
-    for event in _events(parts or _parts(package), last, forms):
+    for event in _events(package, last):
         if event.kind in Ledger.KINDS:
             calls.take(event)
         elif event.kind == "subject_erased":
@@ -146,7 +141,7 @@ def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None,
     _check_streams(proof["streams"], last)
     if not (is_in_time if interval else manifest["scope"] in last):
         raise RejectedError("chain_broken", f"there is nothing of {manifest['scope']} in it")
-    _check_forks(parts or _parts(package), calls.forks)
+    _check_forks(package, calls.forks)
     if (f"sha256:{ledger.hexdigest()}",) != tuple(
         row["sha256"] for row in manifest["artifacts"] if row["path"] == "ledger.ndjson"
     ):
@@ -171,80 +166,50 @@ def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None,
     )
 
 
-def _events(parts: Iterable[bytes], last: dict[str, tuple[int, bytes]], forms: Forms) -> Iterator[Event]:
+def _events(package: zipfile.ZipFile, last: dict[str, tuple[int, bytes]]) -> Iterator[Event]:
     """Walk the events and their chains; `last` gets the number and chain value of the newest event of each stream."""
-    kinds = set[str]()
-    stream, seq, chained, ending = "", 0, b"", ""
-    for number, line in enumerate(_lines(parts), 1):
-        at, text, quotes, end = _data(line)
-        kind = line[end + _TO_KIND : line.find('"', end + _TO_KIND)]
-        value = _link(chained, seq + 1, at, kind, text) if kind in kinds else b""
-        if line[end:] == f'","hash":"{value.hex()}","kind":"{kind}","seq":{seq + 1},"stream":{ending}':
-            seq += 1  # the next event of the same stream, as Remit writes it: it took no parser
-        else:
-            row, quotes = read_text(line, f"{EVENTS} line {number}"), -1
-            stream, seq, kind, at, text = row["stream"], row["seq"], row["kind"], row["at"], row["data"]
-            before, chained = last.get(stream) or (0, hashlib.sha256(b"remit-chain-1\0" + stream.encode()).digest())
-            value = _link(chained, seq, at, kind, text)
-            if seq != before + 1 or value.hex() != row["hash"]:
-                why = f"{stream}: event {seq} ({kind}) does not follow the event before it"
-                raise RejectedError("chain_broken", why)
-            ending = f"{canonical(stream).decode()}}}"
-            kinds |= {kind} if _KIND.fullmatch(kind) else set()
-        last[stream] = seq, value
-        chained = value
-        payload, refers = forms.read(kind, text, quotes, f"{stream} event {seq}")
-        yield Event(stream, seq, kind, payload, quotes >= 0, refers, at)
+    for number, line in enumerate(_lines(package, "events.ndjson"), 1):
+        stream, seq, kind, at, text, said = _row(line, number)
+        data, name = text.encode(), kind.encode()
+        before, previous = last.get(stream) or (0, hashlib.sha256(b"remit-chain-1\0" + stream.encode()).digest())
+        value = hashlib.sha256(b"".join((previous, _frame(seq, at, len(name)), name, data))).digest()
+        if seq != before + 1 or value.hex() != said:
+            raise RejectedError("chain_broken", f"{stream}: event {seq} ({kind}) does not follow the event before it")
+        last[stream] = (seq, value)
+        yield Event(stream, seq, kind, read_text(text, f"{stream} event {seq}"), text, at)
 
 
-def _data(line: str) -> tuple[int, str, int, int]:
-    """Return time and data of a line, the quotation marks in data if it has no escapes, and where the rest begins."""
-    begin = _BEGIN.match(line)
-    if begin is None:
-        return 0, "", -1, len(line)
-    start, end = begin.end(), line.rfind(_AFTER_DATA)
-    recorded = line[start:end]
-    data = recorded.replace('\\"', '"')
-    quotes = len(recorded) - len(data)
-    if "\\" in data or quotes != data.count('"'):
-        data, end = scanstring(line, start)
-        return int(begin[1]), data, -1, end - 1
-    return int(begin[1]), data, quotes, end
+def _row(line: bytes, number: int) -> tuple[str, int, str, int, str, str]:
+    """Return stream, number, kind, time, data and hash of a line; as Remit writes it, it takes no parser."""
+    text = line.decode()
+    begin = _BEGIN.match(text)
+    if begin is not None:
+        data, at = scanstring(text, begin.end())
+        rest = _REST.fullmatch(text, at)
+        if rest is not None:
+            return rest[4], int(rest[3]), rest[2], int(begin[1]), data, rest[1]
+    row = read_json(line, f"events.ndjson line {number}")
+    return row["stream"], row["seq"], row["kind"], row["at"], row["data"], row["hash"]
 
 
-def _link(chained: bytes, seq: int, at: int, kind: str, text: str) -> bytes:
-    name = kind.encode()
-    return hashlib.sha256(b"".join((chained, _frame(seq, at, len(name)), name, text.encode()))).digest()
-
-
-def _lines(parts: Iterable[bytes]) -> Iterator[str]:
-    """Give the lines of a file."""
-    rest = b""
-    for part in parts:
-        if len(part.translate(None, _CONTROLS)) != len(part):
-            raise RejectedError("json_invalid", "events.ndjson holds a control character")
-        lines, newline, rest = (rest + part).rpartition(b"\n")
-        if newline:
-            yield from lines.decode().split("\n")
-        if len(rest) > _MAX_LINE:
-            break
-    if rest:
-        raise RejectedError("json_invalid", "events.ndjson has a line that is cut short or too long")
-
-
-def _parts(package: zipfile.ZipFile) -> Iterator[bytes]:
-    """Unpack the events."""
-    with package.open(EVENTS) as content:
+def _lines(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
+    with package.open(name) as content:
+        rest = b""
         while part := content.read(_PART):
-            yield part
+            *lines, rest = (rest + part).split(b"\n")
+            yield from lines
+            if len(rest) > _MAX_LINE:
+                break
+        if rest:
+            raise RejectedError("json_invalid", f"{name} has a line that is cut short or too long")
 
 
-def _check_forks(parts: Iterable[bytes], forks: dict[tuple[str, int], str]) -> None:
+def _check_forks(package: zipfile.ZipFile, forks: dict[tuple[str, int], str]) -> None:
     """Check that forks begin after the events that they name, which are in the package too."""
-    for line in _lines(parts) if forks else ():
-        row = read_text(line, EVENTS)
-        if forks.get((row["stream"], row["seq"])) == row["hash"]:
-            del forks[row["stream"], row["seq"]]
+    for line in _lines(package, "events.ndjson") if forks else ():
+        stream, seq, *_, chained = _row(line, 0)
+        if forks.get((stream, seq)) == chained:
+            del forks[stream, seq]
     if forks:
         raise RejectedError("event_contradicted", f"a fork begins after another event of {next(iter(forks))[0]}")
 
