@@ -260,7 +260,7 @@ class ShelfStore:
     def missing(self) -> list[str]:
         return []
 
-    def answers(self, _stream: str) -> bool:
+    async def answers(self, _stream: str) -> bool:
         return True
 
     async def integrity(self) -> list[str]:

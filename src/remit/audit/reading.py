@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.audit.kinds import OutputRead
 from remit.audit.settings import AuditSettings
-from remit.ids import new_id
+from remit.journal.sharded.placement import new_identifier
 from remit.settings.parts import settings_of
 
 if TYPE_CHECKING:
@@ -20,17 +20,19 @@ KIND: Final = "reads"
 
 
 class ReadRecorder:
-    """One stream, made with the first read."""
+    """A stream, made with the first read; another one while the journal does not answer for it."""
 
     def __init__(self, journal: Journal) -> None:
         """Write to `journal`."""
         self._journal = journal
-        self._stream = f"{KIND}/{new_id('rds')}"
+        self._stream = ""
         self._turn = asyncio.Lock()
 
     async def note(self, read: OutputRead) -> None:
         """Record it durably. Raise JournalError."""
         async with self._turn:
+            if not self._stream or not await self._journal.answers(self._stream):
+                self._stream = f"{KIND}/{await new_identifier('rds', KIND, self._journal.answers)}"
             await self._journal.post(self._stream, KIND, read)
 
 

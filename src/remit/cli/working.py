@@ -18,7 +18,9 @@ from remit.cli.prompt import Prompt
 from remit.cli.running import Stop, run_async
 from remit.cli.watch import Watch, followed
 from remit.errors import RemitError
-from remit.jobs.state import stream_of
+from remit.ids import new_id
+from remit.jobs.state import KIND, stream_of
+from remit.journal.sharded.placement import new_identifier
 from remit.record.job_story import JobStory
 
 if TYPE_CHECKING:
@@ -32,8 +34,8 @@ _SAID: Final = 100
 _MANY: Final = 3
 """Jobs whose identifiers a hint spells out."""
 
-Choose = Callable[["Opened"], Awaitable[list[str]]]
-"""Creates or finds the jobs to work on."""
+Choose = Callable[["Opened", str], Awaitable[list[str]]]
+"""Creates or finds the jobs to work on; one that it creates gets the identifier."""
 Leave = Callable[["Opened"], Awaitable[None]]
 
 
@@ -42,14 +44,14 @@ def work_on(
     choose: Choose,
     *,
     patient: bool,
-    creates: str = "",
+    creates: bool = False,
     leave: Leave | None = None,
     tell: Callable[[State, list[End]], None] = present,
 ) -> int:
     """Work on jobs, show how far they are, print how they were left; the exit status.
 
-    `patient`: also wait for what others have to do; `creates`: the job that `choose` makes; `leave` ends them for good
-    where Ctrl-C would leave them to be resumed; `tell` prints.
+    `patient`: also wait for what others have to do; `creates`: `choose` makes a job; `leave` ends them for good where
+    Ctrl-C would leave them to be resumed; `tell` prints.
     Raises InterruptedByUserError, with what to do next.
     """
     chosen: list[str] = []
@@ -71,14 +73,16 @@ async def _work(
     leave: Leave | None,
     *,
     patient: bool,
-    creates: str,
+    creates: bool,
 ) -> list[End]:
     view = _view(state)
-    async with state.remit(creates=bool(creates), report=view.progress) as remit:
+    async with state.remit(creates=creates, report=view.progress) as remit:
         engine = remit.engine
         try:
             remit.service.jobs.keeper = engine.owner
-            await _choose(state, remit, choose, chosen, creates)
+            # Not before the journal is open, which then knows where it answers.
+            new = await new_identifier("job", KIND, remit.runtime.journal.answers)
+            await _choose(state, remit, choose, chosen, new, creates=creates)
         finally:
             remit.service.jobs.keeper = ""
         stop.hurry = engine.stop
@@ -102,24 +106,24 @@ async def _watch(
     _leave: Leave | None,
     *,
     patient: bool,
-    creates: str,
+    creates: bool,
 ) -> list[End]:
     """See jobs through that a server works on."""
     view = _view(state)
     async with state.open() as remit:
-        await _choose(state, remit, choose, chosen, creates)
+        await _choose(state, remit, choose, chosen, new_id("job"), creates=creates)
         jobs = await _see_through(state, remit, chosen, view, patient=patient)
         return [await end_of(remit, job, whole=state.as_json) for job in jobs]
 
 
-async def _choose(state: State, remit: Opened, choose: Choose, chosen: list[str], creates: str) -> None:
+async def _choose(state: State, remit: Opened, choose: Choose, chosen: list[str], new: str, *, creates: bool) -> None:
     """Add the jobs to `chosen`, and say which they are."""
     try:
-        chosen += await choose(remit)
+        chosen += await choose(remit, new)
     except asyncio.CancelledError:  # which does not take back what was sent, or was on its way to the journal
         if creates:
             with suppress(RemitError):
-                chosen.append((await remit.service.jobs.row(creates)).job)
+                chosen.append((await remit.service.jobs.row(new)).job)
         raise
     _announce(state, chosen)
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.errors import AppendConflictError
-from remit.ids import new_id
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import WorkerStarted, decode
 from remit.journal.leases import HeldLease, LeaseTerms
 from remit.journal.owner import Owner, alive
+from remit.journal.sharded.placement import new_identifier
 from remit.settings.file import NO_FILE, SettingsFile
 from remit.version import __version__
 
@@ -94,7 +94,8 @@ class Presence:
             if leases:
                 break
             patch = HeadPatch(state="stopped", due_at=self._journal.clock.now())
-            await self._journal.create(f"{KIND}/{new_id('w')}", KIND, self._started(), patch=patch)
+            worker = await new_identifier("w", KIND, self._journal.answers)
+            await self._journal.create(f"{KIND}/{worker}", KIND, self._started(), patch=patch)
         self._held = held = HeldLease(self._journal, leases[0].head)
         await self._journal.append(held.writer, self._started(), synced=True, patch=HeadPatch(state=_WORKING))
         return held

@@ -22,10 +22,10 @@ from remit.errors import (
     PolicyError,
     UsageError,
 )
-from remit.ids import new_id
 from remit.journal.event import Head, HeadPatch, HeadQuery
 from remit.journal.kinds import ApprovalRemembered, ApprovalRevoked, decode
 from remit.journal.kinds.people import Extension
+from remit.journal.sharded.placement import new_identifier
 from remit.policy.remembered import Remembered, parse_remembered
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class RememberedApprovals:
         self, rule: Remembered, confirmation: str, by: str, answers: tuple[ConfirmationDecided, ...] = ()
     ) -> Remembered:
         """Remember an approval that these answers want; its identifier is made here."""
-        rule = msgspec.structs.replace(rule, id=new_id("rule"))
+        rule = msgspec.structs.replace(rule, id=await new_identifier("rule", KIND, self._journal.answers))
         event = ApprovalRemembered(rule=msgspec.to_builtins(rule), confirmation=confirmation, by=by, answers=answers)
         patch = HeadPatch(state="active", title=rule.tool, labels={_TOOL: rule.tool})
         await self._journal.create(f"{KIND}/{rule.id}", KIND, event, patch=patch)

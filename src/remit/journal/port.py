@@ -209,8 +209,8 @@ class Store(Writing, Reading, Leasing, Watching, Protocol):
         """Return the parts of it that do not answer now: lists and claims go on without what is there."""
         ...
 
-    def answers(self, stream: str) -> bool:
-        """Return whether the part of it that has a stream answers now, as far as is known."""
+    async def answers(self, stream: str) -> bool:
+        """Return whether the part of it that has a stream answers; one that was never asked is waited for, briefly."""
         ...
 
     async def integrity(self) -> list[str]:

@@ -368,7 +368,7 @@ class Jobs:
 
     async def create(self, name: str, blobs: tuple[Blob, ...], options: Options, *events: Payload) -> str:
         """Create a job of these events. Raises AppendConflictError (it is there), BusyError or NameInvalidError."""
-        job = fit_identifier(options.job) if options.job else new_identifier("job", stream_of, self._journal.answers)
+        job = fit_identifier(options.job) if options.job else await new_identifier("job", KIND, self._journal.answers)
         created, *more = events
         if isinstance(created, JobCreated) and more and isinstance(more[0], JobForked):  # any other has been admitted
             await self._parts.skills.admit([created.name] if created.kind == "recipe" else [], ())

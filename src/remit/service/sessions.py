@@ -106,7 +106,7 @@ class Sessions:
         What is recorded in it can be erased with its `subject`, if it has one.
         """
         opened = SessionOpened(
-            session=new_identifier("ses", lambda session: f"{SESSION}/{session}", self._journal.answers),
+            session=await new_identifier("ses", SESSION, self._journal.answers),
             face=face,
             principal=principal or self._principal,
             client=client,

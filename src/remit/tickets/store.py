@@ -71,7 +71,7 @@ class TicketStore(TicketLeases):
 
     async def create(self, new: NewTicket, *, principal: str = "", identifier: str = "") -> Ticket:
         """Create a ticket durably. Raise AppendConflictError if one with this identifier exists."""
-        ticket = identifier or new_identifier(PREFIX, stream_of, self.journal.answers)
+        ticket = identifier or await new_identifier(PREFIX, STREAM_KIND, self.journal.answers)
         document = {"event": new.event, "tool_input": new.tool_input, "assigned_to": new.assigned_to}
         if new.tool_steps is not msgspec.UNSET:
             document["tool_steps"] = new.tool_steps

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, ProviderError, StateError, UsageError
-from remit.ids import new_id
 from remit.jobs.state import ENDED
+from remit.jobs.state import KIND as JOB
 from remit.journal.leases import heads_changed_within
+from remit.journal.sharded.placement import new_identifier
 from remit.redact import line
 from remit.service.options import Options
 from remit.work.decisions import RECIPE as DECISION
@@ -118,7 +119,7 @@ class Runs:
             by=by,
             reason=wanted.reason,
             previous=last,
-            job="" if wanted.executor == MANUAL else new_id("job"),
+            job="" if wanted.executor == MANUAL else await new_identifier("job", JOB, self.store.journal.answers),
             group=group,
             instead=wanted.instead,
             read_up_to=known.get("read_up_to", ""),

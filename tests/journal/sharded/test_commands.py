@@ -8,13 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-from remit import Remit
+import pytest
+
+from remit import Remit, ids
+from remit.cli import working
 from remit.clock import SystemClock
+from remit.jobs.state import stream_of
+from remit.journal.sharded import placement
 from remit.journal.sharded.placement import shard_of
 from remit.testing.journal.storage import job
 from tests.api.conftest import Served
+from tests.cli.conftest import Project, project
 from tests.journal.sharded.conftest import Cluster
 
+__all__ = ["project"]
 DOWN = 1
 
 
@@ -60,3 +67,30 @@ async def test_answers_of_the_api_say_that_a_shard_is_missing(cluster: Cluster, 
         await client.ask("GET", "/v1/jobs")
         partial = await client.ask("GET", "/v1/jobs")
         assert (partial.status, partial.headers["x-journal-missing"]) == (200, f"shard {DOWN}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("run", "greet", "--name", "ann"), ("run", "greet", "--name", "ann", "--detach"), ("conversation", "import", "-")],
+)
+def test_a_new_job_of_a_command_begins_where_a_shard_answers(
+    words: tuple[str, ...], cluster: Cluster, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first name that is drawn is on the shard that is down, which nobody has asked yet."""
+    project.env["REMIT_JOURNAL"] = " ".join(cluster.urls)
+    assert project.here("journal", "shards").status == 0
+    cluster.servers[DOWN].stop()
+    new_id, drawn = ids.new_id, list[str]()
+
+    def draw(prefix: str) -> str:
+        name = new_id(prefix)
+        while prefix == "job" and not drawn and shard_of(stream_of(name), 4) != DOWN:
+            name = new_id(prefix)
+        drawn.extend([name] if prefix == "job" else [])
+        return name
+
+    for module in (ids, placement, working):
+        monkeypatch.setattr(module, "new_id", draw)
+    done = project.here(*words, "--json", stdin='[{"role": "user", "content": "hi"}]')
+    assert (done.status, shard_of(stream_of(drawn[0]), 4)) == (0, DOWN), done.err
+    assert shard_of(stream_of(done.json["job"]), 4) != DOWN

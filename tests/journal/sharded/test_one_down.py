@@ -9,7 +9,6 @@ import pytest
 from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.jobs.state import stream_of
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.sharded.placement import new_identifier, shard_of
@@ -94,6 +93,15 @@ async def test_a_journal_opens_while_a_shard_is_down(cluster: Cluster) -> None:
         await journal.create("job/new", "job", note(1), patch=HeadPatch(state="pending"))
 
 
+async def test_what_is_new_begins_where_a_shard_answers_also_before_all_have_been_asked(cluster: Cluster) -> None:
+    async with cluster.storage.open(SystemClock()) as journal:
+        await journal.heads(HeadQuery())
+    cluster.servers[DOWN].stop()
+    async with asyncio.timeout(PATIENCE_S), cluster.storage.open(SystemClock()) as journal:
+        new = [await new_identifier("job", "job", journal.answers) for _ in range(40)]
+        assert {shard_of(f"job/{name}", 4) for name in new} == {0, 1, 2, 3} - {DOWN}
+
+
 async def test_shards_in_another_order_or_number_are_refused(urls: list[str]) -> None:
     """A root would be looked for on a shard where it is not."""
     async with ShardedStorage(urls).open(SystemClock()) as journal:
@@ -126,7 +134,7 @@ async def test_a_shard_that_is_opened_alone_takes_nothing_of_the_others(urls: li
             else:
                 with refused(Code.SETTINGS_INVALID):
                     await job(journal, name)
-        assert shard_of(f"job/{new_identifier('job', stream_of, journal.answers)}", 2) == 1
+        assert shard_of(f"job/{await new_identifier('job', 'job', journal.answers)}", 2) == 1
     async with ShardedStorage(urls).open(SystemClock()) as journal:
         listed = {head.stream for head in await journal.heads(HeadQuery(kind="job"))}
         assert listed == {"job/a", *(name for name in NAMES if shard_of(name, 2) == 1)}

@@ -39,17 +39,14 @@ def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
     if text is None:
         return _show(state, job)
     from remit.cli.working import work_on
-    from remit.ids import new_id
 
-    created = new_id("job")
-
-    async def say(remit: Opened) -> list[str]:
+    async def say(remit: Opened, new: str) -> list[str]:
         from remit.service.options import Options
 
         found = await remit.service.jobs.find(job)
-        return [await remit.service.conversations.say(found, text, Options(job=created))]
+        return [await remit.service.conversations.say(found, text, Options(job=new))]
 
-    return work_on(state, say, patient=patient, creates=created)
+    return work_on(state, say, patient=patient, creates=True)
 
 
 def _show(state: State, job: str) -> int:

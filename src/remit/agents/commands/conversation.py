@@ -85,17 +85,15 @@ def import_command(state: State, /, file: str, **given: Any) -> int:
     """
     from remit.agents.conversations import IMPORTED
     from remit.cli.working import work_on
-    from remit.ids import new_id
 
-    created = new_id("job")
     bound = {"messages": _messages(file), **{name: value for name, value in given.items() if value not in {None, ""}}}
 
-    async def start(remit: Any) -> list[str]:
+    async def start(remit: Opened, new: str) -> list[str]:
         from remit.service.options import Options
 
-        return [await remit.service.jobs.start_named(IMPORTED, bound, Options(job=created, title=f"import {file}"))]
+        return [await remit.service.jobs.start_named(IMPORTED, bound, Options(job=new, title=f"import {file}"))]
 
-    return work_on(state, start, patient=True, creates=created)
+    return work_on(state, start, patient=True, creates=True)
 
 
 def _messages(file: str) -> list[Any]:

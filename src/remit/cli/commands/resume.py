@@ -43,7 +43,7 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
 
     damaged: list[str] = []
 
-    async def choose(remit: Opened) -> list[str]:
+    async def choose(remit: Opened, _new: str) -> list[str]:
         if everything:
             listed = await remit.service.jobs.rows(_OPEN, limit=_MOST)
             for row in listed:

@@ -36,7 +36,7 @@ def command(state: State, job: str, step: str, repeat: bool, reason: str, patien
     from remit.cli.runnable import count_in_files_of
     from remit.cli.working import work_on
 
-    async def choose(remit: Opened) -> list[str]:
+    async def choose(remit: Opened, _new: str) -> list[str]:
         found = await remit.service.jobs.find(job)
         made = await remit.service.jobs.retry(found, step, repeat=repeat, reason=reason)
         state.note(f"retrying {found}" + (f"; again: step {', '.join(made.again)}" if made.again else ""))

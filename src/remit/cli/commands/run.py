@@ -118,27 +118,24 @@ def command(
         return _detach(state, start)
     from remit.cli.working import work_on
 
-    return work_on(state, start, patient=patient, creates=start.job)
+    return work_on(state, start, patient=patient, creates=True)
 
 
 class _Start:
     """Creates the job, once everything about it was found to be right."""
 
     def __init__(self, name: str, words: Sequence[str], given: dict[str, Any], options: dict[str, Any]) -> None:
-        from remit.ids import new_id
-
         self.name = name
         self.words = words
         self.given = given
-        self.job = new_id("job")
-        self.options = {**options, "job": self.job}
+        self.options = options
 
-    async def __call__(self, remit: Opened) -> list[str]:
-        """The job's id. Raises UsageError."""
+    async def __call__(self, remit: Opened, new: str = "") -> list[str]:
+        """Return the job's identifier: `new`, if that is given. Raises UsageError."""
         from remit.cli.parameters import plan_input, recipe_input
         from remit.service.options import Options
 
-        options = Options(**self.options)
+        options = Options(**self.options, job=new)
         if is_plan(self.name):
             plan = await _plan(remit, self.name)
             inputs = {**self.given, **plan_input(plan, self.words)}

@@ -74,7 +74,7 @@ def command(
         "models": dict(_pairs(models, "--model", "A=B")),
     }
 
-    async def choose(remit: Opened) -> list[str]:
+    async def choose(remit: Opened, _new: str) -> list[str]:
         forked = await remit.service.jobs.find(job)
         if inputs:
             changed["input"] = _inputs((await remit.service.jobs.view(forked)).input, inputs)

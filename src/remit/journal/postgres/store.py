@@ -237,7 +237,7 @@ class PostgresStore:
     def missing(self) -> list[str]:
         return []
 
-    def answers(self, stream: str) -> bool:
+    async def answers(self, stream: str) -> bool:
         return self._identity is None or self._identity.holds(stream)
 
     async def integrity(self) -> list[str]:

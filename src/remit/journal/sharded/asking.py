@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from typing import Final, TypeVar
 
@@ -36,6 +37,14 @@ class Shards:
     def of(self, stream: str) -> Shard:
         """Return the shard of a stream."""
         return self.every[shard_of(stream, self.count)]
+
+    async def answers(self, stream: str) -> bool:
+        """Return whether the shard of a stream answers; one that is still joining has PATIENCE_S for that."""
+        shard = self.of(stream)
+        if shard.identity is None and shard.is_up:
+            with contextlib.suppress(JournalError):  # which then stands in the shard
+                await self.some(_nothing, [shard.number])
+        return shard.is_up
 
     def by_number(self, items: Iterable[T], stream: Callable[[T], str]) -> dict[int, list[T]]:
         """Return items by the number of the shard that their stream is on."""
@@ -92,6 +101,10 @@ class Shards:
             task.cancel()
             task.add_done_callback(_heard)
             self._late.keep(task)
+
+
+async def _nothing(_number: int, _store: ShardStore) -> None:
+    """Ask only whether it is there."""
 
 
 async def _ask(shard: Shard, work: Work[T]) -> T:

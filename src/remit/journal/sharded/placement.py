@@ -9,7 +9,7 @@ A position over all shards counts through them: with three shards, the first eve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from hashlib import sha256
 from typing import Final
@@ -38,11 +38,11 @@ def to_local(position: int, shard: int, count: int) -> int:
     return (position - shard - 1) // count + 1
 
 
-def new_identifier(prefix: str, stream_of: Callable[[str], str], answers: Callable[[str], bool]) -> str:
-    """Return an identifier of a new stream where the journal `answers`, or any if none of a few tries is there."""
+async def new_identifier(prefix: str, kind: str, answers: Callable[[str], Awaitable[bool]]) -> str:
+    """Return an identifier of a stream `KIND/…` where the journal `answers`, or any if none of a few tries is there."""
     identifier = new_id(prefix)
     for _ in range(_TRIES):
-        if answers(stream_of(identifier)):
+        if await answers(f"{kind}/{identifier}"):
             break
         identifier = new_id(prefix)
     return identifier

@@ -85,8 +85,8 @@ class ShardedStore:
         """Return the shards that are down."""
         return [f"shard {shard.number} ({shard.url})" for shard in self.shards.every if not shard.is_up]
 
-    def answers(self, stream: str) -> bool:
-        return self.shards.of(stream).is_up
+    async def answers(self, stream: str) -> bool:
+        return await self.shards.answers(stream)
 
     async def rows(self) -> list[ShardRow]:
         """Return the shards, with the state and size of each."""

@@ -260,7 +260,7 @@ class SqliteStore:
     def missing(self) -> list[str]:
         return []
 
-    def answers(self, stream: str) -> bool:  # noqa: ARG002 - the port's signature
+    async def answers(self, stream: str) -> bool:  # noqa: ARG002 - the port's signature
         return True
 
     async def integrity(self) -> list[str]:

@@ -57,7 +57,7 @@ def see_through(state: State, start: Callable[[Opened], Awaitable[Started]], *, 
 
     begun: list[Started] = []
 
-    async def choose(remit: Opened) -> list[str]:
+    async def choose(remit: Opened, _new: str = "") -> list[str]:
         begun.append(await start(remit))
         for warning in begun[0].warnings:
             state.note(warning)
