@@ -66,6 +66,13 @@ def test_policy_rules_are_a_json_array(tmp_path: Path) -> None:
         ("REMIT_JOBS_CONCURRENCY", "9" * 30, f"jobs.concurrency is {'9' * 30}, but it must be an integer from 1 to"),
         ("REMIT_JOBS_CONCURRENCY", "9" * 5000, f"jobs.concurrency is '{'9' * 79}…, but it must be an integer"),
         ("REMIT_JOBS_MISMATCH", "Warn", "jobs.mismatch is 'Warn', but it must be one of warn, fail"),
+        ("REMIT_JOBS_SHARE", "label:", "jobs.share is 'label:', but it must be principal, recipe or label:NAME"),
+        (
+            "REMIT_JOBS_QUOTAS",
+            '{"label:": 3}',
+            "jobs.quotas is {'label:': 3}, but it must be a table, each key principal, recipe or",
+        ),
+        ("REMIT_DBOS_QUEUE", "A b", "dbos.queue is 'A b', but it must be 1 to 40 of a-z, 0-9, _ and -"),
         ("REMIT_FS_ROOTS", '["a"', """fs.roots is '["a"', but it must be a list of non-empty texts"""),
         ("REMIT_FS_ROOTS", "[1]", "fs.roots is [1], but it must be a list of non-empty texts"),
         ("REMIT_FS_ROOTS", '[""]', "fs.roots is [''], but it must be a list of non-empty texts"),

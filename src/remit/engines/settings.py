@@ -13,7 +13,7 @@ class DbosSettings(Section, frozen=True):
     """Settings of DBOS, which places jobs where `jobs.engine` is `dbos`. Workers on one queue need the same values."""
 
     queue: Annotated[
-        Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_-]{1,40}$")],
+        Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_-]{1,40}$", description="1 to 40 of a-z, 0-9, _ and -")],
         About("The queue. Workers with the same queue and the same recipes share jobs and limits."),
     ] = "jobs"
     concurrency: Annotated[

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import msgspec
 
+from remit.codes import Code
+from remit.errors import JournalError
 from remit.journal.copy import Copied, Progress, copy, refuse_busy
 from remit.journal.journal import Journal
 from remit.journal.standing import (
@@ -21,6 +23,7 @@ from remit.journal.standing import (
     LIVE,
     MOVED,
     Standing,
+    is_final,
     mark_copied,
     mark_live,
     mark_moved,
@@ -63,9 +66,18 @@ async def move(source: Journal, target: Journal, progress: Progress = _no_progre
 async def activate(journal: Journal, by: str, *, unfinished: bool = False) -> Standing:
     """Let a copy, or a journal that moved, run jobs; what it was before. The other one must never run again.
 
-    Raises JournalError (JOURNAL_BACKUP) for a copy that is not complete, unless `unfinished`.
+    Raises JournalError (JOURNAL_BACKUP) for a copy that is not complete, or a shard's that was not proven, unless
+    `unfinished`; JOURNAL_MOVED for a shard that runs elsewhere.
     """
     standing = await standing_of(journal)
+    if await is_final(journal):
+        why = f"{journal.url}: the shard moved to {standing.place} for good, and runs there"
+        remedy = f"Put the URL of {standing.place} in its place in journal.url; `remit journal move` moves it on."
+        raise JournalError(why, code=Code.JOURNAL_MOVED, remedy=remedy)
+    if standing == Standing(MOVED, journal.url) and not unfinished:
+        why = f"{journal.url}: the shard is still moving here"
+        remedy = "Run `remit journal move` again. If its old place is lost, add --unfinished."
+        raise JournalError(why, code=Code.JOURNAL_BACKUP, remedy=remedy)
     if standing.state == COPYING and not unfinished:
         raise refusal(journal.url, standing.state, standing.place)
     if standing.state != LIVE:

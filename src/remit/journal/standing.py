@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.codes import Code
-from remit.errors import JournalError
+from remit.errors import AppendConflictError, JournalError
 from remit.journal.event import HeadPatch
-from remit.journal.kinds import JournalActivated, JournalCopied, JournalMoved
+from remit.journal.kinds import JournalActivated, JournalCopied, JournalMoved, decode
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -89,6 +89,27 @@ async def mark_copied(journal: Journal, source: str, *, complete: bool) -> None:
 async def mark_moved(journal: Journal, target: str) -> None:
     """End the work in it for good. Raises JournalError (JOURNAL_LOCKED) while someone holds a lease in it."""
     await _mark(journal, JournalMoved(target=target), MOVED, target)
+
+
+async def mark_final(journal: Journal, target: str) -> None:
+    """Let nobody take a move to `target` back any more; the caller has found it under way.
+
+    Raises AppendConflictError if someone took it back at this moment.
+    """
+    head = await journal.head(STREAM)
+    if head is not None and (head.state, head.title) == (MOVED, target):
+        append = journal.writer(STREAM, KIND, head).stage(JournalMoved(target=target, final=True))
+        await journal.replicate(append)
+    else:
+        raise AppendConflictError(f"{journal.url}: the move to {target} was taken back")
+
+
+async def is_final(journal: Journal) -> bool:
+    """Return whether it moved, and is never taken back."""
+    head = await journal.head(STREAM)
+    events = await journal.read(STREAM, head.seq - 1) if head is not None else []
+    newest = decode(events[-1].kind, events[-1].data) if events else None
+    return isinstance(newest, JournalMoved) and newest.final
 
 
 async def mark_live(journal: Journal, by: str = "") -> None:

@@ -8,9 +8,10 @@ of both do not postpone their annotations: every start would compile each of the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -23,6 +24,8 @@ Seconds = Annotated[int, msgspec.Meta(ge=1, le=10 * 365 * 86_400)]
 Millis = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
 Texts = tuple[Annotated[str, msgspec.Meta(min_length=1)], ...]
 Tables = tuple[dict[str, Any], ...]
+_KEY: Final = re.compile(r"at `\$\.(\w+)")
+"""The key in what msgspec says of a table."""
 
 
 class About(NamedTuple):
@@ -80,3 +83,17 @@ def hints(section: type[Section]) -> Mapping[str, Any]:
 def abouts(section: type[Section]) -> Mapping[str, About]:
     """Return what is said about each setting of a section."""
     return {name: get_args(hint)[-1] for name, hint in hints(section).items()}
+
+
+def misfit(error: msgspec.ValidationError, struct: type[msgspec.Struct]) -> str:
+    """Return what does not fit in a table: the key and its form, where that is in words, else what msgspec says."""
+    at = _KEY.search(str(error))
+    hint = get_type_hints(struct, include_extras=True).get(at[1]) if at is not None else None
+    form = next(filter(None, map(form_of, (hint, *get_args(hint)))), "")
+    return f"{at[1]} must be {form}" if at is not None and form else str(error)
+
+
+def form_of(hint: Any) -> str:
+    """Return the form of a text in words, as stands beside its pattern; empty: it has none."""
+    notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((note.description or "" for note in notes if isinstance(note, msgspec.Meta) and note.pattern), "")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_ori
 import msgspec
 
 from remit.settings.model import Settings
-from remit.settings.section import About, Section, abouts, hints
+from remit.settings.section import About, Section, abouts, form_of, hints
 
 
 class Setting(NamedTuple):
@@ -108,9 +108,11 @@ def documented(rows: Iterable[Setting] | None = None) -> list[SettingDoc]:
 
 
 def type_text(hint: Any) -> str:
-    """A type in words, such as `an integer from 1 to 100000`."""
+    """Return a type in words, such as `an integer from 1 to 100000`."""
     if get_origin(hint) is not Annotated:
         return _bare_text(hint)
+    if form := form_of(hint):
+        return form
     bare, *notes = get_args(hint)
     limits = [note for note in notes if isinstance(note, msgspec.Meta) and note.ge is not None]
     return _bare_text(bare) + "".join(f" from {limit.ge} to {limit.le}" for limit in limits)
@@ -122,7 +124,9 @@ def _bare_text(hint: Any) -> str:
     if get_origin(hint) is tuple:
         return "a list of tables" if get_origin(get_args(hint)[0]) is dict else "a list of non-empty texts"
     if get_origin(hint) is dict:
-        value = get_args(hint)[1]
+        key, value = get_args(hint)
+        if form := form_of(key):
+            return f"a table, each key {form}, and each value {type_text(value)}"
         kinds = {dict: "tables by name", list: "a table of lists of texts"}
         return kinds[origin] if (origin := get_origin(value)) in kinds else f"a table, each value {type_text(value)}"
     return {bool: "true or false", int: "an integer", str: "text"}[hint]

@@ -94,3 +94,10 @@ def test_a_new_job_of_a_command_begins_where_a_shard_answers(
     done = project.here(*words, "--json", stdin='[{"role": "user", "content": "hi"}]')
     assert (done.status, shard_of(stream_of(drawn[0]), 4)) == (0, DOWN), done.err
     assert shard_of(stream_of(done.json["job"]), 4) != DOWN
+
+
+@pytest.mark.parametrize("place", ["", "shard.db", ":memory:", "postgresql://one/a postgresql://two/a"])
+def test_a_shard_moves_to_one_place_in_postgresql(place: str, tmp_path: Path) -> None:
+    urls = "postgresql://one/a postgresql://two/a"
+    done = remit(tmp_path, "--journal", urls, "journal", "move", "1", place)
+    assert (done.returncode, "the one place of a shard" in done.stderr) == (2, True), done.stderr

@@ -109,7 +109,7 @@ async def test_sums_and_limits_move_with_the_first_shard_and_no_later_one_stays_
         assert [fold.data for fold in await journal.folds.read("sums")] == [b"before"]
 
 
-@pytest.mark.parametrize("step", ["freeze", "copy", "events", "folds", "prove", "activate"])
+@pytest.mark.parametrize("step", ["freeze", "copy", "events", "folds", "prove", "retire", "activate"])
 async def test_a_move_that_was_killed_goes_on(step: str, urls: list[str]) -> None:
     """At each step, by SIGKILL; nothing is lost, and the same command ends it."""
     await filled(urls)
@@ -120,7 +120,7 @@ async def test_a_move_that_was_killed_goes_on(step: str, urls: list[str]) -> Non
     await check_whole([urls[0], target])
 
 
-@pytest.mark.parametrize("step", ["copy", "folds", "activate"])
+@pytest.mark.parametrize("step", ["copy", "folds", "retire"])
 async def test_a_move_that_was_killed_is_taken_back(step: str, urls: list[str]) -> None:
     """The old place goes on, and the new one, which was not activated, never runs."""
     await filled(urls)
@@ -129,10 +129,53 @@ async def test_a_move_that_was_killed_is_taken_back(step: str, urls: list[str]) 
     async with stores(urls[MOVING]) as (source,):
         await activate(Journal(source), "ann")
     await check_whole(urls)
-    if step == "activate":
+    if step == "retire":
         async with stores(target) as (unused,):
             with refused(Code.JOURNAL_MOVED):
                 await job(Journal(unused), ON_IT[0] + "/new")
+
+
+@pytest.mark.parametrize("step", ["activate", ""])
+async def test_what_has_moved_is_never_taken_back(step: str, urls: list[str]) -> None:
+    """Also in the moment in which neither place runs: the same command ends it."""
+    await filled(urls)
+    target = f"{urls[MOVING]}_new"
+    if step:
+        kill(urls[MOVING], target, step)
+    else:
+        await moved(urls[MOVING], target)
+    async with stores(urls[MOVING]) as (source,):
+        for unfinished in (False, True):
+            with refused(Code.JOURNAL_MOVED):
+                await activate(Journal(source), "ann", unfinished=unfinished)
+        with refused(Code.JOURNAL_MOVED):
+            await job(Journal(source), ON_IT[0] + "/new")
+    await moved(urls[MOVING], target)
+    await check_whole([urls[0], target])
+
+
+async def test_a_place_that_was_not_proven_runs_only_if_its_old_place_is_lost(urls: list[str]) -> None:
+    await filled(urls)
+    target = f"{urls[MOVING]}_new"
+    kill(urls[MOVING], target, "prove")
+    async with stores(target) as (store,):
+        with refused(Code.JOURNAL_BACKUP):
+            await activate(Journal(store), "ann")
+        await activate(Journal(store), "ann", unfinished=True)
+    await check_whole([urls[0], target])
+
+
+async def test_a_place_that_lost_the_shard_or_passed_it_on_is_not_activated(urls: list[str]) -> None:
+    await filled(urls)
+    first, second = f"{urls[MOVING]}_new", f"{urls[MOVING]}_newer"
+    kill(urls[MOVING], first, "activate")
+    with refused(Code.JOURNAL_MOVED):
+        await moved(urls[MOVING], second)
+    await moved(urls[MOVING], first)
+    await moved(first, second)
+    with pytest.raises(UsageError, match="no longer has the shard"):
+        await moved(urls[MOVING], first)
+    await check_whole([urls[0], second])
 
 
 async def test_only_a_shard_moves_and_only_to_an_empty_place(urls: list[str]) -> None:

@@ -205,13 +205,15 @@ def move_command(state: State, shard: int, target: str) -> int:
 async def _move(state: State, number: int, target: str) -> MovedShard:
     from remit.clock import SystemClock
     from remit.journal.sharded.moving import move_shard
-    from remit.settings.sections.journal import shards_in
+    from remit.settings.sections.journal import SERVERS, shards_in
     from remit.wiring.journal import open_shard, seals_of
 
     settings, clock = state.trusted(), SystemClock()
     urls = shards_in(settings.journal.url)
     if len(urls) == 1 or number >= len(urls):
         raise UsageError(f"this journal has no shard {number}", remedy="`remit journal shards` lists them.")
+    if target.partition("://")[0] not in SERVERS or len(target.split()) > 1:
+        raise UsageError("URL is the one place of a shard", remedy="Give postgresql://… with an empty schema.")
     end = state.settings({"journal.url": target})
     async with contextlib.AsyncExitStack() as stack:
         stores = [open_shard(url, clock) for url in (urls[number], end.journal.url)]

@@ -23,6 +23,8 @@ class JournalMoved(Payload, frozen=True, kw_only=True):
     KIND: ClassVar[str] = "journal_moved"
     target: str
     """The journal in which it goes on."""
+    final: bool = False
+    """Whether it is never taken back: a shard whose copy was proven, and may run from then on."""
 
 
 class JournalActivated(Payload, frozen=True, kw_only=True):

@@ -3,7 +3,8 @@
     1. freeze    leases end, epochs grow, and nothing more is written or leased there   journal_moved
     2. copy      all rows with their numbers, in one transaction of the target
     3. prove     each head is the same, and each chain is whole
-    4. activate  the target runs jobs                                                   journal_activated
+    4. retire    the old place is never taken back                                      journal_moved, final
+    5. activate  the target runs jobs                                                   journal_activated
 
 Killed between any two lines, the same command goes on; before step 4 `journal activate` of the old place takes it back.
 Until processes are told of the new place they take the shard for down, and use the others.
@@ -21,14 +22,25 @@ from remit.journal.event import Head, HeadPatch, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import JournalMoved
 from remit.journal.sharded.shard import NAME, Identity, ShardStore
-from remit.journal.standing import KIND, LIVE, MOVED, STREAM, Standing, mark_live, refusal, standing_of
+from remit.journal.standing import (
+    KIND,
+    LIVE,
+    MOVED,
+    STREAM,
+    Standing,
+    is_final,
+    mark_final,
+    mark_live,
+    refusal,
+    standing_of,
+)
 
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.journal.seals import Seals
 
 Step = Callable[[str, int], None]
-"""Told what begins now (`freeze`, `copy`, `prove`, `activate`), and how many streams were proven."""
+"""Told what begins now (`freeze`, `copy`, `prove`, `retire`, `activate`), and how many streams were proven."""
 _PAGE: Final = 1_000
 
 
@@ -52,7 +64,8 @@ async def move_shard(
     """Let a shard go on in an empty target.
 
     Raises UsageError if the source is not a shard, or the target not empty; JournalError (JOURNAL_MOVED) if the
-    source went on elsewhere; ChainBrokenError if something is damaged: nothing runs there then.
+    source went on elsewhere; AppendConflictError if someone took it back meanwhile; ChainBrokenError if something is
+    damaged: nothing runs there then.
     """
     begin, end = Journal(source, clock, seals=seals), Journal(target, clock, seals=seals)
     folds = await source.folds(NAME, ())
@@ -69,14 +82,23 @@ async def move_shard(
         await source.freeze(writer.stage(JournalMoved(target=target.url), patch=patch))
     elif here != Standing(MOVED, target.url):
         raise refusal(source.url, here.state, here.place)
-    streams = 0
-    if there is None or there.state != LIVE:
+    streams, final = 0, await is_final(begin)
+    if there is not None and there.state == LIVE:
+        if not final:  # an older Remit moved it
+            await mark_final(begin, target.url)
+    elif not final:
         if there is None:
             step("copy", 0)
             await source.send(target)
         streams = await _prove(begin, end, step)
+        step("retire", streams)
+        await mark_final(begin, target.url)
         step("activate", streams)
         await mark_live(end)
+    elif await standing_of(end) == here:
+        await mark_live(end)
+    else:
+        raise UsageError(f"{target.url} no longer has the shard", remedy=f"Restore it, then move {target.url} on.")
     return MovedShard(number=number, source=source.url, target=target.url, streams=streams)
 
 

@@ -9,7 +9,7 @@ from remit.errors import SettingsError
 from remit.nearest import did_you_mean
 from remit.settings import pictures
 from remit.settings.expansion import expand
-from remit.settings.section import About, Section, Tables, Texts
+from remit.settings.section import About, Section, Tables, Texts, misfit
 
 
 class RunnerSettings(Section, frozen=True):
@@ -31,7 +31,7 @@ class RunnerSettings(Section, frozen=True):
 class RunnerEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One runner."""
 
-    name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,40}$")]
+    name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,40}$", description="1 to 40 of a-z, 0-9 and _")]
     url: str
     """Its address; https, unless it is on this machine."""
     serves: Annotated[Texts, msgspec.Meta(min_length=1)]
@@ -59,7 +59,7 @@ def entries_of(tables: tuple[dict[str, Any], ...]) -> list[RunnerEntry]:
             unknown = [key for key in table if key not in RunnerEntry.__struct_fields__]
             remedy = did_you_mean(unknown[0], RunnerEntry.__struct_fields__) if unknown else ""
             keys = "Its keys are: name, url, token and serves."
-            raise SettingsError(f"runner {number}: {error}", remedy=remedy or keys) from error
+            raise SettingsError(f"runner {number}: {misfit(error, RunnerEntry)}", remedy=remedy or keys) from error
         token = expand(entry.token, os.environ, f"runner {entry.name}")
         entries.append(msgspec.structs.replace(entry, token=token))
     return entries

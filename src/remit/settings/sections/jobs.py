@@ -1,12 +1,14 @@
 """The section `[jobs]`."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from remit.settings.section import About, Count, Seconds, Section
 
-_OF: Final = r"^(principal|recipe|label:.+)$"
+_Of = Annotated[
+    str, msgspec.Meta(pattern=r"^(principal|recipe|label:.+)$", description="principal, recipe or label:NAME")
+]
 
 
 class JobSettings(Section, frozen=True):
@@ -18,14 +20,14 @@ class JobSettings(Section, frozen=True):
         About("Seconds until other workers can take over the job of a worker that disappeared."),
     ] = 30
     share: Annotated[
-        Annotated[str, msgspec.Meta(pattern=_OF)],
+        _Of,
         About(
             "Those who take turns if more jobs are due than workers have room for: each `principal`, `recipe` or value "
             "of a label, as in `label:team`."
         ),
     ] = "principal"
     quotas: Annotated[
-        dict[Annotated[str, msgspec.Meta(pattern=_OF)], Count],
+        dict[_Of, Count],
         About(
             "Jobs that may be open for each principal, recipe or value of a label, as in `principal = 1000` and "
             '`"label:team" = 200`. One more is refused (`JOB_QUOTA_EXCEEDED`).'

@@ -7,13 +7,16 @@ import msgspec
 
 from remit.errors import SettingsError
 from remit.nearest import did_you_mean
-from remit.settings.section import About, Count, Seconds, Section
+from remit.settings.section import About, Count, Seconds, Section, misfit
 
 _UNITS: Final = {"s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 """Microseconds."""
 _RATE: Final = re.compile(r"([1-9][0-9]{0,8})/(s|min|h|d)")
 _RATE_FORM: Final = r"^[1-9][0-9]{0,8}/(s|min|h|d)$"
-_OF: Final = r"^(principal|recipe|tool|label:.+)$"
+_Of = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(principal|recipe|tool|label:.+)$", description="principal, recipe, tool or label:NAME"),
+]
 
 
 class LimitSettings(Section, frozen=True):
@@ -33,7 +36,9 @@ class LimitSettings(Section, frozen=True):
 class CallLimit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The limit of the tools that one pattern names."""
 
-    rate: Annotated[str, msgspec.Meta(pattern=_RATE_FORM)] = ""
+    rate: Annotated[
+        str, msgspec.Meta(pattern=_RATE_FORM, description="calls in a time (s, min, h or d), as in 60/min")
+    ] = ""
     """Calls in a time, such as `60/min`; empty: any number."""
     burst: Count | None = None
     """Calls that may come at once if there were none for long; None: as many as `rate` names."""
@@ -47,9 +52,9 @@ class CallLimit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Seconds that a call waits for its turn."""
     queue: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 100
     """Calls that may wait in one process."""
-    each: Annotated[str, msgspec.Meta(pattern=_OF)] | None = None
+    each: _Of | None = None
     """Whatever has this limit for itself: each `principal`, `recipe`, `tool` or `label:NAME`; None: all share it."""
-    share: Annotated[str, msgspec.Meta(pattern=_OF)] = "principal"
+    share: _Of = "principal"
     """Those who take turns while calls wait."""
 
     @property
@@ -75,7 +80,7 @@ def call_limits(settings: LimitSettings) -> dict[str, CallLimit]:
             unknown = [key for key in table if key not in CallLimit.__struct_fields__]
             remedy = did_you_mean(unknown[0], CallLimit.__struct_fields__) if unknown else ""
             keys = f"Its keys are: {', '.join(CallLimit.__struct_fields__)}; a rate is written as 60/min."
-            raise SettingsError(f'limits."{pattern}": {error}', remedy=remedy or keys) from error
+            raise SettingsError(f'limits."{pattern}": {misfit(error, CallLimit)}', remedy=remedy or keys) from error
         if not (limit.rate or limit.concurrency or limit.breaker):
             remedy = "Give it a rate, a concurrency or a breaker."
             raise SettingsError(f'limits."{pattern}" limits nothing', remedy=remedy)
