@@ -5,25 +5,31 @@ import { setTimeout as pause } from "node:timers/promises";
 
 const url = process.env.REMIT_URL ?? "http://127.0.0.1:8320";
 const owner = process.env.REMIT_OWNER ?? `node-${process.pid}`;
-const AT_ONCE = 8, LEASE_S = 60, WAIT_S = 20;
+const AT_ONCE = 8, LEASE_S = 60, WAIT_S = 20, PATIENCE_S = Number(process.env.REMIT_PATIENCE_S ?? 60);
 const LOST = new Set(["lease_owner_mismatch", "lease_conflict", "not_found"]);
 const stop = new AbortController(), working = new Set();
 for (const name of ["SIGTERM", "SIGINT"]) process.once(name, () => stop.abort());
 
 // One request; what fails for now, such as a server that is replaced, is asked again after as long as it says.
+// Node may never settle a fetch whose connection was closed at once, and ends then: the timer ends the fetch instead.
 async function ask(method, path, body, signal) {
   for (;;) {
+    const patience = new AbortController(), timer = setTimeout(() => patience.abort(), PATIENCE_S * 1000);
     let seconds = 1;
+    signal?.addEventListener("abort", () => patience.abort(), { signal: patience.signal });
     try {
       const headers = { "content-type": "application/json" };
       if (process.env.REMIT_TOKEN) headers.authorization = `Bearer ${process.env.REMIT_TOKEN}`;
-      const answer = await fetch(url + path, { method, headers, signal, body: body && JSON.stringify(body) });
-      const value = await answer.json();
+      const request = { method, headers, signal: patience.signal, body: body && JSON.stringify(body) };
+      const answer = await fetch(url + path, request), value = await answer.json();
       if (answer.ok) return value;
       if (![429, 502, 503, 504].includes(answer.status)) throw Object.assign(new Error(value.detail), { code: value.error_code });
       seconds = Number(answer.headers.get("retry-after") ?? 1);
     } catch (error) {
-      if (error.code || signal?.aborted) throw error; // refused for good, or told to stop
+      if (signal?.aborted || typeof error.code === "string") throw error; // refused for good, or told to stop
+    } finally {
+      clearTimeout(timer);
+      patience.abort();
     }
     await pause(seconds * 1000, undefined, { signal });
   }

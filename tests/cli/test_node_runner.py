@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,18 @@ def test_a_runner_without_a_valid_token_ends_with_an_error(project: Project) -> 
         _, error = runner.communicate(timeout=PATIENCE_S)
         assert runner.returncode != 0
         assert "UNAUTHENTICATED" in error
+
+
+def test_a_runner_outlasts_a_balancer_that_has_no_server(tmp_path: Path) -> None:
+    """Which closes each connection at once."""
+    with socket.create_server(("127.0.0.1", 0)) as balancer:
+        balancer.settimeout(PATIENCE_S)
+        url = f"http://127.0.0.1:{balancer.getsockname()[1]}"
+        with run(tmp_path, url, REMIT_PATIENCE_S="0.1") as runner:
+            for _ in range(3):
+                balancer.accept()[0].close()
+            runner.send_signal(signal.SIGTERM)
+            assert runner.wait(PATIENCE_S) == 0
 
 
 def run(folder: Path, url: str, **env: str) -> subprocess.Popen[str]:

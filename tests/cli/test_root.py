@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from remit.cli.commands import policy
 from remit.cli.errors import describe
 from remit.cli.root import COMMANDS, root
 from remit.version import __version__
-from tests.cli.conftest import Project
+from tests.cli.conftest import ROOT, Project
 from tests.patience import PATIENCE_S
 
 HEAVY = ("asyncio", "msgspec", "apsw", "httpx", "rich", "jsonschema_rs", "yaml")
@@ -208,6 +209,21 @@ def test_looking_does_without_broken_modules_and_rules(project: Project) -> None
 
 def test_every_command_is_in_the_list() -> None:
     assert root.list_commands(click.Context(root)) == list(COMMANDS)
+
+
+def test_every_command_that_a_text_names_exists() -> None:
+    """Such as a remedy: words after a group are its commands, and words after a command its arguments."""
+    named = re.compile(r"`remit ((?:[a-z][a-z-]*(?: (?=[a-z]))?)+)")
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
+    for words in {match[1] for text in texts for match in named.finditer(text)}:
+        command: click.Command = root
+        for word in words.split():
+            if not isinstance(command, click.Group):
+                assert any(isinstance(one, click.Argument) for one in command.params), words
+                break
+            below = command.get_command(click.Context(root), word)
+            assert below is not None, words
+            command = below
 
 
 def test_ctrl_c_before_the_command_runs_ends_with_its_status(monkeypatch: pytest.MonkeyPatch) -> None:

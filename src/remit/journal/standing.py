@@ -92,7 +92,7 @@ async def mark_moved(journal: Journal, target: str) -> None:
 
 
 async def mark_final(journal: Journal, target: str) -> None:
-    """Let nobody take a move to `target` back any more; the caller has found it under way.
+    """Let no one take a move to `target` back any more; the caller has found it under way.
 
     Raises AppendConflictError if someone took it back at this moment.
     """

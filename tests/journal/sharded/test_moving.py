@@ -9,15 +9,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from remit.clock import SystemClock
 from remit.codes import Code
-from remit.errors import UsageError
-from remit.journal.event import Fold, HeadQuery
+from remit.errors import ChainBrokenError, UsageError
+from remit.journal.blobs import pack
+from remit.journal.erasing import erase
+from remit.journal.event import Fold, HeadPatch, HeadQuery
 from remit.journal.journal import Journal
+from remit.journal.kinds import JobCancelled, JobCreated
 from remit.journal.moving import activate
 from remit.journal.postgres.store import PostgresStore
+from remit.journal.salting import erasure_of
 from remit.journal.sharded.moving import MovedShard, move_shard
 from remit.journal.sharded.placement import shard_of
 from remit.testing.clock import ManualClock
@@ -40,9 +45,9 @@ async def stores(*urls: str) -> AsyncIterator[list[PostgresStore]]:
             await store.close()
 
 
-async def moved(source: str, target: str) -> MovedShard:
-    async with stores(source, target) as (begin, end):
-        return await move_shard(begin, end, SystemClock())
+async def moved(source: str, target: str, *others: str) -> MovedShard:
+    async with stores(source, target, *others) as (begin, end, *rest):
+        return await move_shard(begin, end, SystemClock(), others=rest)
 
 
 def kill(source: str, target: str, step: str) -> None:
@@ -96,6 +101,26 @@ async def test_a_shard_goes_on_elsewhere_with_every_event_at_its_position(urls: 
         late = await job(journal, f"{ON_IT[0]}/late")
         assert late.seq == 1
         assert (await journal.scan(before.position)).events[-1].event.stream == late.stream
+
+
+async def test_what_another_shard_keeps_is_looked_for_there(urls: list[str]) -> None:
+    """Such as a schema that both use, or the erasure of a subject."""
+    packed = pack(b'"' + b"x" * 10_000 + b'"')
+    subject = next(f"customer-{number}" for number in range(99) if shard_of(erasure_of(f"customer-{number}"), 2) == 0)
+    elsewhere = next(name for name in NAMES if name not in ON_IT)
+    async with ShardedStorage(urls).open(SystemClock()) as journal:
+        for name, blobs in ((elsewhere, packed.blobs), (ON_IT[0], ())):
+            created = JobCreated(kind="recipe", name="a", input_blob=packed.ref)
+            patch = HeadPatch(state="pending", labels={"remit.name": "a"})
+            await journal.create(name, "job", created, patch=patch, blobs=blobs)
+        created = JobCreated(kind="recipe", name="a", input=msgspec.Raw(b'"of the customer"'))
+        patch = HeadPatch(state="cancelled", closed=True, labels={"remit.name": "a"}, subject=subject)
+        await journal.create(ON_IT[1], "job", created, JobCancelled(by="ann"), patch=patch)
+        await erase(journal, subject, by="ann")
+    with pytest.raises(ChainBrokenError) as caught:
+        await moved(urls[MOVING], f"{urls[MOVING]}_new")
+    assert caught.value.code is Code.BLOB_MISSING
+    assert (await moved(urls[MOVING], f"{urls[MOVING]}_new", urls[0])).streams == 3
 
 
 async def test_sums_and_limits_move_with_the_first_shard_and_no_later_one_stays_behind(urls: list[str]) -> None:

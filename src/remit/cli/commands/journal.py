@@ -216,10 +216,12 @@ async def _move(state: State, number: int, target: str) -> MovedShard:
         raise UsageError("URL is the one place of a shard", remedy="Give postgresql://… with an empty schema.")
     end = state.settings({"journal.url": target})
     async with contextlib.AsyncExitStack() as stack:
-        stores = [open_shard(url, clock) for url in (urls[number], end.journal.url)]
+        places = (urls.pop(number), end.journal.url, *urls)
+        stores = [open_shard(url, clock) for url in places]
         for store in stores:
             stack.push_async_callback(store.close)
-        return await move_shard(stores[0], stores[1], clock, seals_of(settings), lambda what, _done: state.note(what))
+        source, new, *others = stores
+        return await move_shard(source, new, clock, seals_of(settings), lambda what, _done: state.note(what), others)
 
 
 @command.command("shards")

@@ -12,15 +12,18 @@ Until processes are told of the new place they take the shard for down, and use 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from remit.codes import Code
 from remit.errors import ChainBrokenError, UsageError
 from remit.journal.event import Head, HeadPatch, HeadQuery
+from remit.journal.examining import examine
 from remit.journal.journal import Journal
-from remit.journal.kinds import JournalMoved
+from remit.journal.kinds import JournalMoved, OptionalRaw, OptionalRef
+from remit.journal.salting import erasure_of
 from remit.journal.sharded.shard import NAME, Identity, ShardStore
 from remit.journal.standing import (
     KIND,
@@ -34,6 +37,7 @@ from remit.journal.standing import (
     refusal,
     standing_of,
 )
+from remit.journal.values import RESTORE, value
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -60,8 +64,9 @@ async def move_shard(
     clock: Clock,
     seals: Seals | None = None,
     step: Step = lambda _what, _done: None,
+    others: Sequence[ShardStore] = (),
 ) -> MovedShard:
-    """Let a shard go on in an empty target.
+    """Let a shard go on in an empty target. `others` are the other shards, on which some of its values may be.
 
     Raises UsageError if the source is not a shard, or the target not empty; JournalError (JOURNAL_MOVED) if the
     source went on elsewhere; AppendConflictError if someone took it back meanwhile; ChainBrokenError if something is
@@ -90,7 +95,7 @@ async def move_shard(
         if there is None:
             step("copy", 0)
             await source.send(target)
-        streams = await _prove(begin, end, step)
+        streams = await _prove(_Whole(begin, end, [Journal(other, clock) for other in others]), step)
         step("retire", streams)
         await mark_final(begin, target.url)
         step("activate", streams)
@@ -102,18 +107,45 @@ async def move_shard(
     return MovedShard(number=number, source=source.url, target=target.url, streams=streams)
 
 
-async def _prove(begin: Journal, end: Journal, step: Step) -> int:
+class _Whole:
+    """What is read to prove the new place: its own records, and what only other shards keep, such as a schema."""
+
+    def __init__(self, begin: Journal, end: Journal, others: Sequence[Journal]) -> None:
+        self.begin, self.end, self._others = begin, end, others
+
+    async def blob(self, digest: str) -> bytes | None:
+        """Return the bytes of a digest; None also if the old place has them, and the new one does not."""
+        data = await self.end.blob(digest)
+        elsewhere = data is None and await self.begin.blob(digest) is None
+        for other in self._others if elsewhere else ():
+            data = data if data is not None else await other.blob(digest)
+        return data
+
+    async def value(self, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:
+        """As Journal.value."""
+        return await value(self, inline, ref)
+
+    async def records(self, stream: str) -> bool:
+        """Return whether any of them has a stream."""
+        return any([await journal.head(stream) is not None for journal in (self.end, *self._others)])
+
+
+async def _prove(whole: _Whole, step: Step) -> int:
     """Compare every head, and check every chain and value; how many streams there are."""
     proven, count, before = set[str](), 0, None
-    while page := await begin.heads(HeadQuery(limit=_PAGE, before=before)):
+    while page := await whole.begin.heads(HeadQuery(limit=_PAGE, before=before)):
         step("prove", count)
         for head in page:
-            await _prove_stream(end, head, proven)
+            await _prove_stream(whole, head, proven)
         count, before = count + len(page), page[-1].stream
     return count
 
 
-async def _prove_stream(end: Journal, head: Head, proven: set[str]) -> None:
+async def _prove_stream(whole: _Whole, head: Head, proven: set[str]) -> None:
+    end = whole.end
     if await end.head(head.stream) != head:
         raise ChainBrokenError(f"{head.stream}: the copy differs from the original", remedy="Empty it, and move again.")
-    await end.examine(head.stream, proven)
+    examined = await examine(head, end.pages(head), end.seals, whole, end.clock.now(), proven=proven)
+    if examined.erased and not await whole.records(erasure_of(head.subject)):
+        why = f"{head.stream}: {examined.erased} values are gone, and no erasure of their subject is on record"
+        raise ChainBrokenError(why, code=Code.BLOB_MISSING, remedy=RESTORE)
