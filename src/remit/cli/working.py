@@ -81,7 +81,7 @@ async def _work(
         try:
             remit.service.jobs.keeper = engine.owner
             # Not before the journal is open, which then knows where it answers.
-            new = await new_identifier("job", KIND, remit.runtime.journal.answers)
+            new = await new_identifier("job", KIND, remit.service.streams.answers)
             await _choose(state, remit, choose, chosen, new, creates=creates)
         finally:
             remit.service.jobs.keeper = ""

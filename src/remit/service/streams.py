@@ -73,6 +73,10 @@ class Streams:
         """Say what models of this process are saying to a job or session right now, by step; it is not recorded yet."""
         return self._services.tails.speech(stream_named(identifier))
 
+    async def answers(self, stream: str) -> bool:
+        """Return whether the part of the journal that has a stream answers."""
+        return await self._journal.answers(stream)
+
     async def heads_changed(self, since: int) -> int:
         """The same for news of whole streams: one began, was woken, parked, leased or closed."""
         return await self._journal.heads_changed(since)

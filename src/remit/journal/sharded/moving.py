@@ -108,7 +108,7 @@ async def move_shard(
 
 
 class _Whole:
-    """What is read to prove the new place: its own records, and what only other shards keep, such as a schema."""
+    """The records that prove the new place: its own, and what only other shards keep, such as a schema."""
 
     def __init__(self, begin: Journal, end: Journal, others: Sequence[Journal]) -> None:
         self.begin, self.end, self._others = begin, end, others
