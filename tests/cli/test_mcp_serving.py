@@ -227,24 +227,6 @@ def test_tokens_come_from_the_environment_and_are_shown_nowhere(project: Project
     assert "swordfish" not in out + err
 
 
-def test_without_the_extra_the_person_is_told_what_to_install(project: Project) -> None:
-    for words in (("serve",), ("wrap", "--", "x")):
-        hidden = "import sys; sys.modules['mcp'] = sys.modules['mcp_types'] = None\n"
-        ours = f"from remit.cli.root import run; sys.exit(run(['mcp', *{words!r}]))"
-        done = subprocess.run(
-            [sys.executable, "-c", hidden + ours],
-            cwd=project.folder,
-            env=project.env,
-            capture_output=True,
-            text=True,
-            check=False,
-            input="\n",
-        )
-        assert done.returncode == 2, done.stderr
-        assert "pip install 'remit[mcp]'" in done.stderr
-        assert "Traceback" not in done.stderr
-
-
 # --- wrap
 
 

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
-from mcp.shared.dispatcher import DispatchContext, OnNotifyIntercept
 
 from remit.jsonrpc.dispatcher import Dispatcher
+from remit.jsonrpc.inbound import Inbound, OnNotifyIntercept
 from remit.jsonrpc.message import Message
 
-Context = DispatchContext[Any]
+Context = Inbound
 Params = Mapping[str, Any] | None
 Handler = Callable[[Context, str, Params], Awaitable[dict[str, Any]]]
 

@@ -7,9 +7,9 @@ from codecs import BOM_UTF8
 from typing import Any
 
 import pytest
-from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT
 
+from remit.jsonrpc.protocol import MCPError, NoBackChannelError
 from tests.jsonrpc.pair import Context, Params, Side, line, running, talking, turns
 
 # --- asking
@@ -190,7 +190,7 @@ async def test_a_cancellation_reaches_the_peers_handler_which_does_not_answer() 
         try:
             await asyncio.Event().wait()
         finally:
-            assert context.cancel_requested.is_set()
+            assert context.cancelled
             ended.set()
         return {}
 

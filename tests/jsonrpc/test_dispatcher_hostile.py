@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 
 from remit.jsonrpc import dispatcher as module
+from remit.jsonrpc.protocol import MCPError
 from tests.jsonrpc.pair import Context, Params, Side, line, running, turns
 
 

@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 
+from remit.jsonrpc.protocol import MCPError
 from tests.jsonrpc.pair import Context, Params, Side, echo, line, running, turns
 from tests.patience import PATIENCE_S
 

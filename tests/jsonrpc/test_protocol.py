@@ -7,7 +7,7 @@ from typing import Any
 import mcp_types
 import pytest
 from mcp.shared import inbound, subscriptions
-from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, KNOWN_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from remit.jsonrpc import protocol
 
@@ -30,6 +30,24 @@ def test_a_constant_is_that_of_the_sdk(name: str) -> None:
 def test_an_id_is_text_or_a_whole_number(value: Any, found: Any) -> None:
     assert protocol.as_request_id(value) == found
     assert type(protocol.as_request_id(value)) is type(found)
+
+
+def test_the_versions_are_those_of_the_sdk() -> None:
+    assert tuple(HANDSHAKE_PROTOCOL_VERSIONS) == protocol.HANDSHAKE_VERSIONS
+    assert tuple(MODERN_PROTOCOL_VERSIONS) == protocol.MODERN_VERSIONS
+
+
+@pytest.mark.parametrize(
+    "text", ["x", "a b", "", " x", "x ", "é", "a\tb", "a\nb", "=?base64?eA==?=", "=?base64?", "\x7f", "~"]
+)
+def test_a_header_carries_text_as_the_sdk_does(text: str) -> None:
+    assert protocol.header_value(text) == inbound.encode_header_value(text)
+    assert inbound.decode_header_value(protocol.header_value(text)) == text
+
+
+def test_an_error_travels_without_data_that_is_not_there() -> None:
+    assert protocol.MCPError(1, "x").told == {"code": 1, "message": "x"}
+    assert protocol.MCPError(1, "x", {"y": 2}).told == {"code": 1, "message": "x", "data": {"y": 2}}
 
 
 def test_versions_since_2026_07_28_are_modern() -> None:

@@ -10,7 +10,7 @@ from tests.mcp_server.links import LINKS, Link
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Clients and servers take a while to meet: calls within one process stand for the rest where it must be quick."""
     for item in items:
-        if item.path.parent.name == "mcp_server" and not (item.path.name == "test_calls.py" and "direct" in item.name):
+        if item.path.parent.name == "mcp_server" and not (item.path.name == "test_calls.py" and "lines" in item.name):
             item.add_marker(pytest.mark.slow)
 
 

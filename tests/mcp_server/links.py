@@ -1,4 +1,4 @@
-"""The official client connected to a face: in-process, over lines, over HTTP, each in both eras of the protocol."""
+"""The official client connected to a face: over lines, over HTTP, each in both eras of the protocol."""
 
 from __future__ import annotations
 
@@ -60,15 +60,12 @@ class Link(NamedTuple):
                 person = [Token(digest_of("of-a-person"), OPERATOR)]
                 async with serving(face, clients=person) as url, at(url, token="of-a-person", **given) as client:
                     yield client
-            case "lines":
+            case _:
                 async with Client(lines(face), **given) as client:
                     yield client
-            case _:
-                async with Client(face.server, **given) as client:
-                    yield client
 
 
-LINKS = [Link(transport, era) for transport in ("direct", "lines", "http") for era in ("legacy", MODERN)]
+LINKS = [Link(transport, era) for transport in ("lines", "http") for era in ("legacy", MODERN)]
 
 
 @asynccontextmanager
@@ -102,11 +99,7 @@ async def lines(face: ToolServer) -> AsyncIterator[tuple[Any, Any]]:
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             wire.dispatcher.received(text.encode())
 
-    async def serve() -> None:
-        async with face.answering() as answering:
-            await OneClient(answering, wire.dispatcher).run()
-
-    tasks = [asyncio.create_task(pump()), asyncio.create_task(serve())]
+    tasks = [asyncio.create_task(pump()), asyncio.create_task(OneClient(face, wire.dispatcher).run())]
     try:
         yield incoming, outgoing
     finally:

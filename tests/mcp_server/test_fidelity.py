@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from remit import Remit
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationStarted, decode
-from remit.jsonrpc.protocol import TASKS, MCPError
+from remit.jsonrpc.protocol import TASKS
 from remit.mcp_server.names import OwnNames
 from remit.mcp_server.relay import Relay
 from remit.mcp_server.server import ToolServer
@@ -27,7 +28,6 @@ from tests.mcp_server.links import LINKS, Link, facing, raw
 from tests.opened import OpenRemit
 
 SERVER: Final = Path(__file__).parent / "servers" / "full.py"
-LINES: Final = [link for link in LINKS if link.transport != "direct"]
 """As a process on stdio, and over HTTP, in both eras."""
 PNG: Final = base64.b64encode(b"\x89PNG" + bytes(range(256)) * 8_000).decode()
 """More than evidence keeps by default."""
@@ -101,7 +101,7 @@ def said(result: dict[str, Any]) -> dict[str, Any]:
     return {**rest, **({"_meta": meta} if meta else {})}
 
 
-@pytest.mark.parametrize("link", LINES, ids=lambda link: f"{link.transport}-{link.era}")
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: f"{link.transport}-{link.era}")
 @pytest.mark.parametrize("kind", RESULTS)
 async def test_a_result_arrives_as_the_server_gave_it(remit_in: OpenRemit, link: Link, kind: str) -> None:
     async with wrapped(remit_in) as (_, face), link.connect(face) as client:
@@ -110,7 +110,7 @@ async def test_a_result_arrives_as_the_server_gave_it(remit_in: OpenRemit, link:
     assert bool(result["_meta"][OUTCOME].get("code")) is RESULTS[kind].get("isError", False)
 
 
-@pytest.mark.parametrize("link", LINES, ids=lambda link: f"{link.transport}-{link.era}")
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: f"{link.transport}-{link.era}")
 async def test_an_error_of_json_rpc_arrives_as_the_server_gave_it(remit_in: OpenRemit, link: Link) -> None:
     error = {"code": -32050, "message": "quota: used up", "data": {"left": 0, "until": None}}
     async with wrapped(remit_in) as (_, face), link.connect(face) as client:
@@ -120,7 +120,7 @@ async def test_an_error_of_json_rpc_arrives_as_the_server_gave_it(remit_in: Open
     assert caught.value.data == error["data"]
 
 
-@pytest.mark.parametrize("link", LINES, ids=lambda link: f"{link.transport}-{link.era}")
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: f"{link.transport}-{link.era}")
 async def test_what_a_server_does_not_offer_it_refuses_in_its_own_words(remit_in: OpenRemit, link: Link) -> None:
     ref = {"type": "ref/prompt", "name": "greet"}
     async with wrapped(remit_in) as (_, face), link.connect(face) as client:
@@ -130,7 +130,7 @@ async def test_what_a_server_does_not_offer_it_refuses_in_its_own_words(remit_in
     assert caught.value.data is None
 
 
-@pytest.mark.parametrize("link", LINES, ids=lambda link: f"{link.transport}-{link.era}")
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: f"{link.transport}-{link.era}")
 async def test_what_a_client_attaches_reaches_the_server_and_its_trace_goes_on(remit_in: OpenRemit, link: Link) -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     own = {
@@ -189,7 +189,7 @@ async def test_a_remedy_for_a_model_names_no_command(remit_in: OpenRemit) -> Non
     assert "input schema" in block["text"]
 
 
-@pytest.mark.parametrize("link", LINES, ids=lambda link: f"{link.transport}-{link.era}")
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: f"{link.transport}-{link.era}")
 async def test_a_wrapped_server_introduces_itself(remit_in: OpenRemit, link: Link) -> None:
     async with wrapped(remit_in) as (_, face), link.connect(face) as client:
         introduction = INTRODUCTION

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import pytest
 from mcp.client import Client
+from mcp.shared.exceptions import MCPError
 
 from remit import Remit
 from remit.http.access import SCOPES, Access
 from remit.http.token import Token, digest_of
-from remit.jsonrpc.protocol import TASKS, MCPError
+from remit.jsonrpc.protocol import TASKS
 from remit.mcp_server.names import WireNames
 from remit.mcp_server.relays import Relays
 from remit.mcp_server.server import ToolServer
@@ -25,8 +26,7 @@ from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S
 
 SERVER: Final = Path(__file__).parent / "servers" / "shelf.py"
-LINES: Final = [link for link in LINKS if link.transport != "direct"]
-ON_LINES: Final = LINES[0]
+ON_LINES: Final = LINKS[0]
 UI: Final = "io.modelcontextprotocol/ui"
 
 
@@ -55,7 +55,7 @@ async def introduction(client: Client, link: Link) -> dict[str, Any]:
     return await raw(client, "initialize", asked)
 
 
-@pytest.mark.parametrize("link", LINES, ids=lambda link: f"{link.transport}-{link.era}")
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: f"{link.transport}-{link.era}")
 async def test_each_server_has_its_heading_in_the_instructions_and_its_extensions(
     remit_in: OpenRemit, link: Link
 ) -> None:
@@ -68,7 +68,7 @@ async def test_each_server_has_its_heading_in_the_instructions_and_its_extension
     assert offered["extensions"] == {UI: {}, **({TASKS: {}} if link.modern else {})}
 
 
-@pytest.mark.parametrize("link", LINES, ids=lambda link: f"{link.transport}-{link.era}")
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: f"{link.transport}-{link.era}")
 async def test_prompts_are_prefixed_and_lead_back(remit_in: OpenRemit, link: Link) -> None:
     async with shelves(remit_in, "ann", "bob") as (_, face), link.connect(face) as client:
         listed = await raw(client, "prompts/list", {})
@@ -86,7 +86,7 @@ async def test_prompts_are_prefixed_and_lead_back(remit_in: OpenRemit, link: Lin
                 await raw(client, "prompts/get", {"name": name})
 
 
-@pytest.mark.parametrize("link", LINES, ids=lambda link: f"{link.transport}-{link.era}")
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: f"{link.transport}-{link.era}")
 async def test_uris_lead_back_to_their_server_before_and_after_a_list(remit_in: OpenRemit, link: Link) -> None:
     async with shelves(remit_in, "ann", "bob") as (_, face), link.connect(face) as client:
         for uri in ("page://bob/7", "ui://bob/page", "memo://bob"):

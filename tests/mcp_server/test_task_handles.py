@@ -15,10 +15,11 @@ import mcp_types as types
 import pytest
 from mcp.client import Client
 from mcp.client.extension import advertise
+from mcp.shared.exceptions import MCPError
 
 from remit import Remit
 from remit.clock import SystemClock, isoformat
-from remit.jsonrpc.protocol import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_REQUIRED_CLIENT_CAPABILITY, TASKS, MCPError
+from remit.jsonrpc.protocol import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_REQUIRED_CLIENT_CAPABILITY, TASKS
 from remit.mcp_server import task_handles
 from remit.mcp_server.client import Terms
 from remit.mcp_server.names import Names, OwnNames, WireNames
@@ -29,7 +30,7 @@ from tests.mcp_server.test_confirmation import Notes, Person, said
 from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S
 
-NEWER: Final = [Link(transport, MODERN) for transport in ("direct", "lines", "http")]
+NEWER: Final = [Link(transport, MODERN) for transport in ("lines", "http")]
 TAKES: Final[dict[str, Any]] = {"extensions": [advertise(TASKS)]}
 WRITE: Final = {"name": "note__write", "arguments": {"text": "milk"}}
 newer = pytest.mark.parametrize("link", NEWER, ids=lambda link: link.transport)

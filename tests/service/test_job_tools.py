@@ -22,7 +22,7 @@ from remit.service.exposed import ExposedJobs
 from remit.service.job_tools import JobsProvider
 from remit.service.options import Options
 from remit.testing.providers import call_context
-from tests.mcp_server.links import MODERN, at, facing, person, serving, sessions
+from tests.mcp_server.links import MODERN, at, facing, lines, person, serving, sessions
 from tests.opened import OpenRemit
 
 MAY = [{"effect": "allow", "tools": ["recipe.*", "job.*"]}]
@@ -73,7 +73,7 @@ async def offering(
     async with (
         remit_in(recipes=[add, waits, asks, broken, odd], flags=flags) as remit,
         facing(remit) as face,
-        Client(face.server, mode=MODERN, cache=None, **given) as client,
+        Client(lines(face), mode=MODERN, cache=None, **given) as client,
     ):
         yield remit, client
 
@@ -107,7 +107,7 @@ async def test_recipes_that_fit_a_pattern_are_offered(
 
 
 async def test_none_is_offered_unless_the_operator_says_so(remit_in: OpenRemit) -> None:
-    async with remit_in(recipes=[add]) as remit, facing(remit) as face, Client(face.server, mode=MODERN) as client:
+    async with remit_in(recipes=[add]) as remit, facing(remit) as face, Client(lines(face), mode=MODERN) as client:
         assert await offered(client) == set()
 
 

@@ -75,6 +75,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "tools.trusted_output": (["a"], ["b", "c.*"], ["d"]),
     "tools.always_trusted_output": (["a"], ["b", "c.*"], ["d"]),
     "tools.untrusted_output": (["a"], ["b", "c.*"], ["d"]),
+    "tools.only": (["mcp"], ["fs", "mcp"], ["web"]),
     "tools.no_mcp": (True, False, True),
     "mcp.servers": ([{"name": "a"}], [{"name": "b"}], []),
     "mcp.timeout_ms": (1, 2, 3),

@@ -8,7 +8,7 @@ import pytest
 
 import remit
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import SettingsError, UsageError
 from tests.opened import OpenRemit
 
 
@@ -17,6 +17,20 @@ async def test_the_catalog_holds_what_is_built_in(remit_in: OpenRemit) -> None:
         names = {tool.name for tool in await remit.service.tools.views()}
         assert {"fs.read", "fs.write", "folder.search", "folder.read"} <= names
         assert remit.runtime.services.catalog.failures == {}
+
+
+async def test_of_parts_that_are_named_alone_there_are_tools(remit_in: OpenRemit) -> None:
+    async with remit_in(flags={"tools.only": ["folder"]}) as remit:
+        names = {tool.name for tool in await remit.service.tools.views()}
+        assert "folder.search" in names
+        assert "fs.read" not in names
+
+
+async def test_a_part_that_there_is_not_cannot_be_named_alone(remit_in: OpenRemit) -> None:
+    with pytest.raises(SettingsError, match=r"tools\.only") as raised:
+        async with remit_in(flags={"tools.only": ["fodler"]}) as remit:
+            await remit.service.tools.views()
+    assert "folder" in raised.value.remedy
 
 
 async def test_modules_named_in_the_settings_bring_tools_and_recipes(remit_in: OpenRemit, tmp_path: Path) -> None:

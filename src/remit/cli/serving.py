@@ -122,12 +122,16 @@ async def _drain(remit: Remit, wire: LineWire) -> None:
 
 
 async def _many_clients(state: State, offer: Offer, listening: Listening, stop: Stop) -> int:
+    try:
+        from remit.mcp_server.endpoint import Endpoint
+    except ModuleNotFoundError as error:
+        msg = f"{error.name} is not installed"
+        raise SettingsError(msg, remedy="Install it: pip install 'remit[mcp]'") from error
     served = offer._replace(flags={**offer.flags, **listening.flags})
     async with _opened(state, served) as remit:
         from remit.cli.door import Door
         from remit.http.router import Mount
         from remit.mcp_server.card import card_mounts, resource_mounts
-        from remit.mcp_server.endpoint import Endpoint
         from remit.mcp_server.place import PATH
 
         door = Door(state, listening, remit.settings, remit.clock)
@@ -142,11 +146,6 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
 
 @asynccontextmanager
 async def _opened(state: State, offer: Offer) -> AsyncIterator[Remit]:
-    try:
-        from remit.mcp_server import server  # noqa: F401 - an extra
-    except ModuleNotFoundError as error:
-        msg = f"{error.name} is not installed"
-        raise SettingsError(msg, remedy="Install it: pip install 'remit[mcp]'") from error
     async with state.remit(creates=True, flags=recorded(state, _flags(offer))) as remit:
         state.note(f"records in {remit.url}")
         yield remit

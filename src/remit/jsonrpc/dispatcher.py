@@ -1,7 +1,7 @@
 """Requests, answers and notifications over a wire, for both ends of an MCP connection.
 
-Fills the place of the SDK's own dispatcher below its sessions (`mcp.shared.dispatcher.Dispatcher`). There each message
-passes two queues, a model and a task or thread; here it is decoded once and handed to who waits for it.
+In the SDK's own dispatcher each message passes two queues, a model and a task or thread; here it is decoded once and
+handed to who waits for it.
 
     answer         wakes the request with its id; one that no one waits for is dropped: late, doubled or made up
     request        runs in a task of its own, which a cancellation by the peer ends
@@ -21,13 +21,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-import anyio
 import msgspec
-from mcp.shared.dispatcher import CallOptions, OnNotifyIntercept
-from mcp.shared.dispatcher import run_notify_intercept as intercepted
 
 from remit.jsonrpc import message as words
-from remit.jsonrpc.inbound import Answer, Inbound, answer_to, contained
+from remit.jsonrpc.inbound import (
+    Answer,
+    CallOptions,
+    Inbound,
+    OnNotifyIntercept,
+    answer_to,
+    contained,
+    intercepted,
+)
 from remit.jsonrpc.message import CANCELLED, error_of, is_request, key_of, number, unreadable_answer
 from remit.jsonrpc.protocol import (
     CONNECTION_CLOSED,
@@ -43,8 +48,6 @@ from remit.large import decode
 from remit.tasks import Tasks
 
 if TYPE_CHECKING:
-    from anyio.abc import TaskStatus
-
     from remit.jsonrpc.transport import Transport
 
 _log: Final = logging.getLogger("remit.mcp")
@@ -174,17 +177,11 @@ class Dispatcher:
     # --- the session's side
 
     async def run(
-        self,
-        on_request: Answer,
-        on_notify: OnNotify,
-        on_notify_intercept: OnNotifyIntercept | None = None,
-        *,
-        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+        self, on_request: Answer, on_notify: OnNotify, on_notify_intercept: OnNotifyIntercept | None = None
     ) -> None:
         """Serve until the conversation ends."""
         try:
             self.start(on_request, on_notify, on_notify_intercept)
-            task_status.started()
             await self._end.wait()
         finally:
             await self.stop()
@@ -316,7 +313,7 @@ class Dispatcher:
             if cancelled is not None:
                 cancelled.cancel()
         elif method == "notifications/progress" and not self._progressed(params or {}):
-            return  # the SDK would print a traceback
+            return
         if not intercepted(intercept, method, params):
             self._tasks.begin(contained(on_notify(inbound, method, params)))
 
@@ -364,10 +361,10 @@ class Dispatcher:
         try:
             answer = await answer_to(inbound, on_request, method, params)
         except asyncio.CancelledError:
-            if self.why_closed or inbound.cancel_requested.is_set():
+            if self.why_closed or inbound.cancelled:
                 raise  # no one waits for the answer
             answer = words.error(inbound.request_id, {"code": INTERNAL_ERROR, "message": "given up"})
-        if not inbound.cancel_requested.is_set() and not self.why_closed:
+        if not inbound.cancelled and not self.why_closed:
             inbound.wire.send(answer)
             await inbound.wire.drained()
 

@@ -5,26 +5,30 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
-
-import anyio
-from mcp.shared.dispatcher import CallOptions
-from mcp.shared.exceptions import NoBackChannelError
-from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
-from mcp.shared.message import ServerMessageMetadata
-from mcp.shared.transport_context import TransportContext
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
 
 from remit.jsonrpc import message
-from remit.jsonrpc.protocol import INTERNAL_ERROR, RequestId, as_request_id
+from remit.jsonrpc.protocol import INTERNAL_ERROR, MCPError, NoBackChannelError, RequestId, as_request_id
 
 if TYPE_CHECKING:
-    from mcp_types import ErrorData
-
     from remit.jsonrpc.transport import Transport
 
 _log: Final = logging.getLogger("remit.mcp")
-_ASKING: Final = TransportContext(kind="json-rpc", can_send_request=True)
-_TOLD: Final = TransportContext(kind="json-rpc", can_send_request=False)
+
+
+class CallOptions(TypedDict, total=False):
+    """The terms of a request of ours."""
+
+    request_id: RequestId
+    """Its id, instead of the next number."""
+    timeout: float
+    """Seconds until it is given up."""
+    cancel_on_abandon: bool
+    """Whether the peer is told that no one waits any more; True unless the protocol forbids it."""
+    on_progress: Callable[[float, float | None, str | None], Awaitable[None]]
+    """Is told what the peer reports."""
+    headers: dict[str, str]
+    """Headers of HTTP beside it."""
 
 
 class Asking(Protocol):
@@ -43,9 +47,9 @@ class Asking(Protocol):
 
 
 class Inbound:
-    """The context of a handler: what it may do with the request it serves (`mcp.shared.dispatcher.DispatchContext`)."""
+    """The context of a handler: what it may do with the request it serves."""
 
-    __slots__ = ("_asking", "_open", "_token", "cancel_requested", "message_metadata", "request_id", "task", "wire")
+    __slots__ = ("_asking", "_open", "_token", "caller", "cancelled", "request_id", "task", "wire")
 
     def __init__(
         self,
@@ -66,14 +70,10 @@ class Inbound:
         self._open = True
         self.wire = wire
         self.request_id = request_id
-        self.message_metadata = None if caller is None else ServerMessageMetadata(request_context=caller)
-        self.cancel_requested = anyio.Event()
+        self.caller = caller
+        self.cancelled = False
+        """Whether the peer does not want it any more."""
         self.task: asyncio.Task[None] | None = None
-
-    @property
-    def transport(self) -> TransportContext:
-        """Whether the peer can be asked back."""
-        return _ASKING if self.can_send_request else _TOLD
 
     @property
     def can_send_request(self) -> bool:
@@ -90,7 +90,7 @@ class Inbound:
 
     def cancel(self) -> None:
         """The peer does not want it any more."""
-        self.cancel_requested.set()
+        self.cancelled = True
         if self.task is not None:
             self.task.cancel()
 
@@ -102,7 +102,7 @@ class Inbound:
             raise NoBackChannelError(method)
         return await self._asking.ask(method, params, opts, self.wire)
 
-    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:  # noqa: ARG002 - the protocol's signature
+    async def notify(self, method: str, params: Mapping[str, Any] | None) -> None:
         """Tell the peer, before it has its answer."""
         if self._open:
             self.wire.send(message.notification(method, params))
@@ -118,6 +118,8 @@ class Inbound:
 
 Answer = Callable[[Inbound, str, Mapping[str, Any] | None], Awaitable[dict[str, Any]]]
 """Gives the result of a request, by its method and parameters."""
+OnNotifyIntercept = Callable[[str, Mapping[str, Any] | None], bool]
+"""Hears of notifications first, in the order in which they come; whether one goes no further."""
 
 
 async def answer_to(
@@ -144,9 +146,17 @@ async def contained(work: Awaitable[None]) -> None:
         _log.exception("the handler of a notification failed")
 
 
+def intercepted(intercept: OnNotifyIntercept | None, method: str, params: Mapping[str, Any] | None) -> bool:
+    """Whether a notification goes no further; one that the interceptor fails at goes on."""
+    try:
+        return intercept is not None and intercept(method, params)
+    except Exception:  # noqa: BLE001 - as above
+        _log.exception("%s could not be intercepted", method)
+        return False
+
+
 def _error_data(error: Exception, method: str) -> dict[str, Any]:
-    known: ErrorData | None = handler_exception_to_error_data(error)
-    if known is not None:
-        return known.model_dump(by_alias=True, mode="json", exclude_none=True)
+    if isinstance(error, MCPError):
+        return error.told
     _log.error("the handler of %s failed", method, exc_info=error)
     return {"code": INTERNAL_ERROR, "message": "Internal error"}

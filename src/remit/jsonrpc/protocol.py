@@ -1,13 +1,13 @@
-"""The names of MCP on the wire: codes of errors, versions, headers and keys of `_meta`."""
+"""The names of MCP on the wire: codes of errors, versions, headers and keys of `_meta`.
+
+They are written down here, and not taken from the SDK: to import its models takes half a second, for which a client
+would wait at each start. Tests hold them against the SDK's.
+"""
 
 from __future__ import annotations
 
-from typing import Final
-
-from mcp.shared.exceptions import MCPError
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
-
-__all__ = ["MCPError"]  # the SDK catches its own error, and raises it: everything else imports it from here
+from base64 import b64encode
+from typing import Any, Final
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -23,7 +23,9 @@ URL_ELICITATION_REQUIRED: Final = -32042
 
 MCP_PROTOCOL_VERSION_HEADER: Final = "mcp-protocol-version"
 MCP_NAME_HEADER: Final = "mcp-name"
+MCP_METHOD_HEADER: Final = "mcp-method"
 PROTOCOL_VERSION_META_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+CLIENT_INFO_META_KEY: Final = "io.modelcontextprotocol/clientInfo"
 CLIENT_CAPABILITIES_META_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 LOG_LEVEL_META_KEY: Final = "io.modelcontextprotocol/logLevel"
 SERVER_INFO_META_KEY: Final = "io.modelcontextprotocol/serverInfo"
@@ -35,10 +37,45 @@ TASKS: Final = "io.modelcontextprotocol/tasks"
 TASKS_VERSION: Final = "2025-11-25"
 """The only version whose own calls can be."""
 
-MODERN_VERSIONS: Final = MODERN_PROTOCOL_VERSIONS
-"""Versions whose requests stand for themselves, without a session."""
+HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""Versions whose conversations begin with `initialize`, the latest last."""
+MODERN_VERSIONS: Final = ("2026-07-28",)
+"""Versions whose requests stand for themselves, without a session, the latest last."""
 
 RequestId = int | str
+
+
+class MCPError(Exception):
+    """An error of JSON-RPC: one that the peer answered with, or that it is answered with."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(code, message, data)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """Return it as it travels."""
+        data = {} if self.data is None else {"data": self.data}
+        return {"code": self.code, "message": self.message, **data}
+
+
+class MethodNotFoundError(MCPError):
+    """There is no such method, in the version that is spoken."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(METHOD_NOT_FOUND, "Method not found", method)
+
+
+class NoBackChannelError(MCPError):
+    """The peer takes no requests of ours, here and now."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(INVALID_REQUEST, f"{method} cannot be asked here: the peer takes no requests")
 
 
 def as_request_id(value: object) -> RequestId | None:
@@ -48,9 +85,17 @@ def as_request_id(value: object) -> RequestId | None:
 
 def has_handshake(version: str) -> bool:
     """Whether a conversation of this version begins with `initialize` (before 2026-07-28)."""
-    return version in HANDSHAKE_PROTOCOL_VERSIONS
+    return version in HANDSHAKE_VERSIONS
 
 
 def is_modern(version: str | None) -> bool:
     """Whether requests of this version stand for themselves (2026-07-28 and later), without a session."""
     return version in MODERN_VERSIONS
+
+
+def header_value(text: str) -> str:
+    """Text as a header of HTTP carries it: what would not arrive as it is goes in base64 (2026-07-28)."""
+    plain = text.isascii() and text.isprintable() and text == text.strip()
+    if plain and not (text.startswith("=?base64?") and text.endswith("?=")):
+        return text
+    return f"=?base64?{b64encode(text.encode()).decode()}?="

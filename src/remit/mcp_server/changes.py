@@ -10,26 +10,18 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mcp.server.subscriptions import (
-    InMemorySubscriptionBus,
-    ListenHandler,
-    PromptsListChanged,
-    ResourcesListChanged,
-    ResourceUpdated,
-    ToolsListChanged,
-)
-
 from remit.mcp_server import views as viewing
+from remit.mcp_server.listening import RESOURCE_UPDATED
 from remit.tasks import Tasks
 
 if TYPE_CHECKING:
-    from mcp.server.connection import Connection
-
+    from remit.mcp_server.listening import Listening
+    from remit.mcp_server.request import Connection
     from remit.mcp_server.view import View
     from remit.mcp_server.views import Viewer, Views
 
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
-RESOURCE_UPDATED: Final = "notifications/resources/updated"
+_HEARD: Final = ("notifications/prompts/list_changed", "notifications/resources/list_changed", RESOURCE_UPDATED)
 
 
 class _Given(NamedTuple):
@@ -42,12 +34,10 @@ class _Given(NamedTuple):
 class Changes:
     """The lists that clients were given, and the clients that are told of a change."""
 
-    def __init__(self, views: Views) -> None:
-        """Compare with what `views` shows."""
+    def __init__(self, views: Views, listening: Listening) -> None:
+        """Compare with what `views` shows; `listening` tells the clients of 2026-07-28."""
         self._views = views
-        self._bus = InMemorySubscriptionBus()
-        self.listening = ListenHandler(self._bus)
-        """Serves the streams that clients of 2026-07-28 listen to."""
+        self._listening = listening
         self._connections: dict[int, Connection] = {}
         self._followed: dict[int, set[str]] = {}
         """The resources that clients subscribed to, by connection."""
@@ -67,7 +57,7 @@ class Changes:
             self._held.pop(key, None)
             self._followed.pop(key, None)
 
-        connection.exit_stack.callback(leave)
+        connection.at_end(leave)
 
     def given(self, viewer: Viewer, view: View, connection: Connection | None) -> None:
         """A client was given the list of `view`: over its connection, or (None) in a request of its own."""
@@ -85,15 +75,8 @@ class Changes:
 
     def heard(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass on what a relayed server tells all its clients; of tools, the catalog tells."""
-        match method:
-            case "notifications/prompts/list_changed":
-                self._tasks.begin(self._announce(method, {}, PromptsListChanged()))
-            case "notifications/resources/list_changed":
-                self._tasks.begin(self._announce(method, {}, ResourcesListChanged()))
-            case _ if method == RESOURCE_UPDATED:
-                self._tasks.begin(self._announce(method, params, ResourceUpdated(uri=str(params.get("uri")))))
-            case _:
-                pass
+        if method in _HEARD:
+            self._announce(method, params, list(self._connections.values()))
 
     def heard_by_followers(self, method: str, params: Mapping[str, Any]) -> None:
         """The same, but of a changed resource only those are told that subscribed to it."""
@@ -101,15 +84,14 @@ class Changes:
             self.heard(method, params)
             return
         uri = str(params.get("uri"))
-        there = [self._connections[key] for key, uris in self._followed.items() if uri in uris]
-        self._tasks.begin(self._announce(method, params, ResourceUpdated(uri=uri), there))
+        self._announce(method, params, [self._connections[key] for key, uris in self._followed.items() if uri in uris])
 
-    def follow(self, connection: Connection, uri: str) -> None:
+    def follow(self, connection: Connection | None, uri: str) -> None:
         """A client (before 2026-07-28) subscribed to a resource."""
         if id(connection) in self._connections:
             self._followed.setdefault(id(connection), set()).add(uri)
 
-    def unfollow(self, connection: Connection, uri: str) -> bool:
+    def unfollow(self, connection: Connection | None, uri: str) -> bool:
         """A client does not want to hear of it any more; whether others still do."""
         self._followed.get(id(connection), set()).discard(uri)
         return any(uri in uris for uris in self._followed.values())
@@ -140,16 +122,15 @@ class Changes:
         for viewer in since:
             self._held_since[viewer] = _Given(viewer, today[viewer])
         if since:
-            await self._bus.publish(ToolsListChanged())
+            self._listening.tell(TOOLS_CHANGED, {})
         there = [self._connections[key] for key in differing if key in self._connections]
         await asyncio.gather(*(each.notify(TOOLS_CHANGED, {}) for each in there))
 
-    async def _announce(
-        self, method: str, params: Mapping[str, Any], event: Any, there: Sequence[Connection] | None = None
-    ) -> None:
-        await self._bus.publish(event)
-        told = list(self._connections.values()) if there is None else there
-        await asyncio.gather(*(each.notify(method, params) for each in told))
+    def _announce(self, method: str, params: Mapping[str, Any], there: Sequence[Connection]) -> None:
+        told = params if method == RESOURCE_UPDATED else {}
+        self._listening.tell(method, told)
+        for each in there:
+            self._tasks.begin(each.notify(method, told))
 
 
 def _differs(given: _Given, today: Mapping[Viewer, View]) -> bool:

@@ -1,70 +1,89 @@
-"""Answers of the SDK's server: in a conversation that began with a handshake, or to a request by itself."""
+"""Clients as they introduce themselves: once, in a handshake, or with each request."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from mcp.server.connection import Connection, NotifyOnlyOutbound
-from mcp.server.runner import ServerRunner, aclose_shielded, serve_one
-from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
+import msgspec
 
-from remit.jsonrpc.protocol import MCPError
+from remit.jsonrpc.protocol import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    HANDSHAKE_VERSIONS,
+    INVALID_PARAMS,
+    MODERN_VERSIONS,
+    PROTOCOL_VERSION_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    MCPError,
+)
+from remit.mcp_server.request import ClientRequest, Connection, Program
 
 if TYPE_CHECKING:
-    from mcp.server.lowlevel import Server
-
-    from remit.jsonrpc.dispatcher import Dispatcher, OnNotify
-    from remit.jsonrpc.inbound import Answer, Inbound
-
-
-class Answering:
-    """A server that is ready to answer."""
-
-    def __init__(self, server: Server[Any], lifespan: Any) -> None:
-        """`lifespan` is what the server keeps while it runs."""
-        self._server = server
-        self._lifespan = lifespan
-
-    def converse(self, dispatcher: Dispatcher, session_id: str | None = None) -> Conversation:
-        """Begin a conversation over `dispatcher`."""
-        connection = Connection.for_loop(dispatcher, session_id=session_id)
-        return Conversation(ServerRunner(self._server, connection, self._lifespan), connection)
-
-    async def answer(
-        self,
-        envelope: Envelope,
-        context: Inbound,
-        method: str,
-        params: Mapping[str, Any] | None,
-        told: Dispatcher | None = None,
-    ) -> dict[str, Any]:
-        """The result of a request that stands for itself; what belongs to none goes to `told`. Raises MCPError."""
-        outbound = {} if told is None else {"outbound": NotifyOnlyOutbound(told)}
-        one = Connection.from_envelope(envelope.version, envelope.client, envelope.capabilities, **outbound)
-        return await serve_one(self._server, context, method, params, connection=one, lifespan_state=self._lifespan)
+    from remit.jsonrpc.dispatcher import Dispatcher
+    from remit.jsonrpc.inbound import Inbound
+    from remit.mcp_server.server import ToolServer
 
 
-@asynccontextmanager
-async def answering(server: Server[Any]) -> AsyncIterator[Answering]:
-    """The server, ready within the block."""
-    async with server.lifespan(server) as lifespan:
-        yield Answering(server, lifespan)
+class _Capabilities(msgspec.Struct):
+    """Those that have to be objects; what else a client declares is its own."""
+
+    roots: dict[str, Any] | None = None
+    sampling: dict[str, Any] | None = None
+    elicitation: dict[str, Any] | None = None
+    experimental: dict[str, Any] | None = None
+    extensions: dict[str, Any] | None = None
+
+
+class _Hello(msgspec.Struct, rename="camel"):
+    """The parameters of `initialize`."""
+
+    protocol_version: str
+    client_info: Program
+    capabilities: _Capabilities
 
 
 class Conversation:
     """One with a client, from the handshake on (before 2026-07-28)."""
 
-    def __init__(self, runner: ServerRunner[Any], connection: Connection) -> None:
-        """Give `runner` what the client sends."""
-        self.on_request: Answer = runner.on_request
-        self.on_notify: OnNotify = runner.on_notify
-        self._connection = connection
+    def __init__(self, face: ToolServer, dispatcher: Dispatcher) -> None:
+        """Have `face` answer what the client asks."""
+        self._face = face
+        self._connection = Connection(dispatcher)
+        self._version = HANDSHAKE_VERSIONS[-1]
+        self._program: Program | None = None
+        self._declared: Mapping[str, Any] = {}
 
-    async def close(self) -> None:
+    async def on_request(self, inbound: Inbound, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The result of a request. Raises MCPError."""
+        params = params or {}
+        version, program, declared = self._version, self._program, self._declared
+        if method == "initialize":
+            version, program, declared = _hello(params)
+        request = ClientRequest(method, params, version, inbound, program, declared, self._connection)
+        answer = await self._face.answer(request)
+        if method == "initialize":
+            self._version, self._program, self._declared = version, program, declared
+        return answer
+
+    async def on_notify(self, _inbound: Inbound, method: str, _params: Mapping[str, Any] | None) -> None:
+        """Tell the client of changes, once it is ready for that."""
+        if method == "notifications/initialized":
+            self._face.changes.join(self._connection)
+
+    def close(self) -> None:
         """Let go of what was kept for it."""
-        await aclose_shielded(self._connection)
+        self._connection.end()
+
+
+def _hello(params: Mapping[str, Any]) -> tuple[str, Program, Mapping[str, Any]]:
+    """The version that is spoken from now on, the program and its capabilities. Raises MCPError."""
+    try:
+        hello = msgspec.convert(params, _Hello)
+    except msgspec.ValidationError:
+        raise MCPError(INVALID_PARAMS, "Invalid request parameters", "") from None
+    version = hello.protocol_version if hello.protocol_version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+    return version, hello.client_info, params["capabilities"]
 
 
 class Envelope(NamedTuple):
@@ -77,9 +96,26 @@ class Envelope(NamedTuple):
     """The same."""
 
     @classmethod
-    def of(cls, message: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Self:
-        """Read it; over HTTP, the headers have to say the same. Raises MCPError."""
-        route = classify_inbound_request(message, headers=headers)
-        if isinstance(route, InboundLadderRejection):
-            raise MCPError(code=route.code, message=route.message, data=route.data)
-        return cls(route.protocol_version, route.client_info, route.client_capabilities)
+    def of(cls, params: Mapping[str, Any] | None) -> Self:
+        """Read it. Raises MCPError."""
+        meta = (params or {}).get("_meta")
+        keys = PROTOCOL_VERSION_META_KEY, CLIENT_CAPABILITIES_META_KEY
+        missing = [key for key in keys if key not in meta] if isinstance(meta, Mapping) else keys
+        if missing or not isinstance(meta, Mapping):
+            raise MCPError(INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}")
+        version = meta[PROTOCOL_VERSION_META_KEY]
+        if not isinstance(version, str):
+            raise MCPError(INVALID_PARAMS, f"{PROTOCOL_VERSION_META_KEY} has to be text")
+        if version not in MODERN_VERSIONS:
+            data = {"supported": list(MODERN_VERSIONS), "requested": version}
+            raise MCPError(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
+        return cls(version, meta.get(CLIENT_INFO_META_KEY), meta[CLIENT_CAPABILITIES_META_KEY])
+
+    def request(self, inbound: Inbound, method: str, params: Mapping[str, Any] | None) -> ClientRequest:
+        """Return the request that it envelops."""
+        declared = self.capabilities if isinstance(self.capabilities, Mapping) else {}
+        try:
+            program = msgspec.convert(self.client, Program)
+        except msgspec.ValidationError:
+            program = None
+        return ClientRequest(method, params or {}, self.version, inbound, program, declared, None)

@@ -20,6 +20,7 @@ from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
     MCP_PARAM_HEADER_PREFIX,
     InboundLadderRejection,
+    classify_inbound_request,
     find_duplicated_routing_header,
     unsupported_protocol_version_rejection,
     validate_mcp_param_headers,
@@ -37,13 +38,12 @@ from remit.jsonrpc.protocol import (
     INVALID_REQUEST,
     MCP_PROTOCOL_VERSION_HEADER,
     PARSE_ERROR,
-    MCPError,
     as_request_id,
     has_handshake,
 )
 from remit.large import MAX_VALUES, decode, has_too_many_values
 from remit.mcp_server.client import MAX_REQUEST_BYTES, Caller
-from remit.mcp_server.conversation import Answering, Envelope
+from remit.mcp_server.conversation import Envelope
 from remit.mcp_server.exchange import Exchange
 from remit.mcp_server.outbox import Outbox
 from remit.mcp_server.place import PATH
@@ -78,21 +78,18 @@ class Endpoint:
         self._listening = Places(MAX_PER_PRINCIPAL)
         """Requests that only listen; before 2026-07-28 the sessions are counted."""
         self._body_s = body_s
-        self._answering: Answering
-        self._sessions: Sessions
+        self._sessions = Sessions(face)
         self._serving = Tasks()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve within the block; what is under way at its end is given up."""
-        async with self._face.answering() as self._answering:
-            self._sessions = Sessions(self._answering)
-            try:
-                yield
-            finally:
-                await self._sessions.close()
-                self._serving.cancel()
-                await self._serving.ended()
+        try:
+            yield
+        finally:
+            await self._sessions.close()
+            self._serving.cancel()
+            await self._serving.ended()
 
     def close_streams(self) -> None:
         self._sessions.close_streams()
@@ -149,7 +146,7 @@ class Endpoint:
         inbound = Inbound(outbox, request_id, params, asking=None, caller=caller)
 
         async def handle(context: Inbound, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
-            return await self._answering.answer(envelope, context, method, params)
+            return await self._face.answer(envelope.request(context, method, params))
 
         async def serve() -> None:
             outbox.send(await answer_to(inbound, handle, method, params))
@@ -168,17 +165,15 @@ class Endpoint:
         twice = find_duplicated_routing_header((name.decode("latin-1"), "") for name, _ in scope["headers"])
         if twice is not None:
             _check(InboundLadderRejection(HEADER_MISMATCH, f"{twice} header appears more than once"), request_id)
-        try:
-            envelope = Envelope.of(message, headers)
-        except MCPError as error:
-            raise _refusal(error, request_id) from None
+        route = classify_inbound_request(message, headers=headers)
+        _check(route if isinstance(route, InboundLadderRejection) else None, request_id)
         params = message.get("params") or {}
         name, args = params.get("name"), params.get("arguments")
         if message["method"] == "tools/call" and isinstance(name, str) and isinstance(args, dict | None):
             schema = self._face.input_schema(name) if args or _repeats_arguments(headers) else None
             if schema is not None:
                 _check(validate_mcp_param_headers(schema, args or {}, Headers(scope=scope)), request_id)
-        return envelope
+        return Envelope.of(params)
 
     # --- before 2026-07-28
 
@@ -319,11 +314,8 @@ def _repeats_arguments(headers: Mapping[str, str]) -> bool:
 # -------------------------------------------------------------------------------------------------------- what goes out
 def _check(rejection: InboundLadderRejection | None, about: RequestId | None) -> None:
     if rejection is not None:
-        raise _refusal(rejection, about)
-
-
-def _refusal(error: InboundLadderRejection | MCPError, about: RequestId | None) -> RpcError:
-    return RpcError(ERROR_CODE_HTTP_STATUS.get(error.code, 400), error.code, error.message, error.data, about)
+        code = rejection.code
+        raise RpcError(ERROR_CODE_HTTP_STATUS.get(code, 400), code, rejection.message, rejection.data, about)
 
 
 def _named(session: Session) -> list[tuple[bytes, bytes]]:

@@ -1,79 +1,136 @@
-"""The streams that clients of 2026-07-28 listen to: the SDK tells of lists and resources, we of tasks (`taskIds`)."""
+"""The streams that clients of 2026-07-28 listen to: they are told of lists, resources and tasks, as far as they asked.
+
+The acknowledgement comes first, and each message names the request. What is told while no one listens is not kept: a
+client that listens again asks for what it depends on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, cast
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-from mcp_types import SubscriptionsAcknowledgedNotification
+import msgspec
 
-from remit.jsonrpc.protocol import SUBSCRIPTION_ID_META_KEY
-from remit.mcp_server.request import ClientRequest
+from remit.jsonrpc.protocol import INTERNAL_ERROR, INVALID_PARAMS, SUBSCRIPTION_ID_META_KEY, MCPError
 from remit.tasks import Tasks
 
 if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-    from mcp.server.session import ServerSession
-    from mcp.server.subscriptions import ListenHandler
-    from mcp_types import ServerNotification, SubscriptionsListenRequestParams, SubscriptionsListenResult
-
+    from remit.mcp_server.request import ClientRequest
     from remit.mcp_server.task_handles import TaskHandle, TaskHandles
 
-_CHANGED: Final = "notifications/tasks"
+RESOURCE_UPDATED: Final = "notifications/resources/updated"
+_MAX_STREAMS: Final = 1_024
+_MAX_WAITING: Final = 1_024
+"""Messages that wait for a client that does not read; with more, its stream ends."""
 
 
-class Listening:
-    """Serves these streams; those that name no tasks are the SDK's alone."""
+class _Wishes(msgspec.Struct, rename="camel", omit_defaults=True):
+    """The changes that a client wants to hear of."""
 
-    def __init__(self, lists: ListenHandler, tasks: TaskHandles, owner: Callable[[ClientRequest], str]) -> None:
-        """`owner` is the principal of a request: it hears of its own tasks."""
-        self._lists = lists
-        self._tasks = tasks
-        self._owner = owner
+    tools_list_changed: bool | None = None
+    prompts_list_changed: bool | None = None
+    resources_list_changed: bool | None = None
+    resource_subscriptions: list[str] | None = None
+    task_ids: list[Any] | None = None
 
-    async def __call__(
-        self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
-    ) -> SubscriptionsListenResult:
-        """Serve one stream. Raises MCPError for a client that names tasks, and does not take any."""
-        names = (params.notifications.model_extra or {}).get("taskIds")
-        if not isinstance(names, list) or not names:
-            return await self._lists(ctx, params)
-        request = ClientRequest.of(ctx)
-        handles = self._tasks.followed(names, request, self._owner(request))
-        telling = Tasks()
-        session = _Stream(ctx.session, handles, lambda handle: telling.begin(self._tell(request, ctx, handle)))
-        try:
-            return await self._lists(replace(ctx, session=cast("ServerSession", session)), params)  # it only tells
-        finally:
-            telling.cancel()
-            await telling.ended()
-
-    async def _tell(self, request: ClientRequest, ctx: ServerRequestContext[Any, Any], handle: TaskHandle) -> None:
-        """Tell of a task as it is now, and each time that it changes, as `tasks/get` would."""
-        async for seen in self._tasks.changes(handle):
-            await request.channel.notify(_CHANGED, {**seen, "_meta": {SUBSCRIPTION_ID_META_KEY: ctx.request_id}})
+    def hold(self, method: str, params: Mapping[str, Any]) -> bool:
+        """Return whether they name this change."""
+        wanted = {
+            "notifications/tools/list_changed": self.tools_list_changed,
+            "notifications/prompts/list_changed": self.prompts_list_changed,
+            "notifications/resources/list_changed": self.resources_list_changed,
+            RESOURCE_UPDATED: params.get("uri") in (self.resource_subscriptions or ()),
+        }
+        return wanted.get(method) is True
 
 
 class _Stream:
-    """The session of a stream, whose acknowledgement names tasks as well; they are told of behind it."""
+    """The messages that one client still has to be told."""
 
-    def __init__(self, session: ServerSession, handles: list[TaskHandle], begin: Callable[[TaskHandle], None]) -> None:
-        self._session = session
-        self._handles = handles
-        self._begin = begin
+    def __init__(self, wishes: _Wishes) -> None:
+        self.wishes = wishes
+        self._waiting: deque[tuple[str, Mapping[str, Any]]] = deque()
+        self._change = asyncio.Event()
+        self._over = False
 
-    async def send_notification(
-        self, notification: ServerNotification, related_request_id: int | str | None = None
-    ) -> None:
-        """The SDK's."""
-        if not isinstance(notification, SubscriptionsAcknowledgedNotification):
-            await self._session.send_notification(notification, related_request_id)
-            return
-        honored = notification.params.notifications.model_copy(
-            update={"taskIds": [handle.id for handle in self._handles]}
-        )
-        params = notification.params.model_copy(update={"notifications": honored})
-        await self._session.send_notification(notification.model_copy(update={"params": params}), related_request_id)
-        for handle in self._handles:
-            self._begin(handle)
+    def take(self, method: str, params: Mapping[str, Any]) -> None:
+        if len(self._waiting) >= _MAX_WAITING:
+            self.close()
+        elif not self._over:
+            self._waiting.append((method, params))
+            self._change.set()
+
+    def close(self) -> None:
+        self._over = True
+        self._change.set()
+
+    async def messages(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        while True:
+            while self._waiting:
+                yield self._waiting.popleft()
+            if self._over:
+                return
+            self._change.clear()
+            await self._change.wait()
+
+
+class Listening:
+    """Serves these streams."""
+
+    def __init__(self, tasks: TaskHandles, owner: Callable[[ClientRequest], str]) -> None:
+        """`owner` is the principal of a request: it hears of its own tasks."""
+        self._tasks = tasks
+        self._owner = owner
+        self._streams: set[_Stream] = set()
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Tell of a change those who want to hear of it."""
+        for stream in self._streams:
+            if stream.wishes.hold(method, params):
+                stream.take(method, params)
+
+    def close(self) -> None:
+        """End all streams, once what waits is told."""
+        for stream in self._streams:
+            stream.close()
+
+    async def serve(self, request: ClientRequest) -> dict[str, Any]:
+        """Serve one stream to its end. Raises MCPError, also for a client that names tasks and does not take any."""
+        wishes = _wishes(request)
+        handles: list[TaskHandle] = []
+        if wishes.task_ids is not None:
+            handles = self._tasks.followed(wishes.task_ids, request, self._owner(request))
+            wishes.task_ids = [handle.id for handle in handles]
+        if len(self._streams) >= _MAX_STREAMS:
+            raise MCPError(INTERNAL_ERROR, "too many clients listen")
+        about = {"_meta": {SUBSCRIPTION_ID_META_KEY: request.channel.request_id}}
+        stream, telling = _Stream(wishes), Tasks()
+        self._streams.add(stream)
+        try:
+            honored = {"notifications": msgspec.to_builtins(wishes)}
+            await request.channel.notify("notifications/subscriptions/acknowledged", {**honored, **about})
+            for handle in handles:
+                telling.begin(self._follow(request, handle, about))
+            async for method, params in stream.messages():
+                await request.channel.notify(method, {**params, **about})
+        finally:
+            self._streams.discard(stream)
+            telling.cancel()
+            await telling.ended()
+        return about
+
+    async def _follow(self, request: ClientRequest, handle: TaskHandle, about: Mapping[str, Any]) -> None:
+        """Tell of a task as it is now, and each time that it changes, as `tasks/get` would."""
+        async for seen in self._tasks.changes(handle):
+            await request.channel.notify("notifications/tasks", {**seen, **about})
+
+
+def _wishes(request: ClientRequest) -> _Wishes:
+    """Those of a request, without the changes that it names and does not want."""
+    try:
+        wishes = msgspec.convert(request.params.get("notifications"), _Wishes)
+    except msgspec.ValidationError:
+        raise MCPError(INVALID_PARAMS, "Invalid request parameters", "") from None
+    return _Wishes(*((getattr(wishes, name) or None) for name in wishes.__struct_fields__))

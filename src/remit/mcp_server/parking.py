@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from remit.ids import new_id
 from remit.jsonrpc.protocol import INTERNAL_ERROR, INVALID_PARAMS, MCPError
 from remit.mcp_server.peers import ClientPeer, Parked
 from remit.mcp_server.task_handles import TaskHandles, created
@@ -19,10 +19,24 @@ PARKED_S: Final = 600.0
 _MAX_PARKED: Final = 1_000
 _MAX_OF_ONE: Final = 100
 """Calls of one principal that wait, so that no one takes the places of all."""
-_RESUMABLE: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
-"""Requests that may come again with answers: those whose state the SDK seals."""
+_RESUMABLE: Final = {
+    "tools/call": ("name", "arguments"),
+    "prompts/get": ("name", "arguments"),
+    "resources/read": ("uri",),
+}
+"""Requests that may come again with answers, with the members that they are then recognized by."""
+_STATE_BYTES: Final = 24
 
 Work = Callable[[ClientPeer | Parked], Coroutine[Any, Any, dict[str, Any]]]
+
+
+class _Place(NamedTuple):
+    """A call that waits."""
+
+    parked: Parked
+    timer: asyncio.TimerHandle
+    request: tuple[Any, ...]
+    """The request that may continue it."""
 
 
 class Parking:
@@ -31,7 +45,7 @@ class Parking:
     def __init__(self, tasks: TaskHandles) -> None:
         """Work that takes long goes on among `tasks`, where its client takes one."""
         self._tasks = tasks
-        self._parked: dict[str, tuple[Parked, asyncio.TimerHandle]] = {}
+        self._parked: dict[str, _Place] = {}
 
     async def talk(self, request: ClientRequest, work: Work, owner: str) -> dict[str, Any]:
         """Do the work for a client that can be asked back meanwhile, each era in its way; `owner` is its principal."""
@@ -39,35 +53,37 @@ class Parking:
         try:
             if not request.modern or request.method not in _RESUMABLE:
                 return await work(peer)
-            return await self._step(self._resumed(request.params, peer) or _begun(peer, work), owner)
+            return await self._step(self._resumed(request, peer, owner) or _begun(peer, work), owner)
         finally:
             await peer.told()
 
     async def close(self) -> None:
         """Give up what waits."""
-        for parked, timer in self._parked.values():
-            timer.cancel()
-            parked.give_up()
-        ending = [parked.work for parked, _ in self._parked.values() if parked.work]
+        for place in self._parked.values():
+            place.timer.cancel()
+            place.parked.give_up()
+        ending = [place.parked.work for place in self._parked.values() if place.parked.work]
         self._parked.clear()
         if ending:
             await asyncio.wait(ending)
 
-    def _resumed(self, params: Mapping[str, Any], peer: ClientPeer) -> Parked | None:
-        """The work that a repeated request continues with; its state was sealed by us and for this very request.
+    def _resumed(self, request: ClientRequest, peer: ClientPeer, owner: str) -> Parked | None:
+        """The work that a repeated request continues with; its state cannot be guessed, and is for this very request.
 
         A state is good for once: a request that brings an old one is not taken for a new call, which might do
         what was done a second time.
         """
-        state, responses = params.get("requestState"), params.get("inputResponses")
-        if not isinstance(state, str):
+        state, responses = request.params.get("requestState"), request.params.get("inputResponses")
+        if state is None:
             return None
-        if state not in self._parked:
-            raise MCPError(code=INVALID_PARAMS, message="this requestState was used, or given up: call again")
-        parked, timer = self._parked.pop(state)
-        timer.cancel()
-        parked.take(responses if isinstance(responses, Mapping) else {}, peer)
-        return parked
+        place = self._parked.get(state) if isinstance(state, str) else None
+        if place is None or place.request != _recognized(request, owner):
+            why = "this requestState was used, or given up, or is of another request: call again"
+            raise MCPError(code=INVALID_PARAMS, message=why)
+        del self._parked[state]
+        place.timer.cancel()
+        place.parked.take(responses if isinstance(responses, Mapping) else {}, peer)
+        return place.parked
 
     async def _step(self, parked: Parked, owner: str) -> dict[str, Any]:
         """The result, or what the client has to find out before it comes again, or a task to ask about."""
@@ -76,20 +92,25 @@ class Parking:
             return result
         if parked.deferred:
             return created(self._tasks.take(parked, owner), self._tasks, modern=True)
-        who = parked.peer.request.caller.access.principal
-        own = sum(other.peer.request.caller.access.principal == who for other, _ in self._parked.values())
+        request = _recognized(parked.request, owner)
+        own = sum(place.request[0] == owner for place in self._parked.values())
         if own >= _MAX_OF_ONE or len(self._parked) >= _MAX_PARKED:
             parked.give_up()
             raise MCPError(code=INTERNAL_ERROR, message="too many calls wait for answers")
-        state = new_id("p")
+        state = os.urandom(_STATE_BYTES).hex()  # it must not be guessable
         timer = asyncio.get_running_loop().call_later(PARKED_S, self._forget, state)
-        self._parked[state] = parked, timer
+        self._parked[state] = _Place(parked, timer, request)
         return {"resultType": "input_required", "inputRequests": dict(parked.questions), "requestState": state}
 
     def _forget(self, state: str) -> None:
         """The client did not come."""
-        parked, _ = self._parked.pop(state)
-        parked.give_up()
+        self._parked.pop(state).parked.give_up()
+
+
+def _recognized(request: ClientRequest, owner: str) -> tuple[Any, ...]:
+    """The parts that a request has to have in common with the one that it repeats."""
+    members = _RESUMABLE[request.method]
+    return owner, request.method, *(request.params.get(member) or None for member in members)
 
 
 def _begun(peer: ClientPeer, work: Work) -> Parked:

@@ -8,12 +8,8 @@ since               its request is answered with what we need to know; it comes 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
-
-import anyio
-from pydantic import BaseModel
 
 from remit.jsonrpc.protocol import CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY, MCPError
 from remit.tasks import Tasks
@@ -24,7 +20,6 @@ if TYPE_CHECKING:
     from remit.http.access import Assertion
     from remit.mcp_server.request import ClientRequest
 
-_log: Final = logging.getLogger("remit.mcp")
 _PROGRESS: Final = "progressToken"
 _PASSED: Final = (CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY)
 
@@ -42,10 +37,9 @@ class ClientPeer:
     def meta(self) -> Mapping[str, Any]:
         meta = self.request.params.get("_meta")
         passed = {key: meta[key] for key in _PASSED if key in meta} if isinstance(meta, Mapping) else {}
-        declared = self.request.declared
-        if CLIENT_CAPABILITIES_META_KEY not in passed and isinstance(declared, BaseModel):  # at its handshake
-            passed[CLIENT_CAPABILITIES_META_KEY] = declared.model_dump(by_alias=True, mode="json", exclude_none=True)
-        return passed
+        if self.request.program is None and not self.request.declared:
+            return passed
+        return {CLIENT_CAPABILITIES_META_KEY: self.request.declared, **passed}  # or as declared at its handshake
 
     @property
     def attached(self) -> Mapping[str, Any]:
@@ -71,18 +65,11 @@ class ClientPeer:
             raise PeerError(error.message) from error
 
     def can(self, method: str) -> bool:
-        return CAPABILITY.get(method, "") in self.request.capabilities
+        return self.request.can(CAPABILITY.get(method, ""))
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass a notification on, with the request it belongs to; of no use to who is gone."""
-
-        async def pass_on() -> None:
-            try:
-                await self.request.channel.notify(method, params)
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-                _log.debug("%s was not passed on: %r", method, error)
-
-        self._telling.begin(pass_on())
+        self._telling.begin(self.request.channel.notify(method, params))
 
     @property
     def hears_late(self) -> bool:

@@ -1,9 +1,9 @@
-"""A client's request, as everything above the SDK sees it."""
+"""A client's request, as everything that answers it sees it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -12,21 +12,35 @@ from remit.jsonrpc.protocol import TASKS, TASKS_VERSION, is_modern
 from remit.mcp_server.client import Caller
 
 if TYPE_CHECKING:
-    from mcp.server.connection import Connection
-    from mcp.server.context import ServerRequestContext
-    from mcp.shared.dispatcher import DispatchContext
+    from remit.jsonrpc.dispatcher import Dispatcher
+    from remit.jsonrpc.inbound import Inbound
 
 _TURN: Final = "x-codex-turn-metadata"
 """Key of `_meta` under which Codex describes the turn that makes a call."""
-_ASKED: Final = ("elicitation", "roots", "sampling")
-"""Capabilities of clients that answer requests of ours."""
 
 
-class Program(NamedTuple):
+class Program(msgspec.Struct, frozen=True):
     """A client as it describes itself."""
 
-    name: str = ""
-    version: str = ""
+    name: str
+    version: str
+
+
+class Connection:
+    """A client's connection (before 2026-07-28), which takes what belongs to no request."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.notify = dispatcher.notify
+        self._endings: list[Callable[[], None]] = []
+
+    def at_end(self, ending: Callable[[], None]) -> None:
+        """Have `ending` called once it is over."""
+        self._endings.append(ending)
+
+    def end(self) -> None:
+        """Let go of what was kept for it."""
+        while self._endings:
+            self._endings.pop()()
 
 
 class ClientRequest(NamedTuple):
@@ -36,42 +50,38 @@ class ClientRequest(NamedTuple):
     params: Mapping[str, Any]
     version: str
     """Of the protocol."""
-    caller: Caller
-    """The caller that made it, as far as its transport knows."""
+    channel: Inbound
+    """Takes what belongs to this request."""
     program: Program | None
     """None before the handshake."""
-    declared: Any
-    """The capabilities that the client declared, as the SDK read them."""
-    capabilities: frozenset[str]
-    """The capabilities that the client declared that it can be asked, such as `sampling`."""
-    dialogs: frozenset[str]
-    """The kinds of questions to its person that it shows: `form`, and `url` for a page that it opens."""
-    takes_tasks: bool
-    """Whether it can be answered with a task at any time (2026-07-28)."""
-    channel: DispatchContext[Any]
-    """Takes what belongs to this request: raw messages, which the SDK's models would change."""
-    connection: Connection
-    """Takes what belongs to no request."""
+    declared: Mapping[str, Any]
+    """The capabilities that the client declared, as it wrote them."""
+    connection: Connection | None
+    """Takes what belongs to no request; None where each stands for itself."""
 
-    @classmethod
-    def of(cls, ctx: ServerRequestContext[Any, Any]) -> Self:
-        """Return what the SDK's context holds; of its session, more than the SDK shows."""
-        session, params = ctx.session, ctx.params
-        info = session.client_params.client_info if session.client_params else None
-        declared = session.client_capabilities
-        return cls(
-            method=ctx.method,
-            params=params if isinstance(params, Mapping) else {},
-            version=ctx.protocol_version,
-            caller=ctx.request if isinstance(ctx.request, Caller) else Caller(OPERATOR, None),
-            program=Program(info.name, info.version) if info else None,
-            declared=declared,
-            capabilities=frozenset(each for each in _ASKED if getattr(declared, each, None) is not None),
-            dialogs=_dialogs_of(getattr(declared, "elicitation", None)),
-            takes_tasks=is_modern(ctx.protocol_version) and TASKS in (getattr(declared, "extensions", None) or {}),
-            channel=session._request_outbound,  # noqa: SLF001 - the SDK has no other way from a handler to its request
-            connection=session._connection,  # noqa: SLF001 - and none to its connection
-        )
+    @property
+    def caller(self) -> Caller:
+        """Return who made it, as far as the transport knows."""
+        return self.channel.caller if isinstance(self.channel.caller, Caller) else Caller(OPERATOR, None)
+
+    @property
+    def dialogs(self) -> frozenset[str]:
+        """The kinds of questions to its person that it shows: `form`, and `url` for a page that it opens."""
+        elicitation = self.declared.get("elicitation")
+        if not isinstance(elicitation, Mapping):
+            return frozenset()
+        named = frozenset(mode for mode in ("form", "url") if elicitation.get(mode) is not None)
+        return named or frozenset({"form"})
+
+    @property
+    def takes_tasks(self) -> bool:
+        """Whether it can be answered with a task at any time (2026-07-28)."""
+        extensions = self.declared.get("extensions")
+        return self.modern and isinstance(extensions, Mapping) and TASKS in extensions
+
+    def can(self, capability: str) -> bool:
+        """Return whether the client declared that it can be asked this, such as `sampling`."""
+        return isinstance(self.declared.get(capability), Mapping)
 
     @property
     def unattended(self) -> bool:
@@ -94,9 +104,3 @@ class ClientRequest(NamedTuple):
     def modern(self) -> bool:
         """Whether it stands for itself, without a session (2026-07-28)."""
         return is_modern(self.version)
-
-
-def _dialogs_of(elicitation: Any) -> frozenset[str]:
-    """The modes of a declared capability; one that names none shows forms."""
-    named = frozenset(mode for mode in ("form", "url") if getattr(elicitation, mode, None) is not None)
-    return named or frozenset({"form"} if elicitation is not None else ())

@@ -1,35 +1,32 @@
-"""The protocol's side: the SDK's server, whose requests for tools are answered here.
+"""The protocol's side: what clients ask is answered here, in both eras.
 
-They are answered in the place of a middleware: there the SDK leaves results as they are, while its models would drop
-what they do not know of a tool's definition, and refuse what a newer server may say.
+Results are passed on as they are. The SDK's server has models for them, which drop what they do not know of a tool's
+definition, refuse what a newer server may say, and take half a second to import.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import anyio
-import mcp_types as types
 import msgspec
-from mcp.server.lowlevel import Server
-from mcp.server.lowlevel.server import NotificationOptions
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from remit.clock import Clock, SystemClock
 from remit.codes import Code
 from remit.http.access import Access
-from remit.jsonrpc.protocol import INVALID_PARAMS, SERVER_INFO_META_KEY, MCPError
+from remit.jsonrpc.protocol import (
+    INVALID_PARAMS,
+    MODERN_VERSIONS,
+    SERVER_INFO_META_KEY,
+    MCPError,
+    MethodNotFoundError,
+)
 from remit.mcp_server import views as viewing
 from remit.mcp_server.calls import Asker, Calls
 from remit.mcp_server.changes import Changes
 from remit.mcp_server.client import Client, Terms
-from remit.mcp_server.conversation import Answering, answering
 from remit.mcp_server.definition import for_older
 from remit.mcp_server.listening import Listening
 from remit.mcp_server.parking import Parking
@@ -43,16 +40,21 @@ from remit.tools.remote import MCP_ERROR, task_support
 from remit.version import __version__
 
 if TYPE_CHECKING:
-    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-    from mcp.server.models import InitializationOptions
-
     from remit.http.access import Identity
     from remit.mcp_server.names import Names
     from remit.mcp_server.relay import Look, Relay
     from remit.mcp_server.relays import Relays
     from remit.service.service import Service
 
-_KEY_BYTES: Final = 32
+_US: Final = {"name": "remit", "version": __version__}
+_TOOLS: Final = {"tools": {"listChanged": True}}
+_RELAYED: Final = {
+    "prompts": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "completions": {},
+    "logging": {},
+}
+"""The capabilities of a server that passes on what others have."""
 _MAX_CLIENTS: Final = 10_000
 _MAX_OF_ONE: Final = 1_000
 """Clients of one principal: the name of its program, which it chooses, makes another one."""
@@ -67,22 +69,6 @@ _Answer = Callable[[ClientRequest], Awaitable[dict[str, Any]]]
 
 class UnknownToolError(MCPError):
     """A call names a tool that there is not."""
-
-
-class _Server(Server[Any]):
-    """Says to every client that lists may change."""
-
-    def create_initialization_options(
-        self,
-        notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-    ) -> InitializationOptions:
-        """The SDK's, with changes announced."""
-        options = notification_options or NotificationOptions(
-            tools_changed=True, prompts_changed=True, resources_changed=True
-        )
-        return super().create_initialization_options(options, experimental_capabilities, extensions)
 
 
 class ToolServer:
@@ -116,28 +102,11 @@ class ToolServer:
         self._tasks = TaskHandles(clock)
         self._parking = Parking(self._tasks)
         self._views = Views(service.tools, names)
-        self.changes = Changes(self._views)
+        self._listening = Listening(self._tasks, self._who)
+        self.changes = Changes(self._views, self._listening)
         if relay is not None:
             relay.subscribe(self.changes)
-        self.server: Server[Any] = _Server(
-            "remit",
-            version=__version__,
-            instructions=_INSTRUCTIONS,
-            on_subscriptions_listen=Listening(self.changes.listening, self._tasks, self._who),
-        )
-        # All are answered in `_serve`; named here, they count as capabilities.
-        for method in ("tools/list", "tools/call", *(relay.methods if relay is not None else ())):
-            self.server.add_request_handler(method, types.RequestParams, _never)
-        security = RequestStateSecurity(
-            keys=[os.urandom(_KEY_BYTES)], bind_principal=lambda ctx: self._who(ClientRequest.of(ctx))
-        )
-        boundary = RequestStateBoundary(security, default_audience="remit")
-        self.server.middleware[:] = [boundary, self._serve]
         self._unwatch = service.tools.watch(self._changed)
-
-    def answering(self) -> AbstractAsyncContextManager[Answering]:
-        """Be ready to answer within the block."""
-        return answering(self.server)
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
         """Return what a tool takes, where that is known by now."""
@@ -153,7 +122,7 @@ class ToolServer:
 
     def close_streams(self) -> None:
         """End the streams that clients of 2026-07-28 listen to."""
-        self.changes.listening.close()
+        self._listening.close()
 
     def _changed(self) -> None:
         self._views.forget()
@@ -163,43 +132,54 @@ class ToolServer:
 
     # --- requests
 
-    async def _serve(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        match ctx.method:
-            case "tools/call":
-                return await self._answered(ctx, self._called)
-            case "tools/list":
-                return await self._answered(ctx, self._listed)
-            case "initialize" | "server/discover":
-                return await self._introduced(ClientRequest.of(ctx), await call_next(ctx))
-            case method if method in METHODS:
-                return await self._answered(ctx, self._asked_about)
-            case "notifications/initialized":
-                self.changes.join(ClientRequest.of(ctx).connection)
-            case method if self._relay is not None and method in self._relay.methods:
-                return await self._answered(ctx, self._relayed)
-            case _:
-                pass
-        return await call_next(ctx)
-
-    async def _introduced(self, request: ClientRequest, said: HandlerResult) -> HandlerResult:
-        """The answer to a handshake; where a server is wrapped, it is the one that introduces itself."""
-        if not isinstance(said, dict):
-            return said
-        introduced = said if self._relay is None else await self._relay.introduce(said, self._look(request))
-        return announced(introduced, request.method, wrapped=self._relay is not None and self._relay.wraps)
-
-    async def _answered(self, ctx: ServerRequestContext[Any, Any], answer: _Answer) -> dict[str, Any]:
-        """The result with what every result of its era says. Raises MCPError while the handshake is still due."""
-        request = ClientRequest.of(ctx)
-        if request.program is None and not request.modern:
+    async def answer(self, request: ClientRequest) -> dict[str, Any]:
+        """The result of a client's request. Raises MCPError."""
+        method, modern = request.method, request.modern
+        if method == "ping" and not modern:
+            return {}
+        if method == ("server/discover" if modern else "initialize"):
+            return await self._introduced(request)
+        answer = self._answer_to(method, modern=modern)
+        if request.program is None and not modern:
             raise MCPError(code=INVALID_PARAMS, message="initialize comes first")
         result = await answer(request)
-        if not request.modern:
-            return result
-        info = self._relay.info if self._relay is not None else None
-        who = info or {"name": "remit", "version": __version__}
-        meta = {**result.get("_meta", {}), SERVER_INFO_META_KEY: who}
-        return {"resultType": "complete", **result, "_meta": meta}
+        return self._signed(result, self._relay.info if self._relay is not None else None) if modern else result
+
+    def _answer_to(self, method: str, *, modern: bool) -> _Answer:
+        match method:
+            case "tools/call":
+                return self._called
+            case "tools/list":
+                return self._listed
+            case "subscriptions/listen" if modern:
+                return self._listening.serve
+            case _ if method in METHODS:
+                return self._asked_about
+            case _ if self._relay is not None and method in self._relay.methods:
+                return self._relayed
+            case _:
+                raise MethodNotFoundError(method)
+
+    async def _introduced(self, request: ClientRequest) -> dict[str, Any]:
+        """The answer to a handshake; where a server is wrapped, it is the one that introduces itself."""
+        relay = self._relay
+        capabilities = {**_TOOLS, **(_RELAYED if relay is not None else {})}
+        said: dict[str, Any] = {"capabilities": capabilities, "instructions": _INSTRUCTIONS}
+        if request.modern:
+            said |= {"supportedVersions": list(MODERN_VERSIONS), "ttlMs": 0, "cacheScope": "private"}
+            said = self._signed(said, None)
+        else:
+            said |= {"protocolVersion": request.version, "serverInfo": _US}
+        introduced = said if relay is None else await relay.introduce(said, self._look(request))
+        return announced(introduced, request.method, wrapped=relay is not None and relay.wraps)
+
+    def _signed(self, result: dict[str, Any], info: dict[str, Any] | None) -> dict[str, Any]:
+        """A result with what every result says since 2026-07-28: its type, and the server that gives it."""
+        return {
+            "resultType": "complete",
+            **result,
+            "_meta": {**result.get("_meta", {}), SERVER_INFO_META_KEY: info or _US},
+        }
 
     async def _listed(self, request: ClientRequest) -> dict[str, Any]:
         viewer = self._viewer(request)
@@ -311,11 +291,11 @@ class ToolServer:
 
     def _client(self, request: ClientRequest) -> Client:
         """The caller's session: of the connection, or of the program if each request stands for itself."""
-        principal, program = self._who(request), request.program or Program()
+        principal, program = self._who(request), request.program or Program("", "")
         # Since 2026-07-28 there are no sessions on the wire: a session in the header is unchecked.
         session = None if request.modern else request.caller.session
         identity = request.caller.access.identity
-        key = (principal, identity, session) if session else (principal, identity, *program)
+        key = (principal, identity, session) if session else (principal, identity, program.name, program.version)
         client = self._clients.pop(key, None)
         if client is None:
             own = [other for other in self._clients if other[0] == principal]
@@ -341,14 +321,6 @@ def _asked_for(params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if not isinstance(name, str) or not isinstance(args, dict | None):
         raise MCPError(code=INVALID_PARAMS, message="a call has a name, and arguments by name")
     return name, args or {}
-
-
-async def _never(_ctx: object, params: types.RequestParams) -> dict[str, Any]:
-    msg = f"a request of ours reached the SDK: {params}"
-    raise AssertionError(msg)
-
-
-_log: Final = logging.getLogger("remit.mcp")
 
 
 _STEP: Final = 0.001
@@ -388,7 +360,4 @@ class Progress:
     async def _send(self) -> None:
         while self._reports:
             done, total, message = self._reports.pop(0)
-            try:
-                await self._peer.report(done, total, message)
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-                _log.debug("progress was not passed on: %r", error)
+            await self._peer.report(done, total, message)

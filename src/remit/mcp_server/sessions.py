@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from remit.jsonrpc.dispatcher import Dispatcher
+from remit.mcp_server.conversation import Conversation
 from remit.mcp_server.outbox import Outbox
 from remit.tasks import Tasks
 
 if TYPE_CHECKING:
-    from remit.mcp_server.conversation import Answering
+    from remit.mcp_server.server import ToolServer
 
 MAX_SESSIONS: Final = 10_000
 """Sessions that are open at a time; more are refused."""
@@ -27,7 +28,7 @@ IDLE_S: Final = 1_800.0
 class Session:
     """One client's conversation."""
 
-    def __init__(self, answering: Answering, principal: str | None, expire: Callable[[Session], None]) -> None:
+    def __init__(self, face: ToolServer, principal: str | None, expire: Callable[[Session], None]) -> None:
         """Begin it; it belongs to `principal`. `expire` is called once nothing has come for too long."""
         self.id = os.urandom(_NAME_BYTES).hex()  # it must not be guessable, as one of remit.ids might be
         self.principal = principal
@@ -38,7 +39,7 @@ class Session:
         self._expire = expire
         self._busy = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._conversation = answering.converse(self.dispatcher, self.id)
+        self._conversation = Conversation(face, self.dispatcher)
         self.dispatcher.start(self._conversation.on_request, self._conversation.on_notify)
 
     @contextmanager
@@ -68,7 +69,7 @@ class Session:
         self._unwind()
         self.close_streams()
         await self.dispatcher.stop()
-        await self._conversation.close()
+        self._conversation.close()
 
     def _unwind(self) -> None:
         if self._timer is not None:
@@ -79,9 +80,9 @@ class Session:
 class Sessions:
     """Those that are open."""
 
-    def __init__(self, answering: Answering) -> None:
-        """Sessions that `answering` answers."""
-        self._answering = answering
+    def __init__(self, face: ToolServer) -> None:
+        """Sessions in which `face` answers."""
+        self._face = face
         self._open: dict[str, Session] = {}
         self._closing = Tasks()
 
@@ -95,7 +96,7 @@ class Sessions:
             self._expire(idle)
         if len(self._open) >= MAX_SESSIONS:
             return None
-        session = Session(self._answering, principal, self._expire)
+        session = Session(self._face, principal, self._expire)
         self._open[session.id] = session
         return session
 

@@ -22,12 +22,11 @@ from remit.jsonrpc.protocol import (
     MCPError,
 )
 from remit.mcp_server.client import MAX_REQUEST_BYTES
-from remit.mcp_server.conversation import Envelope
+from remit.mcp_server.conversation import Conversation, Envelope
 from remit.mcp_server.only_client import OnlyClient
 
 if TYPE_CHECKING:
     from remit.jsonrpc.inbound import Inbound
-    from remit.mcp_server.conversation import Answering
     from remit.mcp_server.server import ToolServer
 
 T = TypeVar("T")
@@ -46,23 +45,22 @@ class ClientGoneError(Exception):
 
 async def serve_stdio(face: ToolServer, wire: LineWire) -> None:
     """Serve until the client closes our stdin; what it asked before is answered."""
-    async with face.answering() as answering:
-        await OneClient(answering, wire.dispatcher, wire.client).run()
+    await OneClient(face, wire.dispatcher, wire.client).run()
 
 
 class OneClient:
     """One client, whose first request decides the era for good."""
 
-    def __init__(self, answering: Answering, dispatcher: Dispatcher, client: OnlyClient | None = None) -> None:
+    def __init__(self, face: ToolServer, dispatcher: Dispatcher, client: OnlyClient | None = None) -> None:
         """Serve it over `dispatcher`; `client` is how servers know it, where no other client is served."""
-        self._answering = answering
+        self._face = face
         self._client = client
         self._dispatcher = dispatcher
         self._modern: bool | None = None
 
     async def run(self) -> None:
         """Serve until the conversation ends."""
-        older = self._answering.converse(self._dispatcher)
+        older = Conversation(self._face, self._dispatcher)
 
         async def on_request(context: Inbound, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
             enveloped = method != "initialize" and _enveloped(params)
@@ -75,8 +73,7 @@ class OneClient:
                 return await older.on_request(context, method, params)
             if method == "initialize":
                 raise _too_late(params)
-            envelope = Envelope.of({"method": method, "params": params})
-            return await self._answering.answer(envelope, context, method, params, self._dispatcher)
+            return await self._face.answer(Envelope.of(params).request(context, method, params))
 
         async def on_notify(context: Inbound, method: str, params: Mapping[str, Any] | None) -> None:
             await older.on_notify(context, method, params)
@@ -86,7 +83,7 @@ class OneClient:
         try:
             await self._dispatcher.run(on_request, on_notify)
         finally:
-            await older.close()
+            older.close()
 
 
 class LineWire(asyncio.Protocol):

@@ -21,12 +21,12 @@ from remit.ids import encode
 from remit.jsonrpc.protocol import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
-    METHOD_NOT_FOUND,
     MISSING_REQUIRED_CLIENT_CAPABILITY,
     RELATED_TASK_META_KEY,
     TASKS,
     TASKS_VERSION,
     MCPError,
+    MethodNotFoundError,
 )
 from remit.tools.peer import PeerError
 
@@ -112,7 +112,7 @@ class TaskHandles:
         """The answer to a request about a task. Raises MCPError."""
         method = request.method
         if method not in (_NEWER if request.modern else _OLDER if request.version == TASKS_VERSION else ()):
-            raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=method)
+            raise MethodNotFoundError(method)
         if request.modern:
             _check(request)
         if method == "tasks/list":
@@ -246,8 +246,7 @@ def _about(question: Mapping[str, Any], related: Mapping[str, Any]) -> dict[str,
 def _error(error: BaseException | None) -> dict[str, Any]:
     """The error of JSON-RPC in which a call ended."""
     if isinstance(error, MCPError):
-        told = error.error
-        return {"code": told.code, "message": told.message, **({"data": told.data} if told.data is not None else {})}
+        return error.told
     _log.error("a call that was answered with a task broke off", exc_info=error)
     return {"code": INTERNAL_ERROR, "message": "the call broke off"}
 

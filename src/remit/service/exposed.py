@@ -33,6 +33,8 @@ class ExposedJobs:
 
     def offers(self) -> Sequence[Offer]:
         """The recipes that clients may start."""
+        if not self._patterns:
+            return []  # no recipe is imported to find that out
         recipes: Iterable[Recipe[..., Any]] = self._service.recipes.registry.all()
         return [self._offered(each) for each in recipes if any(fnmatchcase(each.name, one) for one in self._patterns)]
 

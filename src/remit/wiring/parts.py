@@ -95,6 +95,16 @@ def found_parts(settings: Settings, *, load: bool) -> list[Found]:
     return rows
 
 
+def named_parts(parts: Sequence[Capability], names: Sequence[str]) -> Sequence[Capability]:
+    """Those of these parts that are named; all of them without a name. Raises SettingsError for an unknown name."""
+    known = {part.name for part in parts}
+    for name in names:
+        if name not in known:
+            why = f"tools.only names {name}, and there is no such part"
+            raise SettingsError(why, remedy=f"There are {', '.join(sorted(known))}.")
+    return [part for part in parts if part.name in names] if names else parts
+
+
 def providers_of(parts: Iterable[Capability], opening: Opening) -> Iterator[ToolProvider]:
     """The providers of parts, in their order. Raises UsageError or SettingsError."""
     for part in parts:

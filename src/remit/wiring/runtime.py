@@ -129,9 +129,9 @@ class Runtime:
     @cached_property
     def providers(self) -> tuple[ToolProvider, ...]:
         """Every source of tools but jobs."""
-        from remit.wiring.parts import providers_of
+        from remit.wiring.parts import named_parts, providers_of
 
-        opened = providers_of(self.parts, self.opening())
+        opened = providers_of(named_parts(self.parts, self.settings.tools.only), self.opening())
         return (*opened, *self.modules.providers, *self._additions.providers)
 
     @cached_property

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
-from remit.errors import PolicyError, ProviderError, UsageError
+from remit.errors import PolicyError, UsageError
 from remit.settings.principal import principal
 from remit.work.control import ControlPlane
 from remit.work.decisions import DecisionProvider
@@ -101,12 +101,9 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
 
 
 def _open_tools(settings: Settings, journal: Journal, site: Site) -> AbstractAsyncContextManager[Tools]:
-    """Offer the tools of a governed run. Raise ProviderError without the extra that they need."""
-    try:
-        from remit.work.executors.desk import Desk  # noqa: PLC0415 - an extra, for who governs agents
-    except ModuleNotFoundError as error:
-        why = f"{error.name} is not installed, and governed mode needs it: pip install 'remit[mcp]'"
-        raise ProviderError(why, cause=Code.env_unavailable) from error
+    """Offer the tools of a governed run. Raise ProviderError."""
+    from remit.work.executors.desk import Desk  # noqa: PLC0415 - for who governs agents
+
     return Desk(settings, journal).open(site)
 
 

@@ -1,7 +1,6 @@
 """One live connection to a server, from its handshake to its loss.
 
-It is entered and left by one task, its owner's; every other task only calls. Left by another task, the SDK's session
-hangs and the child stays (reproduced; research/mcp.md).
+It is entered and left by one task, its owner's; every other task only calls.
 
 Which era a server speaks is found out once. On stdio the handshake of before 2026-07-28 goes first: every server there
 knows it or refuses it at once, whereas an old one may exit on a request it does not know, or stay silent. Over HTTP the
@@ -15,10 +14,11 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from pydantic import ValidationError
+import msgspec
 
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -128,10 +128,10 @@ async def connected(
             )
             dispatcher = http.dispatcher
         declared = await answers.declared()  # meanwhile the process has begun
-        session = await stack.enter_async_context(Session.over(dispatcher, answers, heard, declared))
+        session = await stack.enter_async_context(Session(dispatcher, answers, heard, declared).open())
         try:
             connection = Connection(session, await _agree(session, era, stdio=process is not None), process)
-        except (MCPError, ProviderError, RuntimeError, ValidationError) as error:
+        except (MCPError, ProviderError, RuntimeError, msgspec.ValidationError) as error:
             why = await process.account(str(error)) if process is not None else str(error)
             raise ProviderError(why, cause=Code.SpawnFailed) from error
         if process is not None:
@@ -181,7 +181,7 @@ async def _agree(session: Session, era: Era | None, *, stdio: bool) -> Era:
     try:
         async with asyncio.timeout(None if stdio else PROBE_S):  # a program may be on its way for minutes: npx, uvx
             return await _shake(session, first)
-    except (MCPError, ValidationError, RuntimeError, TimeoutError) as error:
+    except (MCPError, msgspec.ValidationError, RuntimeError, TimeoutError) as error:
         if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
             raise
         _log.debug("not %s: %s", first, error)
@@ -207,11 +207,7 @@ async def _listen(session: Session, heard: Heard, clock: Clock) -> None:
     gap = False
     while True:
         try:
-            async with session.listening() as changes:
-                if gap:
-                    heard(TOOLS_CHANGED, {})
-                async for method in changes:
-                    heard(method, {})
+            await session.listen(partial(heard, TOOLS_CHANGED, {}) if gap else None)
         except MCPError as error:
             if error.code != CONNECTION_CLOSED:
                 return  # it tells nothing; it is asked again at the next connection

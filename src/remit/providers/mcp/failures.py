@@ -44,7 +44,7 @@ def translated(error: Exception, server: str) -> ProviderError:
         cause = _cause(error)
         detail = None
         if cause not in _OURS:  # these are ours, or nothing a client could act on
-            detail = {MCP_ERROR: error.error.model_dump(by_alias=True, mode="json", exclude_none=True)}
+            detail = {MCP_ERROR: error.told}
         return ProviderError(f"{server}: {error.message}", cause=cause, detail=detail)
     if isinstance(error, TimeoutError):
         return ProviderError(f"{server}: no answer in time", cause=Code.Timeout)

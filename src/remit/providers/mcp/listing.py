@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
 
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 MAX_TOOLS: Final = 2_000
 """Tools of one server; more are no catalog but an attack on it."""
 MAX_PAGES: Final = 200
+_MIRROR: Final = "x-mcp-header"
+"""Marks an argument that goes in a header as well."""
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -34,7 +35,12 @@ class Listing(msgspec.Struct, frozen=True):
 
     def headers(self, name: str, args: Mapping[str, Any]) -> dict[str, str]:
         """Return what HTTP says of these arguments beside a call of the tool."""
-        return mcp_param_headers(self.mirrored.get(name, {}), args)
+        places = self.mirrored.get(name)
+        if not places:
+            return {}
+        from mcp.shared.inbound import mcp_param_headers  # noqa: PLC0415 - half a second, for few servers
+
+        return mcp_param_headers(places, args)
 
 
 NOTHING: Final = Listing({}, {}, {}, {})
@@ -44,6 +50,7 @@ async def listing_of(session: Session) -> Listing:
     """Ask for all pages. Raises MCPError, or ProviderError for an answer that cannot be meant."""
     found: dict[str, dict[str, Any]] = {}
     refused: dict[str, str] = {}
+    mirrored: dict[str, Mapping[tuple[str, ...], str]] = {}
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         page = await session.ask("tools/list", {"cursor": cursor} if cursor else {})
@@ -53,26 +60,28 @@ async def listing_of(session: Session) -> Listing:
                 refused[name] = "the server lists it without a name"
             elif name in found:
                 refused[name] = "the server lists it twice"
-            elif why := find_invalid_x_mcp_header(tool.get("inputSchema")):
-                refused[name] = f"the server's definition is not valid: {why}"
+            elif _MIRROR in str(tool.get("inputSchema")):
+                mirrored[name], why = _mirrored(tool["inputSchema"])
+                if why:
+                    refused[name] = f"the server's definition is not valid: {why}"
             found[name] = tool
         if len(found) > MAX_TOOLS:
             raise ProviderError(f"it offers more than {MAX_TOOLS} tools", cause=Code.BadGateway)
         following = page.get("nextCursor")
         if not isinstance(following, str) or not following or following == cursor:
-            return _listing(found, refused)
+            hashes = {name: hash_of(raw) for name, raw in found.items()}
+            places = {name: each for name, each in mirrored.items() if each and name not in refused}
+            return Listing(found, refused, hashes, places)
         cursor = following
     raise ProviderError(f"its list of tools has more than {MAX_PAGES} pages", cause=Code.BadGateway)
 
 
-def _listing(found: dict[str, dict[str, Any]], refused: dict[str, str]) -> Listing:
-    maps = {name: x_mcp_header_map(raw.get("inputSchema")) for name, raw in found.items() if name not in refused}
-    return Listing(
-        tools=found,
-        refused=refused,
-        hashes={name: hash_of(raw) for name, raw in found.items()},
-        mirrored={name: places for name, places in maps.items() if places},
-    )
+def _mirrored(schema: Any) -> tuple[Mapping[tuple[str, ...], str], str]:
+    """The arguments that go in headers as well, by the SDK's rules; or what is wrong with them."""
+    from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map  # noqa: PLC0415 - as above
+
+    why = find_invalid_x_mcp_header(schema)
+    return ({}, why) if why else (x_mcp_header_map(schema), "")
 
 
 def _entries(page: dict[str, Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""From the configured servers to their providers, whether the SDK is installed or not."""
+"""From the configured servers to their providers, whether the extra that they may need is installed or not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def open_servers(opening: Opening) -> list[ToolProvider]:
     """One for each MCP server, or what stands in for all of them.
 
-    The SDK behind them takes half a second to import; a process without servers does not pay for it.
+    What they need is slow to import; a process without servers does not pay for it.
     """
     settings, servers = opening.settings, opening.servers
     if settings.tools.no_mcp:

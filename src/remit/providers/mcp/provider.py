@@ -136,7 +136,7 @@ class McpProvider:
         """Return what the server offers; what differs from its pin is withheld. Raises ProviderError."""
         self._unlisted = True
         connection = await self._listed(to_the_catalog=True)
-        listing, info = connection.listing, connection.session.server_info
+        listing, (server, version) = connection.listing, connection.session.server
         seq = await self._pins.seq(self._server.name)
         withheld = {**await self._pins.withheld(self._server.name, listing.tools), **listing.refused}
         reviewed = await self._is_reviewed()
@@ -156,7 +156,7 @@ class McpProvider:
                 timeout_ms=timeout_ms,
                 withheld=withheld.get(own, ""),
                 reviewed=reviewed,
-                version=version_of(info.name if info else "", info.version if info else "", listing.hashes[own]),
+                version=version_of(server, version, listing.hashes[own]),
             )
             for own, raw in listing.tools.items()
         ]
@@ -218,13 +218,14 @@ class McpProvider:
     async def status(self) -> RemoteStatus:
         connection = await self._supervisor.connection()
         session = connection.session
-        info = session.server_info
+        name, version = session.server
+        instructions = session.introduction.get("instructions")
         return RemoteStatus(
-            name=info.name if info else "",
-            version=info.version if info else "",
-            protocol=session.protocol_version or "",
+            name=name,
+            version=version,
+            protocol=session.protocol_version,
             era=connection.era,
-            instructions=session.instructions or "",
+            instructions=instructions or "",
             tools=len(connection.listing.tools),
             capabilities=session.capabilities,
             introduction=dict(session.introduction),

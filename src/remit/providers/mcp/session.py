@@ -1,41 +1,46 @@
-"""The SDK's client session, asked for answers as they came: its models drop what they do not know."""
+"""A conversation with one server, in the era that was agreed on: plain JSON objects both ways, as they came.
+
+The SDK's session has a model for each of them, which drops what it does not know, and takes half a second to import.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import mcp_types as types
-from mcp.client.session import ClientSession
-from mcp.client.subscriptions import (
-    PromptsListChanged,
-    ResourcesListChanged,
-    ServerEvent,
-    SubscriptionLost,
-    ToolsListChanged,
-    listen,
-)
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
+import msgspec
 
+from remit.jsonrpc.message import CANCELLED
 from remit.jsonrpc.protocol import (
     CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    CONNECTION_CLOSED,
+    HANDSHAKE_VERSIONS,
     INTERNAL_ERROR,
+    INVALID_REQUEST,
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    MODERN_VERSIONS,
+    PROTOCOL_VERSION_META_KEY,
     SERVER_INFO_META_KEY,
+    SUBSCRIPTION_ID_META_KEY,
     TASKS,
     MCPError,
+    MethodNotFoundError,
+    header_value,
     is_modern,
 )
-from remit.tools.peer import CAPABILITY, ELICIT, ROOTS, SAMPLE
+from remit.tools.peer import CAPABILITY
 from remit.version import __version__
 
 if TYPE_CHECKING:
-    from mcp.client.session import ClientRequestContext, IncomingMessage
-    from mcp.shared.dispatcher import CallOptions
-
     from remit.jsonrpc.dispatcher import Dispatcher
+    from remit.jsonrpc.inbound import CallOptions, Inbound
     from remit.providers.mcp.answers import Answers
     from remit.tools.peer import Peer
 
@@ -46,125 +51,124 @@ TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 TASKED: Final = frozenset({"tools/call", "tasks/get", "tasks/update", "tasks/cancel"})
 """Requests that a server answers with a task, or about one."""
 _log: Final = logging.getLogger("remit.mcp")
+_DISCOVER_S: Final = 10.0
 _MAX_ROUNDS: Final = 10
 """Times a server may ask something back before it answers a request."""
-_TO_EVERYBODY: Final = (
-    types.ToolListChangedNotification,
-    types.PromptListChangedNotification,
-    types.ResourceListChangedNotification,
-    types.ResourceUpdatedNotification,
+_TO_EVERYBODY: Final = frozenset(
+    {
+        TOOLS_CHANGED,
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+    }
 )
-_METHODS: Final[Mapping[type[ServerEvent], str]] = {
-    ToolsListChanged: TOOLS_CHANGED,
-    PromptsListChanged: "notifications/prompts/list_changed",
-    ResourcesListChanged: "notifications/resources/list_changed",
-}
+_NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""The member that HTTP repeats in a header, by method (2026-07-28)."""
+_LISTENS: Final = "listen-"
+"""Begins the ids of requests that last; the others are numbers."""
+_US: Final = {"name": "remit", "version": __version__}
+_CHANGES: Final = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
 
 
-class Session(ClientSession):
-    """A client session that also takes and gives plain JSON objects, in whatever era was agreed on."""
+class _Program(msgspec.Struct):
+    name: str
+    version: str
 
-    @classmethod
-    def over(cls, dispatcher: Dispatcher, answers: Answers, heard: Heard, declared: Mapping[str, Any]) -> Self:
-        """A session that answers what the server asks, and tells `heard` of what it tells everyone.
 
-        It declares the capabilities `declared`.
+class _Greeting(msgspec.Struct, rename="camel"):
+    """The least that the answer to `initialize` has to say."""
+
+    protocol_version: str
+    capabilities: dict[str, Any]
+    server_info: _Program
+    instructions: str | None = None
+
+
+class _Discovery(msgspec.Struct, rename="camel"):
+    """The least that the answer to `server/discover` has to say."""
+
+    supported_versions: list[str]
+    capabilities: dict[str, Any]
+    instructions: str | None = None
+
+
+class Session:
+    """A client's side of it."""
+
+    def __init__(self, dispatcher: Dispatcher, answers: Answers, heard: Heard, declared: Mapping[str, Any]) -> None:
+        """Answer what the server asks with `answers`, and tell `heard` of what it tells everyone.
+
+        It is told of the capabilities `declared`.
         """
+        self._dispatcher = dispatcher
+        self._answers = answers
+        self._heard = heard
+        self._declared = declared
+        self._subscriptions: dict[str, Callable[[], None] | None] = {}
+        self._numbers = count(1)
+        self.offers = frozenset(method for method, name in CAPABILITY.items() if name in declared)
+        """The requests that the server was told it may make."""
+        self.protocol_version = ""
+        """Empty before the handshake."""
+        self.introduction: Mapping[str, Any] = MappingProxyType({})
+        """The server's answer to the handshake, as it came."""
 
-        async def received(message: IncomingMessage) -> None:
-            if isinstance(message, _TO_EVERYBODY):
-                plain = _plain(message)
-                heard(plain["method"], plain.get("params", {}))
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Self]:
+        """Hear the server within the block."""
+        self._dispatcher.start(self._asked, self._told)
+        try:
+            yield self
+        finally:
+            await self._dispatcher.stop()
 
-        async def logged(params: types.LoggingMessageNotificationParams) -> None:
-            answers.logged(_plain(params))
+    async def initialize(self) -> None:
+        """Shake hands, as before 2026-07-28. Raises MCPError, ValidationError or RuntimeError."""
+        params = {"protocolVersion": HANDSHAKE_VERSIONS[-1], "capabilities": self._declared, "clientInfo": _US}
+        said = await self._dispatcher.send_raw_request("initialize", params)
+        version = msgspec.convert(said, _Greeting).protocol_version
+        if version not in HANDSHAKE_VERSIONS:
+            raise RuntimeError(f"Unsupported protocol version from the server: {version}")
+        self.introduction, self.protocol_version = said, version
+        await self._tell("notifications/initialized")
 
-        async def elicited(
-            context: ClientRequestContext,  # noqa: ARG001 - the SDK's signature
-            params: types.ElicitRequestParams,
-        ) -> types.ElicitResult:
-            return types.ElicitResult.model_validate(await answers.one(ELICIT, _plain(params)))
-
-        async def sampled(
-            context: ClientRequestContext,  # noqa: ARG001 - the SDK's signature
-            params: types.CreateMessageRequestParams,
-        ) -> types.CreateMessageResult:
-            return types.CreateMessageResult.model_validate(await answers.one(SAMPLE, _plain(params)))
-
-        async def rooted(context: ClientRequestContext) -> types.ListRootsResult:  # noqa: ARG001 - the SDK's signature
-            return types.ListRootsResult.model_validate(await answers.one(ROOTS, {}))
-
-        offers = frozenset(method for method, name in CAPABILITY.items() if name in declared)
-        session = cls(
-            dispatcher=dispatcher,
-            client_info=types.Implementation(name="remit", version=__version__),
-            message_handler=received,
-            logging_callback=logged,
-            elicitation_callback=elicited if ELICIT in offers else None,
-            sampling_callback=sampled if SAMPLE in offers else None,
-            list_roots_callback=rooted if ROOTS in offers else None,
-        )
-        session.offers, session._declared, session._answers = offers, declared, answers
-        return session
-
-    offers: frozenset[str] = frozenset()
-    """The requests that the server was told it may make."""
-    _declared: Mapping[str, Any] = MappingProxyType({})
-    _answers: Answers
-
-    def _build_capabilities(self, version: str) -> types.ClientCapabilities:  # noqa: ARG002 - the SDK's signature
-        """The SDK's, by what is declared instead of by what is answered."""
-        return types.ClientCapabilities.model_validate(self._declared)
-
-    introduction: Mapping[str, Any] = MappingProxyType({})
-    """The server's answer to the handshake, as it came."""
-
-    async def initialize(self) -> types.InitializeResult:
-        """The SDK's handshake, with the answer kept as it came. Raises MCPError, ValidationError or RuntimeError."""
-        params = types.InitializeRequestParams(
-            protocol_version=LATEST_HANDSHAKE_VERSION,
-            capabilities=self._build_capabilities(LATEST_HANDSHAKE_VERSION),
-            client_info=self._client_info,
-        )
-        self.introduction = await self._dispatcher.send_raw_request("initialize", _plain(params))
-        result = types.InitializeResult.model_validate(self.introduction, by_name=False)
-        if result.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
-            raise RuntimeError(f"Unsupported protocol version from the server: {result.protocol_version}")
-        self.adopt(result)
-        await self.send_notification(types.InitializedNotification())
-        return result
-
-    async def send_discover(self, version: str) -> dict[str, Any]:
-        """The SDK's probe, with the answer kept as it came. Raises MCPError."""
-        raw = await super().send_discover(version)
-        meta = raw.get("_meta")
+    async def discover(self) -> None:
+        """Ask who the server is, as since 2026-07-28. Raises MCPError, ValidationError or RuntimeError."""
+        version = MODERN_VERSIONS[-1]
+        opts: CallOptions = {"timeout": _DISCOVER_S, "cancel_on_abandon": False}
+        said = await self._ask("server/discover", {}, opts, version)
+        supported = msgspec.convert(said, _Discovery).supported_versions
+        if version not in supported:
+            raise RuntimeError(f"Unsupported protocol versions of the server: {supported}")
+        meta = said.get("_meta")
         info = meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None
-        self.introduction = {**({"serverInfo": info} if info is not None else {}), **raw}
-        return raw
+        self.introduction = {**({"serverInfo": info} if info is not None else {}), **said}
+        self.protocol_version = version
 
     async def roots_changed(self) -> None:
         """Tell a server of before 2026-07-28 that the client's roots changed."""
-        await self.send_notification(types.RootsListChangedNotification())
+        await self._tell("notifications/roots/list_changed")
 
     @property
     def capabilities(self) -> dict[str, Any]:
         """Return what the server declared; empty before the handshake."""
-        return _plain(self.server_capabilities) if self.server_capabilities else {}
+        declared: Mapping[str, Any] = self.introduction.get("capabilities", {})
+        return {name: value for name, value in declared.items() if value is not None}
+
+    @property
+    def server(self) -> tuple[str, str]:
+        """Return the server's name and version; empty where it does not say them."""
+        try:
+            info = msgspec.convert(self.introduction.get("serverInfo"), _Program)
+        except msgspec.ValidationError:
+            return "", ""
+        return info.name, info.version
 
     async def ask(
         self, method: str, params: Mapping[str, Any], opts: CallOptions | None = None, peer: Peer | None = None
     ) -> dict[str, Any]:
         """The raw result of a request, made under the name of `peer`. Raises MCPError."""
-        body, opts = dict(params), {} if opts is None else opts
-        self._stamp({"method": method, "params": body}, opts)  # the SDK offers no other way to the era's envelope
-        if peer is not None and is_modern(self.protocol_version):
-            body["_meta"] = {**body.get("_meta", {}), **peer.meta}
-            declared = peer.meta.get(CLIENT_CAPABILITIES_META_KEY)
-            if isinstance(declared, Mapping):
-                body["_meta"][CLIENT_CAPABILITIES_META_KEY] = self._answers.allowed(declared)
-        if method in TASKED and is_modern(self.protocol_version):
-            body["_meta"] = _with_tasks(body["_meta"])
-        return await self._dispatcher.send_raw_request(method, body, opts)
+        return await self._ask(method, params, opts or {}, self.protocol_version, peer)
 
     async def settle(
         self,
@@ -186,7 +190,7 @@ class Session(ClientSession):
         given: dict[str, Any] = {}
         with answers.calling(peer):
             for _ in range(_MAX_ROUNDS):
-                result = await self.ask(method, {**params, **given}, {**opts}, peer)
+                result = await self.ask(method, {**params, **given}, opts, peer)
                 if result.get("resultType") != "input_required":
                     return result
                 asked = result.get("inputRequests")
@@ -195,16 +199,77 @@ class Session(ClientSession):
                     given["requestState"] = state
         raise MCPError(code=INTERNAL_ERROR, message=f"it asked back more than {_MAX_ROUNDS} times")
 
-    @asynccontextmanager
-    async def listening(self) -> AsyncIterator[AsyncIterator[str]]:
-        """The methods of the changes that the server tells; a stream that breaks ends the block. Raises MCPError."""
+    async def listen(self, begun: Callable[[], None] | None) -> None:
+        """Have the server tell of changes until it stops; `begun` is called once it does (2026-07-28).
+
+        Raises MCPError for a server that does not tell.
+        """
+        name = f"{_LISTENS}{next(self._numbers)}"
+        self._subscriptions[name] = begun
         try:
-            async with listen(
-                self, tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
-            ) as subscription:
-                yield (_METHODS[type(event)] async for event in subscription)
-        except SubscriptionLost as error:
-            _log.debug("%s", error)
+            await self.ask("subscriptions/listen", {"notifications": _CHANGES}, {"request_id": name})
+        except MCPError as error:
+            if name in self._subscriptions:
+                raise
+            _log.debug("the server stopped telling of changes: %s", error)
+        finally:
+            self._subscriptions.pop(name, None)
+
+    # --- common
+
+    async def _ask(
+        self, method: str, params: Mapping[str, Any], opts: CallOptions, version: str, peer: Peer | None = None
+    ) -> dict[str, Any]:
+        """The raw result of a request in the envelope of a version. Raises MCPError."""
+        body, headers = dict(params), dict(opts.get("headers", {}))
+        if version:
+            headers[MCP_PROTOCOL_VERSION_HEADER] = version
+        if is_modern(version):
+            body["_meta"] = self._envelope(method, body.get("_meta", {}), version, peer)
+            headers[MCP_METHOD_HEADER] = method
+            if isinstance(name := body.get(_NAMED_BY.get(method, "")), str):
+                headers[MCP_NAME_HEADER] = header_value(name)
+        return await self._dispatcher.send_raw_request(method, body, {**opts, "headers": headers})
+
+    def _envelope(self, method: str, attached: Mapping[str, Any], version: str, peer: Peer | None) -> dict[str, Any]:
+        """The words of a request about itself and its client, the `peer` if it is made for one (2026-07-28)."""
+        passed = peer.meta if peer is not None else {}
+        theirs = passed.get(CLIENT_CAPABILITIES_META_KEY)
+        declared = self._answers.allowed(theirs) if isinstance(theirs, Mapping) else self._declared
+        if method in TASKED:  # whose answer may be a task: we follow it to its end, for any caller
+            declared = {**declared, "extensions": {**(declared.get("extensions") or {}), TASKS: {}}}
+        own = {PROTOCOL_VERSION_META_KEY: version, CLIENT_INFO_META_KEY: _US}
+        return {**attached, **own, **passed, CLIENT_CAPABILITIES_META_KEY: declared}
+
+    async def _tell(self, method: str) -> None:
+        await self._dispatcher.notify(method, None, {"headers": {MCP_PROTOCOL_VERSION_HEADER: self.protocol_version}})
+
+    # --- what the server asks and tells
+
+    async def _asked(self, _context: Inbound, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+        modern = is_modern(self.protocol_version)
+        if method == "ping" and not modern:
+            return {}
+        if modern or method not in CAPABILITY:
+            raise MethodNotFoundError(method)
+        if method not in self.offers:
+            raise MCPError(code=INVALID_REQUEST, message=f"{method} is not supported")
+        return await self._answers.one(method, dict(params or {}))
+
+    async def _told(self, _context: Inbound, method: str, params: Mapping[str, Any] | None) -> None:
+        params = params or {}
+        if method == "notifications/message":
+            self._answers.logged(params)
+        elif method in _TO_EVERYBODY:
+            self._heard(method, params)
+        elif method == "notifications/subscriptions/acknowledged":
+            meta = params.get("_meta")
+            name = meta.get(SUBSCRIPTION_ID_META_KEY) if isinstance(meta, Mapping) else None
+            if (begun := self._subscriptions.pop(str(name), None)) is not None:
+                begun()
+        elif method == CANCELLED and str(params.get("requestId")).startswith(_LISTENS):
+            why = MCPError(code=CONNECTION_CLOSED, message="the server ended it")
+            self._dispatcher.fail(str(params["requestId"]), why)
 
 
 def _reporting(progress: Callable[[float, float | None, str], None]) -> Any:
@@ -212,15 +277,3 @@ def _reporting(progress: Callable[[float, float | None, str], None]) -> Any:
         progress(done, total, message or "")
 
     return reported
-
-
-def _with_tasks(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """The envelope of a request whose answer may be a task: we follow it to its end, for any caller."""
-    declared = meta.get(CLIENT_CAPABILITIES_META_KEY) or {}
-    extensions = {**(declared.get("extensions") or {}), TASKS: {}}
-    return {**meta, CLIENT_CAPABILITIES_META_KEY: {**declared, "extensions": extensions}}
-
-
-def _plain(model: Any) -> dict[str, Any]:
-    plain: dict[str, Any] = model.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return plain

@@ -23,6 +23,13 @@ class ToolSettings(Section, frozen=True):
             env=("SCHEMA_GATE_MODE",),
         ),
     ] = "strict"
+    only: Annotated[
+        Texts,
+        About(
+            "The parts of Remit whose tools there are, such as `mcp` or `fs`, as `remit parts` names them; "
+            "empty: all. Modules and programs bring theirs all the same."
+        ),
+    ] = ()
     no_mcp: Annotated[
         bool,
         About(

@@ -18,7 +18,6 @@ import asyncio
 import shutil
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -81,9 +80,6 @@ class AcpExecutor:
         return self._command
 
     def require(self, env: Mapping[str, str]) -> None:
-        if find_spec("mcp") is None:
-            remedy = "pip install 'remit[mcp]'"
-            raise UsageError("the agent's protocol needs an extra", code=Code.env_unavailable, remedy=remedy)
         if shutil.which(self._command[0], path=env.get("PATH")) is None:
             remedy = "Install it, or name its path in workflow.toml."
             raise UsageError(f"{self._command[0]} is not installed", code=Code.env_unavailable, remedy=remedy)

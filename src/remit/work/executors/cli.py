@@ -12,7 +12,6 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -55,8 +54,6 @@ class CliExecutor:
         if shutil.which(program, path=env.get("PATH")) is None and not self._table.setup:
             raise _unavailable(f"{program} is not installed", f"Install it: {cli.install}")
         require_key(cli, self._table, env)
-        if self.mode == "governed" and find_spec("mcp") is None:
-            raise _unavailable("governed mode needs an extra", "pip install 'remit[mcp]'")
 
     async def work(self, site: Site) -> Ending:
         starts = require_trust(self._cli, self._table, site)

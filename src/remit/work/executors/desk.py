@@ -71,23 +71,22 @@ class Desk:
         face = ToolServer(service, _Offered(), principal=site.principal, transport=via)
         serving, wires = Tasks(), list[LineWire]()
         try:
-            async with face.answering() as answering:
 
-                def connected() -> LineWire:
-                    wire = LineWire()
-                    wires.append(wire)
-                    serving.begin(OneClient(answering, wire.dispatcher).run())
-                    return wire
+            def connected() -> LineWire:
+                wire = LineWire()
+                wires.append(wire)
+                serving.begin(OneClient(face, wire.dispatcher).run())
+                return wire
 
-                server = await asyncio.get_running_loop().create_unix_server(connected, sock=_listening(site))
-                try:
-                    yield _RunTools(site, sessions)
-                finally:
-                    server.close()
-                    serving.cancel()
-                    await serving.ended()
-                    for wire in wires:
-                        wire.close()
+            server = await asyncio.get_running_loop().create_unix_server(connected, sock=_listening(site))
+            try:
+                yield _RunTools(site, sessions)
+            finally:
+                server.close()
+                serving.cancel()
+                await serving.ended()
+                for wire in wires:
+                    wire.close()
         finally:
             await face.close()
             await runtime.catalog.close()

@@ -148,8 +148,8 @@ class Talk:
                 self._dispatcher.close(self._broken)
 
     async def _talk(self, child: Child, deadline: asyncio.Timeout) -> None:
-        from remit.jsonrpc.dispatcher import Dispatcher  # noqa: PLC0415 - an extra
-        from remit.jsonrpc.protocol import MCPError  # noqa: PLC0415 - an extra
+        from remit.jsonrpc.dispatcher import Dispatcher  # noqa: PLC0415 - where an agent speaks it
+        from remit.jsonrpc.protocol import MCPError  # noqa: PLC0415 - where an agent speaks it
 
         self._deadline = deadline
         self._dispatcher = Dispatcher(_Pipe(child))
@@ -160,7 +160,7 @@ class Talk:
         try:
             await self._turns(agent)
         except MCPError as error:
-            fault = self._broken if agent.why_closed else error.error.message
+            fault = self._broken if agent.why_closed else error.message
             self.turn = replace(self.turn, terminal=False, fault=fault[:_SHOWN])
         finally:
             ending.cancel()
@@ -194,7 +194,7 @@ class Talk:
 
     async def _open(self, agent: Dispatcher, *, loads: bool) -> tuple[str, Conversation | None]:
         """Begin a session, or continue the last one; return its id, and the conversation that goes on."""
-        from remit.jsonrpc.protocol import MCPError  # noqa: PLC0415 - an extra
+        from remit.jsonrpc.protocol import MCPError  # noqa: PLC0415 - where an agent speaks it
 
         words, last = self._words, self._words.last
         given = {"cwd": str(words.cwd), "mcpServers": list(words.servers), "_meta": words.meta}
@@ -203,7 +203,7 @@ class Talk:
             try:
                 await agent.send_raw_request("session/load", {**given, "sessionId": last.session})
             except MCPError as error:
-                self._site.show("stderr", f"begins again: {error.error.message[:200]}\n".encode(errors="replace"))
+                self._site.show("stderr", f"begins again: {error.message[:200]}\n".encode(errors="replace"))
             else:
                 return last.session, last
             finally:
@@ -246,7 +246,7 @@ class Talk:
         return True
 
     async def _answer(self, _inbound: Inbound, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
-        from remit.jsonrpc.protocol import INVALID_PARAMS, METHOD_NOT_FOUND, MCPError  # noqa: PLC0415 - an extra
+        from remit.jsonrpc.protocol import INVALID_PARAMS, METHOD_NOT_FOUND, MCPError  # noqa: PLC0415 - where an agent speaks it
 
         if method != "session/request_permission":
             raise MCPError(code=METHOD_NOT_FOUND, message=f"{method[:100]} is not offered: use your own tools")

@@ -98,7 +98,7 @@ def command(
         table = alone(called, answering(called, url, _headers(headers, variables), issuers), **more)
     else:
         table = wrapped(called, words, **more)
-    flags = {**table, "mcp.elicitation": "forward"}
+    flags = {**table, "mcp.elicitation": "forward", "tools.only": ["mcp"]}
     if sampling:
         flags["mcp.sampling"] = "forward"
     offer = Offer(OwnNames(called), flags, work=False, relayed=called)
