@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from mcp.server.subscriptions import ToolsListChanged
@@ -55,6 +56,25 @@ async def test_a_server_of_before_2026_is_found_out_however_it_refuses(
         provider = mcp.provider(mcp.server(url=server.url))
         assert (await provider.invoke(ECHO, {"text": "hello"}, call_context())).value == "hello"
         assert (await provider.status()).era == "legacy"
+        await provider.close()
+
+
+@pytest.mark.parametrize(("supported", "era"), [("2026-07-28", "modern"), ("2099-01-01", "legacy")])
+async def test_a_version_that_is_refused_and_listed_is_asked_for_again(mcp: World, supported: str, era: str) -> None:
+    refusals = [{"code": -32022, "message": "what?", "data": {"supported": [supported], "requested": "2026-07-28"}}]
+
+    async def busy(scope: Scope, send: Send) -> bool:
+        if (b"mcp-method", b"server/discover") not in scope["headers"] or not refusals:
+            return False
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "error": refusals.pop()}).encode()
+        await answer(send, 400, body, b"application/json")
+        return True
+
+    async with http_server() as server:
+        server.before = busy
+        provider = mcp.provider(mcp.server(url=server.url))
+        assert (await provider.invoke(ECHO, {"text": "hello"}, call_context())).value == "hello"
+        assert (await provider.status()).era == era
         await provider.close()
 
 

@@ -30,6 +30,7 @@ from remit.jsonrpc.protocol import (
     SERVER_INFO_META_KEY,
     SUBSCRIPTION_ID_META_KEY,
     TASKS,
+    UNSUPPORTED_PROTOCOL_VERSION,
     MCPError,
     MethodNotFoundError,
     header_value,
@@ -136,7 +137,12 @@ class Session:
         """Ask who the server is, as since 2026-07-28. Raises MCPError, ValidationError or RuntimeError."""
         version = MODERN_VERSIONS[-1]
         opts: CallOptions = {"timeout": _DISCOVER_S, "cancel_on_abandon": False}
-        said = await self._ask("server/discover", {}, opts, version)
+        try:
+            said = await self._ask("server/discover", {}, opts, version)
+        except MCPError as error:
+            if not _names(version, error):
+                raise
+            said = await self._ask("server/discover", {}, opts, version)
         supported = msgspec.convert(said, _Discovery).supported_versions
         if version not in supported:
             raise RuntimeError(f"Unsupported protocol versions of the server: {supported}")
@@ -270,6 +276,12 @@ class Session:
         elif method == CANCELLED and str(params.get("requestId")).startswith(_LISTENS):
             why = MCPError(code=CONNECTION_CLOSED, message="the server ended it")
             self._dispatcher.fail(str(params["requestId"]), why)
+
+
+def _names(version: str, refusal: MCPError) -> bool:
+    """Return whether a server that refused a version lists it as one that it supports: then it is asked once more."""
+    listed = refusal.data.get("supported") if isinstance(refusal.data, dict) else None
+    return refusal.code == UNSUPPORTED_PROTOCOL_VERSION and isinstance(listed, list) and version in listed
 
 
 def _reporting(progress: Callable[[float, float | None, str], None]) -> Any:
