@@ -60,13 +60,7 @@ async def list_questions(state: State, wanted: QuestionFilter) -> int:
 
 def _table(channel: Channel, shown: list[ConfirmationView]) -> None:
     now = SystemClock().now()
-    columns = (
-        Column("ID"),
-        Column("TOOL", whole=False),
-        Column("LEFT", style="dim"),
-        Column("JOB"),
-        Column("RECIPE", whole=False),
-    )
+    columns = ("ID", Column("TOOL", whole=False), Column("LEFT", style="dim"), "JOB", Column("RECIPE", whole=False))
     names = short_ids(channel, [one.confirmation for one in shown])
     callers = short_ids(channel, [one.caller.removeprefix("job/") for one in shown])
     rows = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from remit.wiring.runtime import Report
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 MEMORY: Final = ":memory:"
 _NO_SERVERS: Final[dict[str, Any]] = {"servers": (), "servers_json": "", "server_cmd": ""}
@@ -199,13 +201,20 @@ class State:
 
     def ask(self, work: Callable[[Opened], Awaitable[T]], **how: Unpack[Opening]) -> T:
         """Return what `work` returns of what the command works on; `how` it is opened is as for `open`."""
+        return self._use(lambda: self.open(**how), work)
+
+    def ask_here(self, work: Callable[[Remit], Awaitable[T]], **how: Unpack[Opening]) -> T:
+        """Return what `work` returns of a Remit over a journal here; `how` it is opened is as for `remit`."""
+        return self._use(lambda: self.remit(**how), work)
+
+    def _use(self, opened: Callable[[], AbstractAsyncContextManager[R]], work: Callable[[R], Awaitable[T]]) -> T:
         from remit.cli.running import run_to_end
 
-        async def asked() -> T:
-            async with self.open(**how) as opened:
-                return await work(opened)
+        async def used() -> T:
+            async with opened() as remit:
+                return await work(remit)
 
-        return run_to_end(asked())
+        return run_to_end(used())
 
     def command(self, *words: str, module: str = "") -> str:
         """A command to suggest, with the global options that lead to the same journal; with one more `module`."""
@@ -222,15 +231,25 @@ class State:
             options += ["--module", name]
         return shlex.join(["remit", *options, *words])
 
-    def listing(self, rows: list[T], show: Callable[[State, list[T]], None], nothing: str) -> int:
-        """Print a list: as JSON where that is wanted, by `show`, or as the note `nothing` if it is empty."""
-        if self.as_json:
-            self.output.json(rows)
-        elif rows:
-            show(self, rows)
-        else:
-            self.note(nothing)
+    def listing(self, rows: list[T], printer: Callable[[State, list[T]], None], nothing: str) -> int:
+        """Print a list: as JSON where that is wanted, by `printer`, or as the note `nothing` if it is empty."""
+        if rows or self.as_json:
+            return self.show(rows, printer)
+        self.note(nothing)
         return exit_codes.OK
+
+    def show(self, value: T, printer: Callable[[State, T], None]) -> int:
+        """Print what a command found: as JSON where that is wanted, else by `printer`."""
+        if self.as_json:
+            self.output.json(value)
+        else:
+            printer(self, value)
+        return exit_codes.OK
+
+    def done(self, value: object, words: str) -> int:
+        """Print what a command did: `value` as JSON where that is wanted, else the words."""
+        out = self.output.out
+        return self.show(value, lambda _state, _value: out.line(f"{out.style('ok', 'ok')} {words}"))
 
     def note(self, text: str) -> None:
         """Tell people something, on stderr; not where only the result is wanted."""

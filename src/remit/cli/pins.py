@@ -12,10 +12,16 @@ from remit.cli.text import clean, one_line
 if TYPE_CHECKING:
     from remit.cli.context import State
     from remit.service.mcp import ServerDiff, ToolDiff
+    from remit.tools.pins import Pin
 
 _STYLES: Final = {"+": "ok", "-": "failed"}
 _AROUND: Final = 3
 """Lines of a definition that are shown around each change."""
+
+
+def pin_shown(server: str, pin: Pin) -> dict[str, Any]:
+    """Return a new pin as JSON."""
+    return {"server": server, "by": pin.by, "tools": pin.tools, "names_hash": pin.names_hash}
 
 
 def plain(found: ServerDiff) -> dict[str, Any]:

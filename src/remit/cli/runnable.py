@@ -131,7 +131,7 @@ def show_recipes(state: State, recipes: list[RecipeView]) -> None:
     """A table of recipes: what each takes, and what it does."""
     from remit.cli.tables import Column, table
 
-    columns = (Column("RECIPE"), Column("PARAMETERS", whole=False), Column("WHAT IT DOES", whole=False))
+    columns = ("RECIPE", Column("PARAMETERS", whole=False), Column("WHAT IT DOES", whole=False))
     rows = [(one.name, _parameters(one), one.about.partition("\n")[0][:_ABOUT]) for one in recipes]
     table(state.output.out, columns, rows)
 

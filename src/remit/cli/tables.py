@@ -31,7 +31,7 @@ class Column(NamedTuple):
 
 def table(
     channel: Channel,
-    columns: Sequence[Column],
+    titles: Sequence[Column | str],
     rows: Iterable[Sequence[str]],
     *,
     indent: int = 0,
@@ -41,6 +41,7 @@ def table(
     texts = [[one_line(text) for text in row] for row in rows]
     if not texts:
         return
+    columns = [Column(title) if isinstance(title, str) else title for title in titles]
     widths = _widths(columns, texts, channel.width, indent)
     _row(channel, [column.title for column in columns], widths, ["dim"] * len(columns), indent)
     for number, row in enumerate(texts):

@@ -21,6 +21,9 @@ COMMANDS: Final[dict[str, Entry]] = {
 }
 
 
+_NO_TARGET: Final = "no one is told: remit.toml has no [[notify]] table"
+
+
 @click.group("notify", cls=LazyGroup, package="remit.notify.commands", entries=COMMANDS)
 @click.pass_context
 def command(context: click.Context) -> None:
@@ -43,14 +46,10 @@ def list_command(state: State, limit: int) -> int:
     A `waiting` message is due later, or is tried again; a `dropped` one was settled before it was sent; a `failed` one
     was given up after a day.
     """
-    from remit.cli.running import run_to_end
-
-    async def views() -> list[TargetView]:
-        async with state.remit(code="unused") as remit:
-            views: list[TargetView] = await remit.service.notifications.views(limit=limit)
-            return views
-
-    return state.listing(run_to_end(views()), _print, "no one is told: remit.toml has no [[notify]] table")
+    views: list[TargetView] = state.ask_here(
+        lambda remit: remit.service.notifications.views(limit=limit), code="unused"
+    )
+    return state.listing(views, _print, _NO_TARGET)
 
 
 def _print(state: State, views: list[TargetView]) -> None:
@@ -65,24 +64,17 @@ def _print(state: State, views: list[TargetView]) -> None:
         out.line(f"  {out.style(f'{told}; {counts}', 'dim')}")
         columns = (
             Column("QUEUED", style="dim"),
-            Column("EVENT"),
-            Column("ABOUT"),
-            Column("STATE"),
-            Column("TRIES"),
+            "EVENT",
+            "ABOUT",
+            "STATE",
+            "TRIES",
             Column("NEXT", style="dim"),
             Column("SAID", whole=False),
         )
+        due = [moment(row.due_at) if row.due_at is not None else "" for row in view.last]
         rows = [
-            (
-                moment(row.queued_at),
-                row.event,
-                row.about,
-                row.state,
-                str(row.attempts),
-                moment(row.due_at) if row.due_at is not None else "",
-                row.said,
-            )
-            for row in view.last
+            (moment(row.queued_at), row.event, row.about, row.state, str(row.attempts), next_at, row.said)
+            for row, next_at in zip(view.last, due, strict=True)
         ]
         table(out, columns, rows, indent=2)
 
@@ -96,22 +88,17 @@ def test_command(state: State, target: str) -> int:
 
     Sends it at once, to TARGET or to every target, and records nothing. Exits with status 1 if a target fails.
     """
-    from remit.cli.running import run_to_end
+    answers: list[TargetAnswer] = state.ask_here(
+        lambda remit: remit.service.notifications.test(target), code="unused", writes=True, blank=True
+    )
+    state.listing(answers, _print_answers, _NO_TARGET)
+    return exit_codes.OK if all(answer.ok for answer in answers) else exit_codes.ERROR
+
+
+def _print_answers(state: State, answers: list[TargetAnswer]) -> None:
     from remit.cli.text import one_line
 
-    async def answers() -> list[TargetAnswer]:
-        async with state.remit(code="unused", writes=True, blank=True) as remit:
-            answers: list[TargetAnswer] = await remit.service.notifications.test(target)
-            return answers
-
-    found = run_to_end(answers())
-    if state.as_json:
-        state.output.json(found)
-    elif not found:
-        state.note("no one is told: remit.toml has no [[notify]] table")
-    else:
-        out = state.output.out
-        for answer in found:
-            verdict = "ok" if answer.ok else "fail"
-            out.line(f"{out.style(f'{verdict:<4}', verdict)}  {one_line(f'{answer.target}: {answer.said}')}")
-    return exit_codes.OK if all(answer.ok for answer in found) else exit_codes.ERROR
+    out = state.output.out
+    for answer in answers:
+        verdict = "ok" if answer.ok else "fail"
+        out.line(f"{out.style(f'{verdict:<4}', verdict)}  {one_line(f'{answer.target}: {answer.said}')}")

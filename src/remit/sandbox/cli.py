@@ -117,26 +117,24 @@ def probe_command(state: State) -> int:
     settings = state.trusted()
     found = run_to_end(probed(settings))
     programs, driver = commands(settings), own_settings(settings).driver
-    if state.as_json:
-        import msgspec
+    shown = [
+        {
+            **msgspec.to_builtins(one),
+            "level": one.level.name,
+            "chosen": (chosen := one.driver == driver),
+            "commands": {name: program for name, (program, _) in programs.items()} if chosen else {},
+        }
+        for one in found
+    ]
 
-        state.output.json(
-            [
-                {
-                    **msgspec.to_builtins(one),
-                    "level": one.level.name,
-                    "chosen": (chosen := one.driver == driver),
-                    "commands": {name: program for name, (program, _) in programs.items()} if chosen else {},
-                }
-                for one in found
-            ]
-        )
-    else:
+    def told(state: State, _: object) -> None:
         for one in found:
             chosen = one.driver == driver
             _print_probe(state, one, chosen=chosen)
             if chosen and one.usable:
                 _print_commands(state, programs)
+
+    state.show(shown, told)
     enough = any(one.driver == driver and one.level >= demanded(settings) for one in found)
     return exit_codes.OK if enough else exit_codes.ERROR
 
@@ -172,28 +170,18 @@ def workspaces_command(state: State) -> int:
     The most recently used comes first. Sizes include a workspace's inputs and the copy that lets a run start again
     after a crash.
     """
-    from remit.cli.running import run_to_end
 
-    async def look() -> list[WorkspaceRow]:
+    async def look(remit: Remit) -> list[WorkspaceRow]:
+        return [row for _, row in await listed(remit, 0, unknown=False)]
 
-        async with state.remit(code="unused") as remit:
-            return [row for _, row in await listed(remit, 0, unknown=False)]
-
-    rows = run_to_end(look())
-    return state.listing(rows, _print_workspaces, "there are no workspaces")
+    return state.listing(state.ask_here(look, code="unused"), _print_workspaces, "there are no workspaces")
 
 
 def _print_workspaces(state: State, rows: list[WorkspaceRow]) -> None:
     from remit.cli.tables import Column, moment, table
     from remit.cli.text import one_line
 
-    columns = (
-        Column("JOB"),
-        Column("STATE", states=True),
-        Column("BYTES"),
-        Column("FILES"),
-        Column("USED", style="dim"),
-    )
+    columns = ("JOB", Column("STATE", states=True), "BYTES", "FILES", Column("USED", style="dim"))
     table(
         state.output.out,
         columns,
@@ -219,19 +207,12 @@ def clean_command(state: State, days: int, unknown: bool, dry_run: bool) -> int:
     Deletes the workspaces of ended jobs, and of sessions, that were not used for --days. Keeps the workspace of a job
     that can still continue, however long it waits, and any workspace in use. Collected files stay in the journal.
     """
-    from remit.cli.running import run_to_end
 
-    async def work() -> list[WorkspaceRow]:
+    async def work(remit: Remit) -> list[WorkspaceRow]:
+        found = await listed(remit, days, unknown=unknown)
+        return [row for one, row in found if row.deletable and (dry_run or deleted(one))]
 
-        async with state.remit(code="unused") as remit:
-            found = await listed(remit, days, unknown=unknown)
-            return [row for one, row in found if row.deletable and (dry_run or deleted(one))]
-
-    rows = run_to_end(work())
-    if state.as_json:
-        state.output.json(rows)
-    else:
-        freed = sum(row.bytes for row in rows)
-        word = "would be deleted" if dry_run else "deleted"
-        state.output.out.line(f"{len(rows)} workspaces of {freed} bytes {word}")
-    return exit_codes.OK
+    rows = state.ask_here(work, code="unused")
+    words = f"{len(rows)} workspaces of {sum(row.bytes for row in rows)} bytes"
+    word = "would be deleted" if dry_run else "deleted"
+    return state.show(rows, lambda state, _: state.output.out.line(f"{words} {word}"))

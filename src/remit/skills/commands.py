@@ -57,7 +57,7 @@ def list_command(state: State) -> int:
 def _print(state: State, rows: list[SkillRow]) -> None:
     from remit.cli.tables import Column, table
 
-    columns = (*map(Column, ("STATE", "SKILL", "FROM", "RUN TYPES")), Column("WHAT, OR WHY NOT", whole=False))
+    columns = ("STATE", "SKILL", "FROM", "RUN TYPES", Column("WHAT, OR WHY NOT", whole=False))
     cells = [(row.state, row.name, row.source, ", ".join(row.run_types), row.why or row.description) for row in rows]
     table(state.output.out, columns, cells)
 
@@ -68,10 +68,10 @@ def _print(state: State, rows: list[SkillRow]) -> None:
 @pass_state
 def show_command(state: State, skill: str) -> int:
     """Show what a skill allows, its files and its instructions."""
-    view: SkillView = state.ask(lambda remit: remit.service.skills.view(skill), code="recorded")
-    if state.as_json:
-        state.output.json(view)
-        return exit_codes.OK
+    return state.show(state.ask(lambda remit: remit.service.skills.view(skill), code="recorded"), _print_skill)
+
+
+def _print_skill(state: State, view: SkillView) -> None:
     from remit.cli.text import one_line
 
     out = state.output.out
@@ -98,7 +98,6 @@ def show_command(state: State, skill: str) -> int:
         out.line("")
         for line in view.body.splitlines():
             out.line(one_line(line))
-    return exit_codes.OK
 
 
 @command.command("check")
@@ -122,18 +121,16 @@ def check_command(state: State, skill: str) -> int:
             return [row for row in rows if skill in {"", row.name}]
 
         findings = [told for row in state.ask(rows, code="recorded") for told in _told(row.name, row.findings)]
-    if state.as_json:
-        state.output.json(findings)
-    elif not findings:
-        state.note("nothing is wrong")
-    else:
-        from remit.cli.text import one_line
+    state.listing(findings, _print_findings, "nothing is wrong")
+    return exit_codes.ERROR if any(finding["fatal"] for finding in findings) else exit_codes.OK
 
-        out = state.output.out
-        for said in findings:
-            verdict = "fail" if said["fatal"] else "warn"
-            out.line(one_line(f"{verdict:<4}  {said['skill']}: {said['code']}: {said['message']}"))
-    return exit_codes.ERROR if any(said["fatal"] for said in findings) else exit_codes.OK
+
+def _print_findings(state: State, findings: list[dict[str, object]]) -> None:
+    from remit.cli.text import one_line
+
+    for finding in findings:
+        verdict = "fail" if finding["fatal"] else "warn"
+        state.output.out.line(one_line(f"{verdict:<4}  {finding['skill']}: {finding['code']}: {finding['message']}"))
 
 
 def _checked(path: Path) -> list[dict[str, object]]:
@@ -155,16 +152,16 @@ def _told(name: str, findings: Sequence[Finding]) -> list[dict[str, object]]:
 
 
 def _switch(state: State, skill: str, reason: str, *, on: bool) -> int:
-    async def switched(remit: Opened) -> SkillRow:
-        row: SkillRow = await getattr(remit.service.skills, "enable" if on else "disable")(skill, reason=reason)
-        return row
+    row = state.ask(
+        lambda remit: getattr(remit.service.skills, "enable" if on else "disable")(skill, reason=reason),
+        writes=True,
+        creates=True,
+    )
+    return state.show(row, _print_switched)
 
-    row = state.ask(switched, writes=True, creates=True)
-    if state.as_json:
-        state.output.json(row)
-    else:
-        state.output.out.line(f"{row.name} is {row.state}{f': {row.why}' if row.why else ''}")
-    return exit_codes.OK
+
+def _print_switched(state: State, row: SkillRow) -> None:
+    state.output.out.line(f"{row.name} is {row.state}{f': {row.why}' if row.why else ''}")
 
 
 @command.command("enable")
@@ -203,9 +200,6 @@ def new_command(state: State, name: str, folder: str) -> int:
     from remit.skills.new import write_skill
 
     file = write_skill(name, Path(folder))
-    if state.as_json:
-        state.output.json({"file": str(file)})
-    else:
-        state.output.out.line(str(file))
-        state.note("Fill it in, check it (remit skills check), and name its folder in [skills] folders of remit.toml.")
+    state.show({"file": str(file)}, lambda state, _: state.output.out.line(str(file)))
+    state.note("Fill it in, check it (remit skills check), and name its folder in [skills] folders of remit.toml.")
     return exit_codes.OK

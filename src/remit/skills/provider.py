@@ -8,6 +8,7 @@ names may be reached only as policy or a person allows. Neither tool runs anythi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -20,9 +21,10 @@ from remit.journal.kinds import JobCreated, SkillPin, decode
 from remit.nearest import did_you_mean
 from remit.skills.folder import SKILL_MD
 from remit.skills.loaded import LoadedSkills
-from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.meta import ToolMeta
 from remit.tools.provider import CallContext, ToolResult
-from remit.tools.shapes import arguments, struct_schema
+from remit.tools.shapes import arguments
+from remit.tools.toolset import Toolset, declare
 
 if TYPE_CHECKING:
     from remit.capability import Opening
@@ -65,68 +67,42 @@ class ActivateResult(msgspec.Struct, frozen=True, kw_only=True):
     skills: list[dict[str, Any]]
 
 
-def _meta(name: str, description: str, given: type[msgspec.Struct], result: type[msgspec.Struct]) -> ToolMeta:
-    return ToolMeta(
-        name=name,
-        provider_id=_PROVIDER,
-        description=description,
-        input_schema=struct_schema(given),
-        output_schema=struct_schema(result),
-        capability_level=Level.L0,
-        risk_level=Risk.READ_ONLY,
-        side_effects=False,
-        idempotent=True,
-        requires_confirm=False,
-        timeout_ms=30_000,
-        version="1",
-    )
-
-
+_tool: Final = partial(declare, provider=_PROVIDER, timeout_ms=30_000)
 TOOLS: Final = (
-    _meta(READ, "Read a file of a skill; without a path its instructions.", ReadArgs, ReadResult),
-    _meta(ACTIVATE, "Come under skills: their tools may be used from then on.", ActivateArgs, ActivateResult),
+    _tool(READ, "Read a file of a skill; without a path its instructions.", ReadArgs, ReadResult),
+    _tool(ACTIVATE, "Come under skills: their tools may be used from then on.", ActivateArgs, ActivateResult),
 )
 
 
-class SkillProvider:
+class SkillProvider(Toolset):
     """Reads skills, and says what each allows."""
-
-    provider_id: Final = _PROVIDER
 
     def __init__(self, skills: Callable[[], LoadedSkills], journal: Journal) -> None:
         """Read the skills that `skills` knows once it is asked, and the record of jobs in `journal`."""
+        super().__init__(_PROVIDER, TOOLS)
         self._skills = skills
         self._journal = journal
-        self._closed = False
 
     def watch(self, changed: Callable[[], None]) -> None:
         self._skills().watch(changed)
 
     async def list_tools(self) -> Sequence[ToolMeta]:
         """Return both tools, where anything speaks of skills."""
-        self._require_open()
-        return TOOLS if self._skills().is_wanted else ()
+        tools = await super().list_tools()
+        return tools if self._skills().is_wanted else ()
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Read, or say what skills allow. Raises ProviderError."""
-        self._require_open()
+        self._require(name)
         job = await self._pins(ctx)
         try:
-            match name:
-                case "skill.read":
-                    return ToolResult(msgspec.to_builtins(await self._read(arguments(ReadArgs, args), job)))
-                case "skill.activate":
-                    names = arguments(ActivateArgs, args).names
-                    taken = [msgspec.to_builtins(await self._taken_up(one, job)) for one in dict.fromkeys(names)]
-                    return ToolResult(msgspec.to_builtins(ActivateResult(skills=taken)))
-                case _:
-                    raise ProviderError(f"The skills provider has no tool {name!r}.", cause=Code.ToolNotFound)
+            if name == READ:
+                return ToolResult(msgspec.to_builtins(await self._read(arguments(ReadArgs, args), job)))
+            names = arguments(ActivateArgs, args).names
+            taken = [msgspec.to_builtins(await self._taken_up(one, job)) for one in dict.fromkeys(names)]
+            return ToolResult(msgspec.to_builtins(ActivateResult(skills=taken)))
         except (NotFoundError, StateError) as error:
             raise ProviderError(f"{error.message}. {error.remedy}", cause=None, code=error.code) from error
-
-    async def close(self) -> None:
-        """Refuse later calls."""
-        self._closed = True
 
     async def _pins(self, ctx: CallContext) -> dict[str, SkillPin]:
         """Return the skills that the calling job is under, as it took them up."""
@@ -170,10 +146,6 @@ class SkillProvider:
             why = f"The text of the skill {pin.name} is not kept any more."
             raise ProviderError(why, cause=None, code=Code.SKILL_NOT_FOUND)
         return msgspec.json.decode(data, type=dict[str, str])
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ProviderError("The skills provider has been closed.", cause=Code.ProviderClosed)
 
 
 def open_skill_tools(opening: Opening) -> tuple[SkillProvider]:

@@ -1,4 +1,4 @@
-"""Providers of tools of ours: each tool is declare by the structs that it takes and gives."""
+"""Providers of tools of ours: each tool is declared by the structs that it takes and gives."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ issue, and the control plane takes it over from there, as if a person had set th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -17,9 +16,9 @@ from remit.errors import ProviderError, RemitError
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
 from remit.redact import line
-from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
-from remit.tools.shapes import arguments, struct_schema
+from remit.tools.shapes import arguments
+from remit.tools.toolset import Toolset, declare
 from remit.work.references import IssueRef
 from remit.work.store import WorkStore
 
@@ -41,43 +40,18 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     accepted: bool
 
 
-class DecisionProvider:
+class DecisionProvider(Toolset):
     """decision.accept: asks whether the result of a run is good."""
 
     def __init__(self, store: WorkStore) -> None:
         """Look at the work of `store`."""
+        about = "Accept the result of a run: its issue is done."
+        super().__init__(PROVIDER, (declare(ACCEPT, about, AcceptArgs, Accepted, provider=PROVIDER, writes=True),))
         self._store = store
-        self._closed = False
-
-    @property
-    def provider_id(self) -> str:
-        """`decision`."""
-        return PROVIDER
-
-    async def list_tools(self) -> Sequence[ToolMeta]:
-        """Return the one tool."""
-        self._require_open()
-        return [
-            ToolMeta(
-                name=ACCEPT,
-                provider_id=PROVIDER,
-                description="Accept the result of a run: its issue is done.",
-                input_schema=struct_schema(AcceptArgs),
-                output_schema=struct_schema(Accepted),
-                capability_level=Level.L1,
-                risk_level=Risk.WRITE,
-                side_effects=True,
-                idempotent=True,
-                requires_confirm=True,
-                version="1",
-            )
-        ]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:  # noqa: ARG002 - the port's
         """Accept a result that is still the newest one of an issue in review. Raise ProviderError."""
-        self._require_open()
-        if name != ACCEPT:
-            raise ProviderError(f"There is no tool {name!r}.", cause=Code.ToolNotFound)
+        self._require(name)
         await self._summary(arguments(AcceptArgs, args))
         return ToolResult(msgspec.to_builtins(Accepted(accepted=True)))
 
@@ -86,10 +60,6 @@ class DecisionProvider:
         self._require_open()
         asked = arguments(AcceptArgs, args)
         return Preview(what=f"Accepts {asked.run_id} of {asked.issue_ref} ({name}).", diff=await self._summary(asked))
-
-    async def close(self) -> None:
-        """Refuse later calls."""
-        self._closed = True
 
     async def _summary(self, asked: AcceptArgs) -> str:
         """Return the result as lines of a diff. Raise ProviderError unless it is the one to decide about."""
@@ -103,10 +73,6 @@ class DecisionProvider:
         rows = [result.summary, f"PR {result.changes.pr}", f"commit {result.changes.commit}"]
         rows += [f"{test.result} {test.command}" for test in result.tests]
         return "\n".join(f"+{line(row, 1_000)}" for row in rows if row.split(" ", 1)[-1])
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ProviderError("The decisions have been closed.", cause=Code.ProviderClosed)
 
 
 @recipe(RECIPE, version="1")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from remit.cli import complete, exit_codes
+from remit.cli import complete
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
@@ -55,17 +55,14 @@ def _show(state: State, job: str) -> int:
 
         return await conversations_of(remit.service).in_openai_format(await remit.service.jobs.find(job))
 
-    messages = state.ask(look, code="unused")
-    if state.as_json:
-        state.output.json(messages)
-        return exit_codes.OK
-    if not messages:
-        state.note("no conversation: the job asked no model")
+    return state.listing(state.ask(look, code="unused"), _print, "no conversation: the job asked no model")
+
+
+def _print(state: State, messages: list[dict[str, Any]]) -> None:
     out = state.output.out
     for message in messages:
         for line in _lines(out, message):
             out.line(line)
-    return exit_codes.OK
 
 
 def _lines(out: Channel, message: dict[str, Any]) -> Iterator[str]:

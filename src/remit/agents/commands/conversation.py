@@ -61,11 +61,8 @@ def export_command(state: State, job: str, file: Path | None, step: str) -> int:
             written.write(msgspec.json.format(msgspec.json.encode(messages)) + b"\n")
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}", remedy="Name another file.") from error
-    if state.as_json:
-        state.output.json({"file": str(file), "messages": len(messages)})
-    else:
-        state.note(f"{len(messages)} messages in {file}")
-    return exit_codes.OK
+    told = f"{len(messages)} messages in {file}"
+    return state.show({"file": str(file), "messages": len(messages)}, lambda state, _: state.note(told))
 
 
 @command.command("import")

@@ -97,6 +97,6 @@ def _list(state: State) -> int:
         return exit_codes.OK
     from remit.cli.tables import Column, table
 
-    columns = (Column("NAME"), Column("TAKES", whole=False), Column("WHAT IT DOES", whole=False))
+    columns = ("NAME", Column("TAKES", whole=False), Column("WHAT IT DOES", whole=False))
     table(state.output.out, columns, [(route.name, " ".join(parameters_of(route)), route.summary) for route in routes])
     return exit_codes.OK

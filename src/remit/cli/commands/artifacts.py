@@ -70,14 +70,9 @@ def command(
     rows = state.ask(work, code="unused")
     if cat:
         return exit_codes.OK
-    if state.as_json:
-        state.output.json(rows)
-    elif rows:
-        _print(state, rows)
-        if save is not None:
-            state.note(f"saved below {save}")
-    else:
-        state.note("it has no such files" if names or step else "it has no files")
+    state.listing(rows, _print, "it has no such files" if names or step else "it has no files")
+    if rows and save is not None:
+        state.note(f"saved below {save}")
     return exit_codes.OK
 
 
@@ -106,11 +101,6 @@ async def _cat(service: Service, job: str, rows: Sequence[ArtifactRow]) -> None:
 
 def _print(state: State, rows: Sequence[ArtifactRow]) -> None:
     from remit.cli.tables import Column, table
-    from remit.cli.text import one_line
 
-    columns = (Column("STEP"), Column("BYTES"), Column("TYPE", style="dim"), Column("NAME", whole=False))
-    table(
-        state.output.out,
-        columns,
-        [(row.step, str(row.bytes), one_line(row.media_type), one_line(row.path)) for row in rows],
-    )
+    columns = ("STEP", "BYTES", Column("TYPE", style="dim"), Column("NAME", whole=False))
+    table(state.output.out, columns, [(row.step, str(row.bytes), row.media_type, row.path) for row in rows])

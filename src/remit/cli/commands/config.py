@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
@@ -25,14 +26,14 @@ def command(state: State) -> int:
     rows = settings.explain()
     for name in UNREAD.keys() & os.environ.keys():
         state.note(f"{name} is set, and nothing reads it: {UNREAD[name]}")
-    if state.as_json:
-        state.output.json([{"key": row.key, "value": row.value, "source": row.source} for row in rows])
-        return exit_codes.OK
+    return state.show([{"key": row.key, "value": row.value, "source": row.source} for row in rows], _print)
+
+
+def _print(state: State, rows: list[dict[str, Any]]) -> None:
     import json
 
     from remit.cli.tables import Column, table
 
-    columns = (Column("SETTING"), Column("VALUE", whole=False), Column("FROM", whole=False, style="dim"))
-    shown = [(row.key, json.dumps(row.value, ensure_ascii=False), row.source) for row in rows]
+    columns = ("SETTING", Column("VALUE", whole=False), Column("FROM", whole=False, style="dim"))
+    shown = [(row["key"], json.dumps(row["value"], ensure_ascii=False), row["source"]) for row in rows]
     table(state.output.out, columns, shown)
-    return exit_codes.OK

@@ -31,19 +31,15 @@ def command(state: State, live: bool) -> int:
         return [check async for check in checks(state, live=live)]
 
     found = run_to_end(look())
-    if state.as_json:
-        state.output.json([check._asdict() for check in found])
-    else:
-        for check in found:
-            _print(state, check)
+    state.show([check._asdict() for check in found], lambda state, _: _print(state, found))
     return exit_codes.ERROR if any(check.verdict == "fail" for check in found) else exit_codes.OK
 
 
-def _print(state: State, check: Check) -> None:
+def _print(state: State, found: list[Check]) -> None:
     from remit.cli.text import one_line
 
     out = state.output.out
-    name, verdict, detail, remedy, code = check
-    out.line(f"{out.style(f'{verdict:<4}', verdict)}  {name:<9}  {f'{code}: ' * bool(code)}{one_line(detail)}")
-    if remedy:
-        out.line(f"      {out.style('->', 'cyan')} {one_line(remedy)}")
+    for name, verdict, detail, remedy, code in found:
+        out.line(f"{out.style(f'{verdict:<4}', verdict)}  {name:<9}  {f'{code}: ' * bool(code)}{one_line(detail)}")
+        if remedy:
+            out.line(f"      {out.style('->', 'cyan')} {one_line(remedy)}")

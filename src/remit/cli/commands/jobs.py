@@ -163,7 +163,7 @@ def show_jobs(channel: Channel, rows: Sequence[JobRow]) -> None:
     wide = channel.width is None or channel.width >= _WIDE
     now = SystemClock().now()
     columns = (
-        Column("JOB"),
+        "JOB",
         Column("STATE", states=True),
         Column("CREATED" if wide else "AGE", style="dim"),
         Column("NAME", whole=False),

@@ -63,6 +63,7 @@ def copy_command(state: State, source: str, target: str, *, backup: bool) -> int
     workers and servers of FROM first. If the command is interrupted, run it again: it goes on where it stopped.
     """
     from remit.cli.running import run_to_end
+    from remit.cli.text import counted
     from remit.settings.sections.journal import shards_in
 
     _only_here(state)
@@ -74,22 +75,13 @@ def copy_command(state: State, source: str, target: str, *, backup: bool) -> int
     if begin.journal.file is not None and not begin.journal.file.exists():
         raise UsageError(f"there is no journal at {begin.journal.file}", remedy="Correct FROM.")
     copied, where = run_to_end(_copy(state, begin, end, backup=backup))
-    if state.as_json:
-        import msgspec
-
-        state.output.json(msgspec.to_builtins(copied))
+    held = f"{counted(copied.events, 'event')} in {counted(copied.streams, 'stream')}"
+    state.done(copied, f"{held}, {counted(copied.blobs, 'value')} beside them: {where} holds the same")
+    if backup:
+        state.note(f"it runs no jobs until you run `remit --journal {where} journal activate`")
     else:
-        from remit.cli.text import counted
-
-        out = state.output.out
-        held = f"{counted(copied.events, 'event')} in {counted(copied.streams, 'stream')}"
-        counts = f"{held}, {counted(copied.blobs, 'value')} beside them"
-        out.line(f"{out.style('ok', 'ok')} {counts}: {where} holds the same")
-        if backup:
-            state.note(f"it runs no jobs until you run `remit --journal {where} journal activate`")
-        else:
-            used = f"use remit --journal {where}" if "://" not in where else f"set journal.url to {where}"
-            state.note(f"{source} is retired: {used}")
+        used = f"use remit --journal {where}" if "://" not in where else f"set journal.url to {where}"
+        state.note(f"{source} is retired: {used}")
     return exit_codes.OK
 
 
@@ -143,16 +135,8 @@ def activate_command(state: State, *, unfinished: bool) -> int:
 
     _only_here(state)
     before, url = run_to_end(_activate(state, unfinished=unfinished))
-    if state.as_json:
-        import msgspec
-
-        state.output.json(msgspec.to_builtins(before))
-        return exit_codes.OK
-    out = state.output.out
-    if not before.place:
-        out.line(f"{out.style('ok', 'ok')} {url} runs jobs already")
-    else:
-        out.line(f"{out.style('ok', 'ok')} {url} runs jobs from now on")
+    state.done(before, f"{url} runs jobs {'from now on' if before.place else 'already'}")
+    if before.place:
         former = "the journal that stood in its place" if before.place == url else before.place
         state.note(f"never run the jobs of {former} again")
     return exit_codes.OK
@@ -191,14 +175,8 @@ def move_command(state: State, shard: int, target: str) -> int:
 
     _only_here(state)
     moved = run_to_end(_move(state, shard, target))
-    if state.as_json:
-        import msgspec
-
-        state.output.json(msgspec.to_builtins(moved))
-    else:
-        out = state.output.out
-        out.line(f"{out.style('ok', 'ok')} shard {moved.number} is at {moved.target}")
-        state.note(f"put its URL in the place of number {moved.number} in journal.url, and start all processes again")
+    state.done(moved, f"shard {moved.number} is at {moved.target}")
+    state.note(f"put its URL in the place of number {moved.number} in journal.url, and start all processes again")
     return exit_codes.OK
 
 
@@ -236,21 +214,19 @@ def shards_command(state: State) -> int:
 
     _only_here(state)
     shards = run_to_end(_shards(state))
-    if state.as_json:
-        import msgspec
-
-        state.output.json(msgspec.to_builtins(shards))
-    else:
-        from remit.cli.tables import Column, table
-        from remit.cli.text import clean
-
-        rows = [(str(one.number), one.state, str(one.streams), str(one.bytes), clean(one.place)) for one in shards]
-        columns = [Column(title) for title in ("shard", "state", "streams", "bytes", "place")]
-        table(state.output.out, columns, rows)
-        for one in shards:
-            if one.why:
-                state.note(clean(one.why))
+    state.show(shards, _print_shards)
     return exit_codes.ERROR if any(one.state == "down" for one in shards) else exit_codes.OK
+
+
+def _print_shards(state: State, shards: list[ShardRow]) -> None:
+    from remit.cli.tables import table
+    from remit.cli.text import clean
+
+    rows = [(str(one.number), one.state, str(one.streams), str(one.bytes), clean(one.place)) for one in shards]
+    table(state.output.out, ("shard", "state", "streams", "bytes", "place"), rows)
+    for one in shards:
+        if one.why:
+            state.note(clean(one.why))
 
 
 async def _shards(state: State) -> list[ShardRow]:
@@ -284,15 +260,12 @@ def seal_command(state: State, new_key: bool) -> int:
     the workers first. Read what `remit verify` reports before you seal again: a seal declares that the current record
     is right.
     """
+    import msgspec
+
     from remit.cli.running import run_to_end
 
     done, place = run_to_end(_seal(state, new_key=new_key))
-    if state.as_json:
-        import msgspec
-
-        state.output.json({**msgspec.to_builtins(done), "key_file": str(place)})
-    else:
-        _print(state, done, place)
+    state.show({**msgspec.to_builtins(done), "key_file": str(place)}, lambda state, _: _print_seal(state, done, place))
     return exit_codes.DAMAGED if done.problems else exit_codes.OK
 
 
@@ -321,7 +294,7 @@ async def _seal(state: State, *, new_key: bool) -> tuple[Resealed, Path]:
     return done, place
 
 
-def _print(state: State, done: Resealed, place: Path) -> None:
+def _print_seal(state: State, done: Resealed, place: Path) -> None:
     from remit.cli.text import clean
 
     out = state.output.out

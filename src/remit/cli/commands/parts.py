@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
+    from remit.capability import Capability
     from remit.wiring.parts import Found
 
 
@@ -28,15 +29,15 @@ def command(state: State, live: bool) -> int:
 
     settings = state.trusted() if live else state.looked_at()
     rows = [_row(found, settings.app.capabilities) for found in found_parts(settings, load=live)]
-    if state.as_json:
-        state.output.json(rows)
-        return exit_codes.OK
+    return state.show(rows, _print)
+
+
+def _print(state: State, rows: list[dict[str, Any]]) -> None:
     from remit.cli.tables import Column, table
 
-    columns = (Column("PART"), Column("FROM", style="dim"), Column("STATE"), Column("BRINGS", whole=False))
+    columns = ("PART", Column("FROM", style="dim"), "STATE", Column("BRINGS", whole=False))
     shown = [(row["part"], row["source"], row["state"], ", ".join(row["brings"]) or row["about"]) for row in rows]
     table(state.output.out, columns, shown)
-    return exit_codes.OK
 
 
 def _row(found: Found, named: tuple[str, ...]) -> dict[str, Any]:
@@ -47,21 +48,21 @@ def _row(found: Found, named: tuple[str, ...]) -> dict[str, Any]:
     elif part is not None:
         lacking = f"lacks {', '.join(part.missing)}" if part.missing else "ready"
         state = f"{lacking}: pip install 'remit[{part.extra}]'" if part.missing and part.extra else lacking
-    brings: list[str] = []
-    if part is not None:
-        brings += ["tools"] if part.providers else []
-        brings += [f"recipe {reference.partition(':')[2]}" for reference in part.recipes]
-        brings += [f"noun {noun.name}" for noun in part.nouns]
-        brings += [f"command {command.word}" for command in part.commands]
-        brings += ["pages"] if part.pages else []
-        brings += ["work"] if part.works else []
-        brings += ["settings"] if part.settings else []
-        brings += ["checks"] if part.checks else []
     return {
         "part": found.name,
         "source": found.source,
         "state": state,
         "missing": list(part.missing) if part is not None else [],
-        "brings": brings,
+        "brings": list(_brings(part)) if part is not None else [],
         "about": part.about if part is not None else "",
     }
+
+
+def _brings(part: Capability) -> Iterator[str]:
+    yield from ["tools"] if part.providers else []
+    yield from (f"recipe {reference.partition(':')[2]}" for reference in part.recipes)
+    yield from (f"noun {noun.name}" for noun in part.nouns)
+    yield from (f"command {command.word}" for command in part.commands)
+    yield from ["pages"] if part.pages else []
+    yield from ["work"] if part.works else []
+    yield from (name for name in ("settings", "checks") if getattr(part, name))

@@ -23,11 +23,7 @@ def command(state: State, name: str | None) -> int:
 
     if name is None:
         found = recipe_views(state)
-        if state.as_json:
-            state.output.json(found)
-        else:
-            show_recipes(state, found)
-        return exit_codes.OK
+        return state.show(found, show_recipes)
     from remit.cli.runnable import recipe_view
 
     one = recipe_view(state, name)

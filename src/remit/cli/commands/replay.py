@@ -118,10 +118,7 @@ def command(
 
     with reserved_stdout():
         report = state.ask(look)
-    if state.as_json:
-        state.output.json(report)
-    else:
-        _print(state, report)
+    state.show(report, _print)
     return exit_codes.DIVERGED if _differs(report) else exit_codes.OK
 
 
@@ -222,10 +219,7 @@ def _many(state: State, since: str | None, states: tuple[str, ...], *, anyway: b
 
     with reserved_stdout():
         found = state.ask(look)
-    if state.as_json:
-        state.output.json(found)
-    else:
-        _print_many(state, found)
+    state.show(found, _print_many)
     if any(one.report is not None and _differs(one.report) for one in found):
         return exit_codes.DIVERGED
     return exit_codes.ERROR if any(one.report is None for one in found) else exit_codes.OK
@@ -237,7 +231,7 @@ def _print_many(state: State, found: list[Replayed]) -> None:
     from remit.cli.tables import Column, short_ids, table
     from remit.cli.text import counted
 
-    columns = (Column("JOB"), Column("REPLAY", states=True), Column("NAME", whole=False), Column("ABOUT", whole=False))
+    columns = ("JOB", Column("REPLAY", states=True), Column("NAME", whole=False), Column("ABOUT", whole=False))
     jobs = short_ids(state.output.out, [one.job for one in found])
     rows = [(job, _verdict(one), one.name, _about(one)) for job, one in zip(jobs, found, strict=True)]
     table(state.output.out, columns, rows)

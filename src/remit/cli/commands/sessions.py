@@ -30,9 +30,6 @@ def command(state: State, limit: int) -> int:
 def _print(state: State, rows: list[SessionRow]) -> None:
     from remit.cli.tables import Column, moment, table
 
-    columns = (Column("SESSION"), Column("BEGAN", style="dim"), Column("LAST", style="dim"), Column("WHO", whole=False))
-    table(
-        state.output.out,
-        columns,
-        [(row.session, moment(row.created_at), moment(row.updated_at), row.title) for row in rows],
-    )
+    columns = ("SESSION", Column("BEGAN", style="dim"), Column("LAST", style="dim"), Column("WHO", whole=False))
+    lines = [(row.session, moment(row.created_at), moment(row.updated_at), row.title) for row in rows]
+    table(state.output.out, columns, lines)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from remit.cli import complete, exit_codes
+from remit.cli import complete
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
@@ -41,11 +41,7 @@ def command(state: State, job: str, step: str | None) -> int:
         return await remit.service.jobs.view(await remit.service.jobs.find(job))
 
     view = state.ask(look, code="unused")
-    if state.as_json:
-        state.output.json(view)
-    else:
-        _print(state, view)
-    return exit_codes.OK
+    return state.show(view, _print)
 
 
 def _print(state: State, view: JobView) -> None:
@@ -98,22 +94,10 @@ def _steps(state: State, steps: tuple[StepRow, ...]) -> None:
     from remit.cli.text import short
     from remit.clock import duration
 
-    columns = (
-        Column("STEP"),
-        Column("WHAT"),
-        Column("STATE", states=True),
-        Column("TIME", style="dim"),
-        Column("ABOUT", whole=False),
-    )
+    columns = ("STEP", "WHAT", Column("STATE", states=True), Column("TIME", style="dim"), Column("ABOUT", whole=False))
+    times = (duration(step.duration_us) if step.duration_us else "" for step in steps)
     rows = [
-        (
-            step.step,
-            short(step.name),
-            step.state,
-            duration(step.duration_us) if step.duration_us else "",
-            _about(step),
-        )
-        for step in steps
+        (step.step, short(step.name), step.state, time, _about(step)) for step, time in zip(steps, times, strict=True)
     ]
     if rows:
         state.output.out.line()

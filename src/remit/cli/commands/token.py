@@ -126,8 +126,6 @@ def list_command(state: State) -> int:
 
     Lists the clients of remit.toml and of the environment, and what each may do; never their tokens.
     """
-    from remit.cli.tables import Column, table
-    from remit.cli.text import one_line
     from remit.clock import SystemClock
     from remit.settings.clients import clients
 
@@ -135,20 +133,15 @@ def list_command(state: State) -> int:
     for warning in known.warnings:
         state.note(warning)
     rows = [_row(client, SystemClock().now()) for client in known.clients]
-    if state.as_json:
-        state.output.json(rows)
-        return exit_codes.OK
-    if not rows:
-        state.note("no clients: programs on this machine can connect without a token; `remit token new` creates one")
-        return exit_codes.OK
-    columns = (
-        Column("CLIENT"),
-        Column("PRINCIPAL"),
-        Column("STATE"),
-        Column("SCOPES"),
-        Column("EXPIRES"),
-        Column("TOOLS", whole=False),
-    )
+    nothing = "no clients: programs on this machine can connect without a token; `remit token new` creates one"
+    return state.listing(rows, _print_list, nothing)
+
+
+def _print_list(state: State, rows: list[dict[str, Any]]) -> None:
+    from remit.cli.tables import Column, table
+    from remit.cli.text import one_line
+
+    columns = ("CLIENT", "PRINCIPAL", "STATE", "SCOPES", "EXPIRES", Column("TOOLS", whole=False))
     cells = [
         (
             one_line(row["name"]),
@@ -161,7 +154,6 @@ def list_command(state: State) -> int:
         for row in rows
     ]
     table(state.output.out, columns, cells)
-    return exit_codes.OK
 
 
 def _row(client: Client, now: int) -> dict[str, Any]:
@@ -199,12 +191,8 @@ def revoke_command(state: State, name: str) -> int:
     if len(found) > 1:
         raise UsageError(f"{file} has {len(found)} clients {name!r}", remedy="Give each its own name there.")
     replace_text(file, without_client(text, found[0], name))
-    if state.as_json:
-        state.output.json({"name": name, "file": str(file)})
-    else:
-        out = state.output.out
-        out.line(f"{out.style('ok', 'ok')} removed {name} from {file}")
-        state.note("a running server refuses the token after a restart")
-        if not clients(state.settings()).clients:
-            state.note("no clients are left: programs on this machine can now connect without a token")
+    state.done({"name": name, "file": str(file)}, f"removed {name} from {file}")
+    state.note("a running server refuses the token after a restart")
+    if not clients(state.settings()).clients:
+        state.note("no clients are left: programs on this machine can now connect without a token")
     return exit_codes.OK

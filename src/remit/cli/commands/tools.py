@@ -110,20 +110,17 @@ def _list(state: State, tools: list[ToolView]) -> None:
     from remit.cli.tables import Column, table
 
     columns = (
-        Column("TOOL"),
-        Column("LEVEL"),
+        "TOOL",
+        "LEVEL",
         Column("CALLS", states=False),
         Column("PROVIDER", whole=False),
         Column("WHAT IT DOES", whole=False),
     )
-    table(
-        state.output.out,
-        columns,
-        [
-            (tool.name, tool.capability_level, _calls(tool), tool.provider_id, tool.quarantined or tool.description)
-            for tool in tools
-        ],
-    )
+    rows = [
+        (tool.name, tool.capability_level, _calls(tool), tool.provider_id, tool.quarantined or tool.description)
+        for tool in tools
+    ]
+    table(state.output.out, columns, rows)
 
 
 def _calls(tool: ToolView) -> str:

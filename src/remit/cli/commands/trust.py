@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -58,18 +59,17 @@ def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) ->
 
 
 def _list(state: State) -> int:
-    from remit.cli.tables import Column, moment, table
     from remit.cli.trusting import register
 
-    found = register().files()
-    if state.as_json:
-        state.output.json([{"file": one.file, "edits": one.edits, "at": one.at} for one in found])
-        return exit_codes.OK
-    if not found:
-        state.note("no settings file is trusted")
-    rows = [(one.file, "any" if one.edits else "as it was", moment(one.at)) for one in found]
-    table(state.output.out, (Column("FILE"), Column("CONTENTS"), Column("SINCE", style="dim")), rows)
-    return exit_codes.OK
+    found = [{"file": one.file, "edits": one.edits, "at": one.at} for one in register().files()]
+    return state.listing(found, _print_list, "no settings file is trusted")
+
+
+def _print_list(state: State, found: list[dict[str, Any]]) -> None:
+    from remit.cli.tables import Column, moment, table
+
+    rows = [(one["file"], "any" if one["edits"] else "as it was", moment(one["at"])) for one in found]
+    table(state.output.out, ("FILE", "CONTENTS", Column("SINCE", style="dim")), rows)
 
 
 def _revoke(state: State, file: Path | None) -> int:

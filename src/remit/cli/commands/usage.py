@@ -33,23 +33,18 @@ def command(state: State, by: By, days: int) -> int:
     Costs are estimates; what has no known price is not counted as 0. An answer that never arrived counts as the most it
     could have used.
     """
-    from remit.cli.running import run_to_end
+    from remit.clock import DAY
 
-    async def look() -> list[UsageRow]:
-        from remit.clock import DAY
-
-        async with state.remit(code="unused") as remit:
-            since = (remit.clock.now() // DAY - days + 1) * DAY
-            return await remit.service.usage.rows(by, since=since)
-
-    rows = run_to_end(look())
+    rows = state.ask_here(
+        lambda remit: remit.service.usage.rows(by, since=(remit.clock.now() // DAY - days + 1) * DAY), code="unused"
+    )
     return state.listing(rows, partial(_print, by), f"no model was used in the last {days} days")
 
 
 def _print(by: By, state: State, rows: list[UsageRow]) -> None:
-    from remit.cli.tables import Column, table
+    from remit.cli.tables import table
     from remit.record.usage import priced
 
-    columns = (Column(by.upper()), Column("REQUESTS"), Column("TOKENS"), Column("US$"))
+    columns = (by.upper(), "REQUESTS", "TOKENS", "US$")
     lines = [(row.name, str(row.calls), str(row.tokens), priced(row.cost, row.unpriced)) for row in rows]
     table(state.output.out, columns, lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -115,10 +115,9 @@ def command(
         from remit.record.views import VerifyReport
 
         report = VerifyReport(streams=0, events=0, problems=(error.message,), codes=(error.code.name,))
-    if state.as_json:
-        state.output.json({**_fields(report), "ok": report.ok})
-    else:
-        _print(state, report)
+    import msgspec
+
+    state.show({**msgspec.structs.asdict(report), "ok": report.ok}, lambda state, _: _print(state, report))
     return exit_codes.OK if report.ok else exit_codes.DAMAGED
 
 
@@ -130,23 +129,22 @@ def _read(place: Path) -> str:
 
 
 def _verify_decisions(state: State) -> int:
+    report = state.ask(lambda remit: remit.service.drift.decisions(), code="unused")
+    state.show(report, _print_decisions)
+    return exit_codes.DAMAGED if report.different else exit_codes.OK
+
+
+def _print_decisions(state: State, report: Any) -> None:
     from remit.cli.text import counted, one_line
 
-    report = state.ask(lambda remit: remit.service.drift.decisions(), code="unused")
-    if state.as_json:
-        state.output.json(report)
-    else:
-        out = state.output.out
-        for one in report.different:
-            where = f"{one.stream} event {one.seq}, {one.tool}"
-            out.line(
-                f"{out.style('different', 'fail')}  {one_line(where)}: recorded {one.recorded}, derived {one.derived}"
-            )
-        first = out.style("ok", "ok") if not report.different else out.style("fail", "fail")
-        out.line(f"{first} {report.same} of {counted(report.decisions, 'decision')} derived again")
-        for why, count in report.missing.items():
-            state.note(f"{counted(count, 'decision')} could not be derived: {why}")
-    return exit_codes.DAMAGED if report.different else exit_codes.OK
+    out = state.output.out
+    for one in report.different:
+        where = f"{one.stream} event {one.seq}, {one.tool}"
+        out.line(f"{out.style('different', 'fail')}  {one_line(where)}: recorded {one.recorded}, derived {one.derived}")
+    first = out.style("ok", "ok") if not report.different else out.style("fail", "fail")
+    out.line(f"{first} {report.same} of {counted(report.decisions, 'decision')} derived again")
+    for why, count in report.missing.items():
+        state.note(f"{counted(count, 'decision')} could not be derived: {why}")
 
 
 def _verify_file(state: State, path: str, issuers: Path | None, keys: Sequence[str], *, decisions: bool) -> int:
@@ -165,13 +163,14 @@ def _verify_file(state: State, path: str, issuers: Path | None, keys: Sequence[s
     if answer is None:
         return _verify_package(state, path, keys, decisions=decisions)
     last = {"verdict": answer.verdict, "code": answer.code}
-    if state.as_json:
-        state.output.json({**last, "file": path, "words": answer.words, "records": answer.records})
-    else:
+    style = "fail" if answer.verdict == "invalid" else "ok"
+
+    def told(state: State, _: object) -> None:
         out = state.output.out
-        style = "fail" if answer.verdict == "invalid" else "ok"
         out.line(f"{out.style(answer.verdict, style)} {clean(path)}: {clean(answer.words)}")
         out.line(str(msgspec.json.encode(last), "utf-8"))
+
+    state.show({**last, "file": path, "words": answer.words, "records": answer.records}, told)
     return STATUSES[answer.verdict]
 
 
@@ -194,13 +193,6 @@ def _verify_package(state: State, path: str, keys: Sequence[str], *, decisions: 
         first, _, rest = describe(path, verdict).partition(" ")
         state.output.out.line(f"{state.output.out.style(first, style)} {clean(rest)}")
     return exit_codes.DAMAGED if verdict.state == "rejected" else exit_codes.OK
-
-
-def _fields(report: VerifyReport) -> dict[str, object]:
-    import msgspec
-
-    fields: dict[str, object] = msgspec.to_builtins(report)
-    return fields
 
 
 def _print(state: State, report: VerifyReport) -> None:

@@ -38,7 +38,7 @@ def command(state: State) -> int:
 def _print(state: State, rows: list[WorkerView]) -> None:
     from remit.cli.tables import Column, moment, table
 
-    columns = (Column("WORKER"), Column("ROLE"), Column("SINCE"), Column("JOBS"), Column("RECIPES", whole=False))
+    columns = ("WORKER", "ROLE", "SINCE", "JOBS", Column("RECIPES", whole=False))
     lines = [(row.words, row.role, moment(row.since), str(row.jobs), _recipes(row.recipes)) for row in rows]
     table(state.output.out, columns, lines)
 

@@ -12,7 +12,6 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
     from remit.drift.backtest import BacktestReport, Change
 
 _FAILS: Final[dict[str, tuple[Literal["looser", "stricter", "people"], ...]]] = {
@@ -57,15 +56,10 @@ def command(state: State, file: Path, since: str | None, fails: str) -> int:
     given = _policy_in(file)
     begin = since_us(since)
 
-    async def look(remit: Opened) -> BacktestReport:
-        report: BacktestReport = await remit.service.drift.backtest(**given, since=begin)
-        return report
-
-    report = state.ask(look, code="described")
-    if state.as_json:
-        state.output.json(report)
-    else:
-        _print(state, report)
+    report: BacktestReport = state.ask(
+        lambda remit: remit.service.drift.backtest(**given, since=begin), code="described"
+    )
+    state.show(report, _print)
     return exit_codes.DIVERGED if report.has(*_FAILS[fails]) else exit_codes.OK
 
 

@@ -11,7 +11,6 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
     from remit.drift.code import CodeDrift
     from remit.drift.models import ModelDrift, OutputDrift
     from remit.drift.noun import DriftReport
@@ -56,16 +55,11 @@ def command(
         count_in_files_of(state, (job,))
     begin = since_us(since)
 
-    async def look(remit: Opened) -> DriftReport:
-        report: DriftReport = await remit.service.drift.report(job or "", tool=tool, model=model, since=begin)
-        return report
-
     with reserved_stdout():
-        report = state.ask(look)
-    if state.as_json:
-        state.output.json(report)
-    else:
-        _print(state, report)
+        report: DriftReport = state.ask(
+            lambda remit: remit.service.drift.report(job or "", tool=tool, model=model, since=begin)
+        )
+    state.show(report, _print)
     return exit_codes.DIVERGED if report.differs else exit_codes.OK
 
 

@@ -11,7 +11,6 @@ from remit.cli.context import State
 from remit.cli.options import catalog_option, json_option, live_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
     from remit.drift.needs import Need, VersionsReport
 
 _SERVED: Final = {"yes": "served", "no": "missing", "unknown": "unknown"}
@@ -35,16 +34,10 @@ def command(state: State, live: bool) -> int:
     ways of `run.patched`, and, with --live, migrations. Exits with status 1 if an open job needs code that no process
     has.
     """
-
-    async def look(remit: Opened) -> VersionsReport:
-        report: VersionsReport = await remit.service.drift.versions()
-        return report
-
-    report = state.ask(look, code="needed" if live else "recorded")
-    if state.as_json:
-        state.output.json(report)
-    else:
-        _print(state, report)
+    report: VersionsReport = state.ask(
+        lambda remit: remit.service.drift.versions(), code="needed" if live else "recorded"
+    )
+    state.show(report, _print)
     missing = any(need.served == "no" and need.kind != "tool" for need in report.needs)
     return exit_codes.ERROR if missing else exit_codes.OK
 
@@ -54,9 +47,7 @@ def _print(state: State, report: VersionsReport) -> None:
     from remit.cli.text import counted, one_line
 
     out = state.output.out
-    columns = (
-        Column("NEEDED"), Column("VERSION"), Column("JOBS"), Column("SERVED", states=True), Column("BY", whole=False)
-    )  # fmt: skip
+    columns = ("NEEDED", "VERSION", "JOBS", Column("SERVED", states=True), Column("BY", whole=False))
     rows = [(*_what(need), str(need.open), _SERVED[need.served], _by(need)) for need in report.needs]
     table(out, columns, rows)
     if not report.needs:

@@ -11,7 +11,6 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.app import Remit
     from remit.golden.check import CheckReport, Class
 
 _CLASSES: Final = ("same", "annotation_only", "compatible", "breaking", "failed")
@@ -58,7 +57,6 @@ def command(
 
     The status is 0, 1 from --warn on, 2 from --fail on or if nothing could be checked.
     """
-    from remit.cli.running import run_to_end
     from remit.golden import report as reports
     from remit.golden.check import read_all
     from remit.golden.commands.golden import FOLDER, label_of
@@ -66,24 +64,16 @@ def command(
     wanted = dict(label_of(label) for label in labels)
     goldens = read_all(golden or (Path(FOLDER),), wanted)
 
-    async def check() -> CheckReport:
-        remit: Remit = state.remit(flags={"journal.url": ":memory:", "tools.no_mcp": True})
-        async with remit:
-            report: CheckReport = await remit.service.golden.check(
-                goldens, warn=cast("Class", warn), fail=cast("Class", fail)
-            )
-            return report
-
-    report = run_to_end(check())
+    report: CheckReport = state.ask_here(
+        lambda remit: remit.service.golden.check(goldens, warn=cast("Class", warn), fail=cast("Class", fail)),
+        flags={"journal.url": ":memory:", "tools.no_mcp": True},
+    )
     if junit is not None:
         junit.write_bytes(reports.junit(report, cast("Class", fail)))
     if markdown is not None:
         with markdown.open("a", encoding="utf-8") as file:
             file.write(reports.markdown(report))
-    if state.as_json:
-        state.output.json(report)
-    else:
-        _print(state, report)
+    state.show(report, _print)
     return report.status
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from remit.cli import complete, exit_codes
+from remit.cli import complete
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
@@ -49,7 +49,6 @@ def add(
     what --secret-env names is replaced, the same text by the same word. Look at it before you commit it. JOB is an id,
     a unique ending of one, or `last`.
     """
-    from remit.cli.text import counted
     from remit.golden.file import write
 
     if bool(job) == bool(labels) or (name and not job):
@@ -62,19 +61,24 @@ def add(
         names = [await jobs.find(job)] if job else [row.job for row in await jobs.rows(labels=wanted, limit=_MOST)]
         return [await remit.service.golden.export(one, name, secrets=secrets) for one in names]
 
-    goldens = state.ask(export, code="unused")
-    rows = []
-    for golden in goldens:
-        path = write(folder, golden)
-        rows.append({"file": str(path), "name": golden.name, "events": len(golden.events), "secrets": golden.secrets})
-        replaced = f", {counted(golden.secrets, 'secret')} replaced" if golden.secrets else ""
-        if not state.as_json:
-            state.output.out.line(f"{path}  {counted(len(golden.events), 'event')}{replaced}")
-    if state.as_json:
-        state.output.json(rows)
-    if not goldens:
-        state.note("no such jobs")
-    return exit_codes.OK
+    rows = [
+        {
+            "file": str(write(folder, golden)),
+            "name": golden.name,
+            "events": len(golden.events),
+            "secrets": golden.secrets,
+        }
+        for golden in state.ask(export, code="unused")
+    ]
+    return state.listing(rows, _print, "no such jobs")
+
+
+def _print(state: State, rows: list[dict[str, Any]]) -> None:
+    from remit.cli.text import counted
+
+    for row in rows:
+        replaced = f", {counted(row['secrets'], 'secret')} replaced" if row["secrets"] else ""
+        state.output.out.line(f"{row['file']}  {counted(row['events'], 'event')}{replaced}")
 
 
 def label_of(text: str) -> tuple[str, str]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from remit.journal.leases import LeaseProof
     from remit.tickets.reading import Filled
     from remit.tickets.report import RunReport
-    from remit.tickets.ticket import Leased, Ticket
+    from remit.tickets.ticket import Kind, Leased, Status, Ticket
     from remit.tickets.tickets import Tickets
 
 
@@ -73,17 +72,17 @@ def session(state: State, use: Callable[[Tickets], Awaitable[T]], *, creates: bo
     return state.ask(lambda remit: use(remit.service.tickets), code="unused", writes=writes, creates=creates)
 
 
-def show_ticket(state: State, ticket: Ticket, *, whole: bool = False) -> None:
-    """Print a ticket: as JSON, as a few lines, or with everything it holds."""
-    if state.as_json:
-        state.output.json(ticket)
-        return
+def print_ticket(state: State, ticket: Ticket) -> None:
+    """Print which ticket it is, and its state."""
+    out = state.output.out
+    out.line(f"{ticket.id}  {ticket.type}  {out.style(ticket.status, ticket.status)}")
+
+
+def _print_whole(state: State, ticket: Ticket) -> None:
     from remit.cli.tables import fields
 
+    print_ticket(state, ticket)
     out, meta = state.output.out, ticket.metadata
-    out.line(f"{ticket.id}  {ticket.type}  {out.style(ticket.status, ticket.status)}")
-    if not whole:
-        return
     stopped = meta.block or meta.failure
     fields(
         out,
@@ -163,11 +162,7 @@ def create_command(
         if steps is not None:
             given["tool_input"] = {"event": message, "tool_steps": json_value(steps, "--steps")}
 
-    async def create(tickets: Any) -> Any:
-        return await tickets.create(given)
-
-    show_ticket(state, session(state, create, creates=True))
-    return exit_codes.OK
+    return state.show(session(state, lambda tickets: tickets.create(given), creates=True), print_ticket)
 
 
 @command.command("list")
@@ -178,37 +173,26 @@ def create_command(
 @click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 1_000), help="Show at most N. Default: 20.")
 @json_option("the tickets")
 @pass_state
-def list_command(state: State, kind: str | None, states: tuple[str, ...], thread: str, before: str, limit: int) -> int:
+def list_command(
+    state: State, kind: Kind | None, states: tuple[Status, ...], thread: str, before: str, limit: int
+) -> int:
     """List tickets, newest first."""
-
-    async def look(tickets: Tickets) -> list[Ticket]:
-        return await tickets.page(kind=kind, states=states, thread=thread, before=before, limit=limit)  # type: ignore[arg-type] # click has checked both
-
-    found = session(state, look, writes=False)
-    return state.listing(found, _print_list, "no tickets")
+    page = session(
+        state,
+        lambda tickets: tickets.page(kind=kind, states=states, thread=thread, before=before, limit=limit),
+        writes=False,
+    )
+    return state.listing(page, _print_list, "no tickets")
 
 
 def _print_list(state: State, tickets: list[Ticket]) -> None:
     from remit.cli.tables import Column, table
 
-    columns = (
-        Column("TICKET"),
-        Column("TYPE"),
-        Column("STATE", states=True),
-        Column("CREATED", style="dim"),
-        Column("HOLDER", style="dim"),
-        Column("MESSAGE", whole=False),
-    )
+    created, holder = Column("CREATED", style="dim"), Column("HOLDER", style="dim")
+    columns = ("TICKET", "TYPE", Column("STATE", states=True), created, holder, Column("MESSAGE", whole=False))
     rows = [
-        (
-            ticket.id,
-            ticket.type,
-            ticket.status,
-            ticket.metadata.created_at,
-            ticket.metadata.lease_owner,
-            str(ticket.event.get("content", "")) if isinstance(ticket.event, dict) else "",
-        )
-        for ticket in tickets
+        (one.id, one.type, one.status, one.metadata.created_at, one.metadata.lease_owner, _of(one.event, "content"))
+        for one in tickets
     ]
     table(state.output.out, columns, rows)
 
@@ -220,24 +204,15 @@ def _print_list(state: State, tickets: list[Ticket]) -> None:
 @pass_state
 def show_command(state: State, ticket: str, report: bool) -> int:
     """Show a ticket: its message, state and outputs."""
-    if not report:
-        show_ticket(state, session(state, lambda tickets: tickets.get(ticket), writes=False), whole=True)
-        return exit_codes.OK
-
-    async def look(tickets: Tickets) -> RunReport | None:
-        return await tickets.report(ticket)
-
-    found = session(state, look, writes=False)
-    if state.as_json:
-        state.output.json(found)
-    elif found is None:
-        state.note(f"no run of {ticket} has begun")
-    else:
-        _print_show(state, found)
-    return exit_codes.OK
+    if report:
+        newest = session(state, lambda tickets: tickets.report(ticket), writes=False)
+        if newest is not None:
+            return state.show(newest, _print_report)
+        return state.show(None, lambda state, _: state.note(f"no run of {ticket} has begun"))
+    return state.show(session(state, lambda tickets: tickets.get(ticket), writes=False), _print_whole)
 
 
-def _print_show(state: State, report: RunReport) -> None:
+def _print_report(state: State, report: RunReport) -> None:
     from remit.cli.tables import Column, fields, table
 
     out = state.output.out
@@ -251,14 +226,7 @@ def _print_show(state: State, report: RunReport) -> None:
             ("evidence", str(len(report.evidence_summary.items))),
         ),
     )
-    columns = (
-        Column("STEP"),
-        Column("TOOL"),
-        Column("STATE", states=True),
-        Column("CODE"),
-        Column("MS"),
-        Column("RESULT", whole=False),
-    )
+    columns = ("STEP", "TOOL", Column("STATE", states=True), "CODE", "MS", Column("RESULT", whole=False))
     rows = [
         (str(step.step_index), step.tool_name, step.status, step.code or "", str(step.duration_ms), step.result_summary)
         for step in report.step_reports
@@ -274,7 +242,7 @@ def _print_show(state: State, report: RunReport) -> None:
 @click.option("--lease-sec", metavar="S", default=300, type=LEASE, help="Seconds for which it is leased. Default: 300.")
 @json_option("the leases, each with its ticket and token")
 @pass_state
-def lease_command(state: State, ticket: str | None, kind: str, owner: str, limit: int, lease_sec: int) -> int:
+def lease_command(state: State, ticket: str | None, kind: Kind, owner: str, limit: int, lease_sec: int) -> int:
     """Lease one ticket, or the oldest of a kind.
 
     The printed token proves the lease: `fill`, `block` and `release` need it, together with the owner.
@@ -283,16 +251,14 @@ def lease_command(state: State, ticket: str | None, kind: str, owner: str, limit
     async def lease(tickets: Tickets) -> list[Leased]:
         if ticket is not None:
             return [await tickets.lease_by_id(ticket, owner=owner, lease_sec=lease_sec)]
-        return await tickets.lease(kind, owner=owner, limit=limit, lease_sec=lease_sec)  # type: ignore[arg-type] # click has checked it
+        return await tickets.lease(kind, owner=owner, limit=limit, lease_sec=lease_sec)
 
-    found = session(state, lease)
-    if state.as_json:
-        state.output.json(found)
-    elif not found:
-        state.note(f"no {kind} ticket is free")
-    for one in () if state.as_json else found:
-        state.output.out.line(f"{one.ticket.id}  token {one.lease_token}  until {one.lease_expires}")
-    return exit_codes.OK
+    return state.listing(session(state, lease), _print_leases, f"no {kind} ticket is free")
+
+
+def _print_leases(state: State, leases: list[Leased]) -> None:
+    for lease in leases:
+        state.output.out.line(f"{lease.ticket.id}  token {lease.lease_token}  until {lease.lease_expires}")
 
 
 @command.command("fill")
@@ -308,20 +274,15 @@ def fill_command(state: State, ticket: str, outputs: str, owner: str | None, tok
     A leased ticket needs the --owner and --token of its lease. A ticket that is already done is returned unchanged.
     """
     value, proof = json_value(outputs, "--outputs"), proof_of(owner, token)
+    return state.show(session(state, lambda tickets: tickets.fill(ticket, value, proof=proof, by=by)), _print_filled)
 
-    async def fill(tickets: Tickets) -> Filled:
-        return await tickets.fill(ticket, value, proof=proof, by=by)
 
-    filled = session(state, fill)
-    if state.as_json:
-        state.output.json(filled)
-        return exit_codes.OK
-    show_ticket(state, filled.ticket)
+def _print_filled(state: State, filled: Filled) -> None:
+    print_ticket(state, filled.ticket)
     if not filled.changed:
         state.note("unchanged: it was done before")
     if filled.derived is not None:
         state.note(f"derived: {filled.derived.ticket or 'nothing'} ({filled.derived.reason})")
-    return exit_codes.OK
 
 
 @command.command("block")
@@ -337,12 +298,10 @@ def block_command(
 ) -> int:
     """Block a pending ticket, or one that you have leased, until someone retries it."""
     proof = proof_of(owner, token)
-
-    async def block(tickets: Tickets) -> Ticket:
-        return await tickets.block(ticket, code=code, reason=reason, source=source, proof=proof)
-
-    show_ticket(state, session(state, block))
-    return exit_codes.OK
+    blocked = session(
+        state, lambda tickets: tickets.block(ticket, code=code, reason=reason, source=source, proof=proof)
+    )
+    return state.show(blocked, print_ticket)
 
 
 @command.command("release")
@@ -356,11 +315,8 @@ def release_command(state: State, ticket: str, owner: str, token: str, reason: s
     """Give a leased ticket back, so that another worker can take it at once."""
     from remit.journal.leases import LeaseProof
 
-    async def release(tickets: Tickets) -> Ticket:
-        return await tickets.release(ticket, LeaseProof(owner=owner, token=token), reason)
-
-    show_ticket(state, session(state, release))
-    return exit_codes.OK
+    proof = LeaseProof(owner=owner, token=token)
+    return state.show(session(state, lambda tickets: tickets.release(ticket, proof, reason)), print_ticket)
 
 
 @command.command("retry")
@@ -372,9 +328,4 @@ def retry_command(state: State, ticket: str) -> int:
 
     Finished steps are kept; only the others run again.
     """
-
-    async def retry(tickets: Tickets) -> Ticket:
-        return await tickets.retry(ticket)
-
-    show_ticket(state, session(state, retry))
-    return exit_codes.OK
+    return state.show(session(state, lambda tickets: tickets.retry(ticket)), print_ticket)

@@ -11,7 +11,6 @@ from remit.cli.options import json_option, pass_state
 from remit.work.unit import STATES
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
     from remit.work.store import UnitRow
 
 
@@ -24,27 +23,17 @@ if TYPE_CHECKING:
 @pass_state
 def command(state: State, states: tuple[str, ...], limit: int) -> int:
     """List the issues that are worked on, newest first."""
-
-    async def board(remit: Opened) -> list[UnitRow]:
-        rows: list[UnitRow] = await remit.service.work.board(states=states, limit=limit)
-        return rows
-
     return state.listing(
-        state.ask(board, code="unused"), _print, "nothing is worked on: `remit work issue` opens an issue"
+        state.ask(lambda remit: remit.service.work.board(states=states, limit=limit), code="unused"),
+        _print,
+        "nothing is worked on: `remit work issue` opens an issue",
     )
 
 
 def _print(state: State, rows: list[UnitRow]) -> None:
     from remit.cli.tables import Column, moment, table
 
-    columns = (
-        Column("ISSUE"),
-        Column("STATE"),
-        Column("RUN"),
-        Column("EXECUTOR"),
-        Column("CHANGED", style="dim"),
-        Column("TITLE", whole=False),
-    )
+    columns = ("ISSUE", "STATE", "RUN", "EXECUTOR", Column("CHANGED", style="dim"), Column("TITLE", whole=False))
     cells = [
         (row.issue_ref, row.state, row.run_id or "-", row.executor or "-", moment(row.updated_at), row.title)
         for row in rows

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.work.commands.staged import show_staged, staged_option
 from remit.work.unit import STATES
-
-if TYPE_CHECKING:
-    from remit.cli.opened import Opened
-    from remit.work.views import UnitView
 
 
 @click.command("decide")
@@ -33,9 +26,5 @@ def command(state: State, issue: str, to: str, reason: str, staged: bool) -> int
         return show_staged(state, "decide", {"issue_ref": issue, "state": to, "reason": reason})
     from remit.work.commands.show import print_unit
 
-    async def decide(remit: Opened) -> UnitView:
-        unit: UnitView = await remit.service.work.decide(issue, to, reason=reason)
-        return unit
-
-    print_unit(state, state.ask(decide, code="unused", writes=True))
-    return exit_codes.OK
+    unit = state.ask(lambda remit: remit.service.work.decide(issue, to, reason=reason), code="unused", writes=True)
+    return state.show(unit, print_unit)

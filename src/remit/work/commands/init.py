@@ -84,11 +84,12 @@ def command(state: State, staged: bool) -> int:
             path = folder / name
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.write_text(FILES[name], encoding="utf-8")
-    if state.as_json:
-        state.output.json({"files": written})
-        return exit_codes.OK
-    for name in written:
-        state.output.out.line(f"{'would write' if staged else 'wrote'} {name}")
+
+    def told(state: State, _: object) -> None:
+        for name in written:
+            state.output.out.line(f"{'would write' if staged else 'wrote'} {name}")
+
+    state.show({"files": written}, told)
     state.note(
         "opening issues and writing to them asks you first; to let Remit write without, add this to remit.toml:\n\n"
         + _RULES

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.errors import UsageError
 from remit.work.commands.asking import asking
 from remit.work.commands.staged import show_staged, staged_option
-
-if TYPE_CHECKING:
-    from remit.cli.opened import Opened
 
 
 @click.command("issue")
@@ -36,13 +31,9 @@ def command(state: State, title: str, spec: Path | None, labels: tuple[str, ...]
     if staged:
         return show_staged(state, "issue", {"title": title, "body": body, "labels": labels, "parent": parent})
 
-    async def made(remit: Opened) -> str:
-        reference: str = await remit.service.work.issue(title, body=body, labels=labels, parent=parent)
-        return reference
-
-    reference = state.ask(asking(state, made), writes=True, creates=True)
-    if state.as_json:
-        state.output.json({"issue_ref": reference})
-    else:
-        state.output.out.line(reference)
-    return exit_codes.OK
+    reference: str = state.ask(
+        asking(state, lambda remit: remit.service.work.issue(title, body=body, labels=labels, parent=parent)),
+        writes=True,
+        creates=True,
+    )
+    return state.show({"issue_ref": reference}, lambda state, _: state.output.out.line(reference))

@@ -10,7 +10,6 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
     from remit.work.result import WorkResult
 
 
@@ -24,18 +23,15 @@ def command(state: State, issue: str, run: str) -> int:
 
     They are archived, and merged nowhere. `remit work result ISSUE RUN --adopt` takes the newest one of a run by hand.
     """
-
-    async def late(remit: Opened) -> list[WorkResult]:
-        results: list[WorkResult] = await remit.service.work.late(issue, run)
-        return results
-
-    return state.listing(state.ask(late, code="unused"), _print, "no result came too late")
+    return state.listing(
+        state.ask(lambda remit: remit.service.work.late(issue, run), code="unused"), _print, "no result came too late"
+    )
 
 
 def _print(state: State, results: list[WorkResult]) -> None:
     from remit.cli.tables import Column, table
 
-    columns = (Column("RUN"), Column("STATUS"), Column("PR"), Column("COMMIT"), Column("SUMMARY", whole=False))
+    columns = ("RUN", "STATUS", "PR", "COMMIT", Column("SUMMARY", whole=False))
     cells = [
         (result.run_id, result.status, result.changes.pr or "-", result.changes.commit or "-", result.summary)
         for result in results

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,10 +11,6 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
 from remit.errors import NotFoundError
-
-if TYPE_CHECKING:
-    from remit.cli.opened import Opened
-    from remit.work.views import UnitView
 
 
 @click.command("log")
@@ -30,11 +25,7 @@ def command(state: State, issue: str, run: str, err: bool) -> int:
     from remit.work.pack import STDERR, STDOUT, ContextPack
     from remit.work.references import IssueRef, RunId
 
-    async def view(remit: Opened) -> UnitView:
-        unit: UnitView = await remit.service.work.view(issue)
-        return unit
-
-    runs = [one.run_id for one in state.ask(view, code="unused").runs]
+    runs = [one.run_id for one in state.ask(lambda remit: remit.service.work.view(issue), code="unused").runs]
     chosen = str(RunId.parse(run)) if run else next(iter(runs), "")
     root = root_of(state.settings())
     pack = ContextPack.of(root, IssueRef.parse(issue), chosen)

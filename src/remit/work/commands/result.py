@@ -80,18 +80,15 @@ def command(
         return await passed("submit", work, given)
 
     async def passed(verb: Verb, work: Any, given: dict[str, Any]) -> Verdict | list[StagedWrite]:
-        if staged:
-            return await work.staged(verb, msgspec.to_builtins(given))  # type: ignore[no-any-return]
-        return await getattr(work, verb)(**given)  # type: ignore[no-any-return]
+        done = work.staged(verb, msgspec.to_builtins(given)) if staged else getattr(work, verb)(**given)
+        verdict: Verdict | list[StagedWrite] = await done
+        return verdict
 
     verdict = state.ask(asking(state, hand_in), writes=not staged)
     if isinstance(verdict, list):
         return print_staged(state, verdict)
-    if state.as_json:
-        state.output.json(verdict)
-    else:
-        became = "accepted" if verdict.accepted else f"archived ({verdict.code})"
-        state.output.out.line(f"{became}; {issue} is {verdict.state}")
+    became = "accepted" if verdict.accepted else f"archived ({verdict.code})"
+    state.show(verdict, lambda state, _: state.output.out.line(f"{became}; {issue} is {verdict.state}"))
     return exit_codes.OK if verdict.accepted else exit_codes.FAILED
 
 

@@ -44,11 +44,11 @@ def command(state: State, issue: str, executor: str, role: str, detach: bool, st
         return show_staged(state, "start", {"issue_ref": issue, "executor": executor, "role": role})
     from remit.work.executors.registry import MANUAL
 
-    async def start(remit: Opened) -> Started:
-        started: Started = await remit.service.work.start(issue, executor, role=role)
-        return started
-
-    return see_through(state, start, detach=detach or executor == MANUAL)
+    return see_through(
+        state,
+        lambda remit: remit.service.work.start(issue, executor, role=role),
+        detach=detach or executor == MANUAL,
+    )
 
 
 def see_through(state: State, start: Callable[[Opened], Awaitable[Started]], *, detach: bool) -> int:
@@ -88,26 +88,20 @@ def _told(state: State, started: Started) -> int:
     """Print the result of a run whose job has completed; the exit status."""
     from remit.work.commands.show import print_run
 
-    async def view(remit: Opened) -> UnitView:
-        unit: UnitView = await remit.service.work.view(started.issue_ref)
-        return unit
-
-    unit = state.ask(view, code="unused")
+    unit: UnitView = state.ask(lambda remit: remit.service.work.view(started.issue_ref), code="unused")
     result = unit.results.get(started.run_id)
-    if state.as_json:
-        state.output.json({**msgspec.structs.asdict(started), "state": unit.state, "result": result})
-    else:
+
+    def told(state: State, _: object) -> None:
         state.output.out.line(f"{unit.issue_ref} is {unit.state}")
         print_run(state, unit, next(run for run in unit.runs if run.run_id == started.run_id))
+
+    state.show({**msgspec.structs.asdict(started), "state": unit.state, "result": result}, told)
     return exit_codes.OK if result is not None and result.status == "ok" else exit_codes.FAILED
 
 
 def tell(state: State, started: Started) -> int:
     """Print a run that is carried out elsewhere."""
-    if state.as_json:
-        state.output.json(started)
-        return exit_codes.OK
-    state.output.out.line(started.run_id)
+    state.show(started, lambda state, started: state.output.out.line(started.run_id))
     if not started.job:
         result = state.command(
             "work", "result", started.issue_ref, started.run_id, "--status", "ok", "--commit", "HASH"

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
     from remit.work.unit import Run
     from remit.work.views import UnitView
 
@@ -22,20 +20,11 @@ if TYPE_CHECKING:
 @pass_state
 def command(state: State, issue: str) -> int:
     """Show where an issue stands: its state and why, and its runs with their results."""
-
-    async def view(remit: Opened) -> UnitView:
-        unit: UnitView = await remit.service.work.view(issue)
-        return unit
-
-    print_unit(state, state.ask(view, code="unused"))
-    return exit_codes.OK
+    return state.show(state.ask(lambda remit: remit.service.work.view(issue), code="unused"), print_unit)
 
 
 def print_unit(state: State, unit: UnitView) -> None:
     """Print an issue's work."""
-    if state.as_json:
-        state.output.json(unit)
-        return
     from remit.cli.text import one_line
 
     out = state.output.out

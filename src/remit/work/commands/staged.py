@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remit.cli import exit_codes
-
 if TYPE_CHECKING:
     from remit.cli.context import State
-    from remit.cli.opened import Opened
     from remit.work.staging import StagedWrite, Verb
 
 staged_option = click.option("--staged", is_flag=True, help="Show what would be written and started, and do nothing.")
@@ -18,25 +15,20 @@ staged_option = click.option("--staged", is_flag=True, help="Show what would be 
 
 def show_staged(state: State, verb: Verb, args: dict[str, Any]) -> int:
     """Print what an operation of the work would do; the exit status."""
-
-    async def stage(remit: Opened) -> list[StagedWrite]:
-        writes: list[StagedWrite] = await remit.service.work.staged(verb, args)
-        return writes
-
-    return print_staged(state, state.ask(stage, code="unused"))
+    return print_staged(state, state.ask(lambda remit: remit.service.work.staged(verb, args), code="unused"))
 
 
 def print_staged(state: State, writes: list[StagedWrite]) -> int:
     """Print what would be done; the exit status."""
+    return state.show(writes, _print)
+
+
+def _print(state: State, writes: list[StagedWrite]) -> None:
     from remit.cli.text import one_line
 
-    if state.as_json:
-        state.output.json(writes)
-        return exit_codes.OK
     out = state.output.out
     for write in writes:
         out.line(f"{out.style(write.by, 'bold')}  {one_line(write.what)}")
         for text in write.diff.splitlines():
             out.line(f"    {one_line(text)}")
     state.note("nothing was written")
-    return exit_codes.OK

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.work.commands.staged import show_staged, staged_option
-
-if TYPE_CHECKING:
-    from remit.cli.opened import Opened
-    from remit.work.views import UnitView
 
 
 @click.command("stop")
@@ -28,9 +21,5 @@ def command(state: State, issue: str, reason: str, staged: bool) -> int:
         return show_staged(state, "stop", {"issue_ref": issue, "reason": reason})
     from remit.work.commands.show import print_unit
 
-    async def stop(remit: Opened) -> UnitView:
-        unit: UnitView = await remit.service.work.stop(issue, reason)
-        return unit
-
-    print_unit(state, state.ask(stop, code="unused", writes=True))
-    return exit_codes.OK
+    unit = state.ask(lambda remit: remit.service.work.stop(issue, reason), code="unused", writes=True)
+    return state.show(unit, print_unit)

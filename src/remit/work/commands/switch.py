@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.work.commands.staged import show_staged, staged_option
-
-if TYPE_CHECKING:
-    from remit.cli.opened import Opened
-    from remit.work.views import Started
 
 
 @click.command("switch")
@@ -35,8 +29,8 @@ def command(state: State, issue: str, executor: str, reason: str, role: str, det
     from remit.work.commands.run import see_through
     from remit.work.executors.registry import MANUAL
 
-    async def start(remit: Opened) -> Started:
-        started: Started = await remit.service.work.switch(issue, executor, reason, role=role)
-        return started
-
-    return see_through(state, start, detach=detach or executor == MANUAL)
+    return see_through(
+        state,
+        lambda remit: remit.service.work.switch(issue, executor, reason, role=role),
+        detach=detach or executor == MANUAL,
+    )

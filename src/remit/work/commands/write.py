@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.work.commands.asking import asking
 from remit.work.commands.staged import show_staged, staged_option
-
-if TYPE_CHECKING:
-    from remit.cli.opened import Opened
-    from remit.work.views import UnitView
 
 
 @click.command("write")
@@ -28,9 +21,5 @@ def command(state: State, issue: str, staged: bool) -> int:
         return show_staged(state, "write", {"issue_ref": issue})
     from remit.work.commands.show import print_unit
 
-    async def write(remit: Opened) -> UnitView:
-        unit: UnitView = await remit.service.work.write(issue)
-        return unit
-
-    print_unit(state, state.ask(asking(state, write), writes=True))
-    return exit_codes.OK
+    unit = state.ask(asking(state, lambda remit: remit.service.work.write(issue)), writes=True)
+    return state.show(unit, print_unit)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
-from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.shapes import struct_schema
+from remit.tools.meta import Level, ToolMeta
+from remit.tools.toolset import declare
 from remit.work.executors.acp import PERMIT
 from remit.work.executors.port import Turn
 from remit.work.executors.registry import MANUAL, Hand, tool_of
@@ -84,42 +85,20 @@ def isolation_of(table: ExecutorTable) -> Literal["sandbox", "unprotected"]:
 def tool_for(hand: Hand) -> ToolMeta:
     """Return the tool of an executor."""
     table = hand.table
-    return ToolMeta(
-        name=tool_of(hand.name),
-        provider_id=PROVIDER,
-        description=f"Hand a run's work order to {table.program or hand.name}, and take back what is proved.",
-        input_schema=struct_schema(ExecuteArgs),
-        output_schema=struct_schema(ExecuteResult),
+    return _tool(
+        tool_of(hand.name),
+        f"Hand a run's work order to {table.program or hand.name}, and take back what is proved.",
+        ExecuteArgs,
+        ExecuteResult,
         capability_level=Level.L2,
-        risk_level=Risk.WRITE,
-        side_effects=True,
         idempotent=False,
-        requires_confirm=True,
         timeout_ms=(table.timeout_seconds + _BESIDE_S) * 1_000,
-        version="1",
         isolation=isolation_of(table),
     )
 
 
-def _once(name: str, about: str, takes: type[msgspec.Struct], gives: type[msgspec.Struct], level: Level) -> ToolMeta:
-    """Return a tool beside the executors; what it did may be done again."""
-    return ToolMeta(
-        name=name,
-        provider_id=PROVIDER,
-        description=about,
-        input_schema=struct_schema(takes),
-        output_schema=struct_schema(gives),
-        capability_level=level,
-        risk_level=Risk.WRITE,
-        side_effects=True,
-        idempotent=True,
-        requires_confirm=True,
-        timeout_ms=_BESIDE_S * 1_000,
-        version="1",
-    )
-
-
-PERMIT_TOOL: Final = _once(
-    PERMIT, "Let an agent that works on a run do once what it asks for.", PermitArgs, Permitted, Level.L1
+_tool: Final = partial(declare, provider=PROVIDER, writes=True, timeout_ms=_BESIDE_S * 1_000)
+PERMIT_TOOL: Final = _tool(PERMIT, "Let an agent that works on a run do once what it asks for.", PermitArgs, Permitted)
+PROVE_TOOL: Final = _tool(
+    PROVE, "Run the acceptance commands on a person's commit.", ProveArgs, Proved, capability_level=Level.L2
 )
-PROVE_TOOL: Final = _once(PROVE, "Run the acceptance commands on a person's commit.", ProveArgs, Proved, Level.L2)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any, Final, NamedTuple
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
@@ -11,14 +12,18 @@ from msgspec import Meta
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.process.live import Live
-from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.meta import Level
 from remit.tools.provider import CallContext, Preview, ToolResult
-from remit.tools.shapes import arguments, struct_schema
+from remit.tools.shapes import arguments
+from remit.tools.toolset import Toolset, declare
 from remit.work.executors.port import Site
 from remit.work.executors.program import run_program
 from remit.work.pack import STDERR, STDOUT
 
 PROVIDER: Final = "worktree"
+EXEC: Final = f"{PROVIDER}.exec"
+STATUS: Final = f"{PROVIDER}.status"
+COMMIT: Final = f"{PROVIDER}.commit"
 _SHOWN: Final = 100_000
 """Bytes of an output, and of a diff, that a model is given; of an output the archive has the rest."""
 _LONGEST_S: Final = 3_600
@@ -72,56 +77,44 @@ class CommitResult(msgspec.Struct, frozen=True, kw_only=True):
     """False: nothing differed."""
 
 
-class Row(NamedTuple):
-    """A tool of this provider."""
-
-    description: str
-    takes: type[msgspec.Struct]
-    gives: type[msgspec.Struct]
-    level: Level
-    call: Callable[[Any, CallContext], Awaitable[msgspec.Struct]]
+Act = Callable[[Any, CallContext], Awaitable[msgspec.Struct]]
 
 
-class WorktreeTools:
+class WorktreeTools(Toolset):
     """worktree.exec, worktree.status and worktree.commit, on one run's worktree."""
 
     def __init__(self, site: Site) -> None:
+        reads = partial(declare, provider=PROVIDER, timeout_ms=(_LONGEST_S + 60) * 1_000, isolation="unprotected")
+        writes = partial(reads, writes=True, idempotent=False)
+        isolation = "sandbox" if site.launch is not None else "unprotected"
+        runs = partial(writes, capability_level=Level.L2, isolation=isolation)
+        tools = (
+            runs(EXEC, "Run a program in the worktree.", ExecArgs, ExecResult),
+            reads(STATUS, "Show what differs from the last commit.", NoArgs, StatusResult),
+            writes(COMMIT, "Commit all that differs.", CommitArgs, CommitResult),
+        )
+        super().__init__(PROVIDER, tools)
         self._site = site
         self._count = 0
-        self._tools = {
-            f"{PROVIDER}.exec": Row("Run a program in the worktree.", ExecArgs, ExecResult, Level.L2, self._exec),
-            f"{PROVIDER}.status": Row(
-                "Show what differs from the last commit.", NoArgs, StatusResult, Level.L0, self._status
-            ),
-            f"{PROVIDER}.commit": Row("Commit all that differs.", CommitArgs, CommitResult, Level.L1, self._commit),
+        self._acts: dict[str, tuple[type[msgspec.Struct], Act]] = {
+            EXEC: (ExecArgs, self._exec),
+            STATUS: (NoArgs, self._status),
+            COMMIT: (CommitArgs, self._commit),
         }
-
-    @property
-    def provider_id(self) -> str:
-        """`worktree`."""
-        return PROVIDER
-
-    async def list_tools(self) -> Sequence[ToolMeta]:
-        """Return the three tools."""
-        return [self._meta(name, row) for name, row in self._tools.items()]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Call a tool. Raise ProviderError."""
-        row = self._tools.get(name)
-        if row is None:
-            raise ProviderError(f"The worktree has no tool {name!r}.", cause=Code.ToolNotFound)
-        return ToolResult(msgspec.to_builtins(await row.call(arguments(row.takes, args), ctx)))
+        self._require(name)
+        takes, act = self._acts[name]
+        return ToolResult(msgspec.to_builtins(await act(arguments(takes, args), ctx)))
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """Show what would run, or be committed. Raise ProviderError."""
-        if name == f"{PROVIDER}.exec":
+        if name == EXEC:
             return Preview(what=f"Runs {' '.join(arguments(ExecArgs, args).command)} in {self._site.folder}.")
-        if name == f"{PROVIDER}.commit":
+        if name == COMMIT:
             return Preview(what=f"Commits what differs in {self._site.folder}.", diff=await self._site.tree.diff())
         return None
-
-    async def close(self) -> None:
-        """Hold nothing open between calls."""
 
     async def _exec(self, asked: ExecArgs, ctx: CallContext) -> ExecResult:
         site, pack = self._site, self._site.pack
@@ -163,25 +156,6 @@ class WorktreeTools:
     async def _commit(self, asked: CommitArgs, _ctx: CallContext) -> CommitResult:
         committed = await self._site.tree.commit(asked.message)
         return CommitResult(head=await self._site.tree.head(), committed=committed)
-
-    def _meta(self, name: str, row: Row) -> ToolMeta:
-        writes = row.level > Level.L0
-        enclosed = row.level is Level.L2 and self._site.launch is not None
-        return ToolMeta(
-            name=name,
-            provider_id=PROVIDER,
-            description=row.description,
-            input_schema=struct_schema(row.takes),
-            output_schema=struct_schema(row.gives),
-            capability_level=row.level,
-            risk_level=Risk.WRITE if writes else Risk.READ_ONLY,
-            side_effects=writes,
-            idempotent=not writes,
-            requires_confirm=writes,
-            timeout_ms=(_LONGEST_S + 60) * 1_000,
-            version="1",
-            isolation="sandbox" if enclosed else "unprotected",
-        )
 
 
 def _text(log: Any) -> str:

@@ -20,6 +20,7 @@ from remit.process.live import Live
 from remit.tools.meta import ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
 from remit.tools.shapes import arguments
+from remit.tools.toolset import Toolset
 from remit.work.executors.acp import PERMIT, AcpExecutor
 from remit.work.executors.adapter import Adapter, GiveSkills, Places, Progress
 from remit.work.executors.beginning import Beginning, Beginnings
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from remit.tools.door import Door
 
 
-class ExecutorProvider:
+class ExecutorProvider(Toolset):
     """One tool for each executor of workflow.toml."""
 
     def __init__(
@@ -76,6 +77,7 @@ class ExecutorProvider:
         `tools` offers Remit's tools to governed runs; `door` is the gate, for what agents ask; `skills` gives the
         files of skills.
         """
+        super().__init__(PROVIDER, ())
         self._door = door
         self._skills = skills
         self._folder = folder
@@ -83,28 +85,21 @@ class ExecutorProvider:
         self._enclosures = enclosures
         self._store = store
         self._clock = clock
-        self._tools = tools
-        self._closed = False
-        self._listed: list[ToolMeta] = []
-
-    @property
-    def provider_id(self) -> str:
-        """`work`."""
-        return PROVIDER
+        self._open_tools = tools
 
     async def list_tools(self) -> Sequence[ToolMeta]:
         """Return the executors of workflow.toml; none without one. Raise ProviderError if it cannot be read."""
         self._require_open()
-        self._listed = self._offered()
-        return self._listed
+        self._tools = self._offered()
+        return self._tools
 
     def outdated(self) -> bool:
         """Return whether workflow.toml names other executors by now, or another agent was installed."""
         with suppress(ProviderError):  # a call says what is wrong with the file
-            return self._offered() != self._listed
+            return self._offered() != self._tools
         return False
 
-    def _offered(self) -> list[ToolMeta]:
+    def _offered(self) -> tuple[ToolMeta, ...]:
         workflow = self._workflow()
         try:
             hands = hands_of(workflow)
@@ -112,7 +107,7 @@ class ExecutorProvider:
             raise _unusable(error) from error
         asks = any(isinstance(hand.executor, AcpExecutor) for hand in hands)
         prove = msgspec.structs.replace(PROVE_TOOL, isolation=isolation_of(_manual(workflow)))
-        return [*map(tool_for, hands), prove, *([PERMIT_TOOL] if asks else [])]
+        return (*map(tool_for, hands), prove, *([PERMIT_TOOL] if asks else []))
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Run an order to its end, or let an agent do what it asks for. Raise ProviderError."""
@@ -173,14 +168,6 @@ class ExecutorProvider:
         order = await self._order(asked.issue_ref, asked.run_id)
         return shown_order(order, hand, str(self._repository(order)))
 
-    async def close(self) -> None:
-        """Refuse later calls; a call under way ends its program when it is cancelled."""
-        self._closed = True
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ProviderError("The executors have been closed.", cause=Code.ProviderClosed)
-
     # --- what a run is made of
 
     def _workflow(self) -> Workflow:
@@ -204,7 +191,7 @@ class ExecutorProvider:
         title = (await self._store.unit(order.issue)).title
         places = places._replace(
             enclosures=self._enclosures if hand.table.isolation == "sandbox" else None,
-            tools=self._tools,
+            tools=self._open_tools,
             skills=self._skills,
             title=title,
             last=await self._conversation(order, hand),

@@ -6,7 +6,7 @@ for among the thread's own comments, by the trigger's marker. Of two that carry 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.tools.meta import Level, Retry, Risk, ToolMeta
+from remit.tools.meta import Retry, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
-from remit.tools.shapes import arguments, struct_schema
+from remit.tools.shapes import arguments
+from remit.tools.toolset import Toolset, declare
 from remit.work.comment import PULL_TRIGGER, RUN_TRIGGER, Comment, marked, marker_of
 from remit.work.outbox.calls import (
     CommentArgs,
@@ -64,7 +65,7 @@ class Row(NamedTuple):
     """The field of `[outbox]` that bounds how often one job calls it; empty: it writes nothing."""
 
 
-class OutboxProvider:
+class OutboxProvider(Toolset):
     """Tools that read and write on one forge, and push to the remote beside it."""
 
     def __init__(self, project: Project, rows: OutboxRows, wrote: Wrote, queued: Queued, push: Push) -> None:
@@ -77,8 +78,7 @@ class OutboxProvider:
         self._rows = rows
         self._wrote = wrote
         self._queued = queued
-        self._closed = False
-        self._tools = {
+        self._calls = {
             "list": Row("List issues by label.", ListArgs, IssueList, self._list),
             "get": Row("Read an issue.", GetArgs, Issue, self._get),
             "create": Row("Open an issue.", CreateArgs, Created, self._create, "max_issues"),
@@ -89,23 +89,12 @@ class OutboxProvider:
             "push": Row("Push the work on an issue to its branch.", PushArgs, PushGiven, self._push, "max_changes"),
             "pull": Row("Open or change the pull request of a branch.", PullArgs, PullGiven, self._pull, "max_changes"),
         }
-
-    @property
-    def provider_id(self) -> str:
-        """`outbox`."""
-        return PROVIDER
-
-    async def list_tools(self) -> Sequence[ToolMeta]:
-        """Return the tools."""
-        self._require_open()
-        return [_meta(f"{PROVIDER}.{name}", row) for name, row in self._tools.items()]
+        super().__init__(PROVIDER, [_meta(f"{PROVIDER}.{name}", row) for name, row in self._calls.items()])
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
         """Call a tool. Raise ProviderError."""
-        self._require_open()
-        row = self._tools.get(name.removeprefix(f"{PROVIDER}."))
-        if row is None:
-            raise ProviderError(f"The outbox has no tool {name!r}.", cause=Code.ToolNotFound)
+        self._require(name)
+        row = self._calls[name.removeprefix(f"{PROVIDER}.")]
         try:
             await self._require_room(name, row, ctx)
             return ToolResult(msgspec.to_builtins(await row.call(arguments(row.takes, args), ctx)))
@@ -158,14 +147,6 @@ class OutboxProvider:
                 return Preview(what=f"Opens or changes the pull request of {where}, {draft}.", diff=added)
             case _:
                 return None
-
-    async def close(self) -> None:
-        """Refuse later calls."""
-        self._closed = True
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise ProviderError("The outbox has been closed.", cause=Code.ProviderClosed)
 
     async def _require_room(self, name: str, row: Row, ctx: CallContext) -> None:
         """Raise ProviderError (BUDGET_EXCEEDED) for a job that has written as much as workflow.toml lets it."""
@@ -309,19 +290,14 @@ async def _opened(pulls: Pulls, asked: PullArgs, form: PullForm) -> Pull:
 
 
 def _meta(name: str, row: Row) -> ToolMeta:
-    return ToolMeta(
-        name=name,
-        provider_id=PROVIDER,
-        description=row.description,
-        input_schema=struct_schema(row.takes),
-        output_schema=struct_schema(row.gives),
-        capability_level=Level.L1 if row.cap else Level.L0,
-        risk_level=Risk.WRITE if row.cap else Risk.READ_ONLY,
-        side_effects=bool(row.cap),
-        idempotent=True,
-        requires_confirm=bool(row.cap),
+    return declare(
+        name,
+        row.description,
+        row.takes,
+        row.gives,
+        provider=PROVIDER,
+        writes=bool(row.cap),
         timeout_ms=_PATIENCE_MS,
         retry=_AGAIN,
-        version="1",
         output_trusted=row.gives in {Created, Commented, PushGiven, PullGiven},
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +22,10 @@ from remit.settings import Settings
 
 if TYPE_CHECKING:
     from remit.app import Remit
+    from remit.cli.opened import Opened
     from remit.record.views import ToolView
+    from remit.service.mcp import ServerEntry
+    from remit.settings.mcp import McpServer
     from remit.tools.pins import Pin
     from remit.tools.remote import RemoteStatus
 
@@ -68,10 +72,7 @@ def list_command(state: State) -> int:
     them. With --server, lists the servers that the remote server uses.
     """
     rows, warnings, nothing = _there(state) if state.server else _here(state)
-    if state.as_json:
-        state.output.json({"servers": rows, "warnings": warnings})
-        return exit_codes.OK
-    _print_list(state, rows, warnings)
+    state.show({"servers": rows, "warnings": warnings}, lambda state, _: _print_list(state, rows, warnings))
     if nothing:
         state.note(nothing)
     return exit_codes.OK
@@ -89,16 +90,9 @@ def _here(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
         nothing = f"MCP servers are not used: {settings.sources['tools.no_mcp']} sets tools.no_mcp"
     elif not found.servers:
         nothing = f"there are no servers: {state.command('mcp', 'add')} or {state.command('mcp', 'import')}"
+    own = principal(settings)
     rows = [
-        {
-            "name": server.name,
-            "transport": server.transport,
-            "where": server.where,
-            "isolation": server.isolation,
-            "login": login_of(server, principal(settings)),
-            "origin": found.origins[server.name],
-            "disabled": server.disabled,
-        }
+        _row(server, login_of(server, own), found.origins[server.name], disabled=server.disabled)
         for server in found.servers
     ]
     return rows, found.warnings, nothing
@@ -107,43 +101,25 @@ def _here(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
 def _there(state: State) -> tuple[list[dict[str, Any]], Sequence[str], str]:
     """The same of a server: the MCP servers that it uses, and why one of them is down."""
     found = state.ask(lambda remit: remit.service.servers.entries())
-    rows = [
-        {
-            "name": server.name,
-            "transport": server.transport,
-            "where": server.where,
-            "isolation": server.isolation,
-            "login": "",
-            "origin": state.server,
-            "disabled": False,
-        }
-        for server in found
-    ]
+    rows = [_row(server, "", state.server, disabled=False) for server in found]
     warnings = [f"{server.name}: {server.outage}" for server in found if server.outage]
     return rows, warnings, "" if found else f"{state.server} uses no MCP servers"
+
+
+def _row(server: McpServer | ServerEntry, login: str, origin: str, *, disabled: bool) -> dict[str, Any]:
+    shown = {name: getattr(server, name) for name in ("name", "transport", "where", "isolation")}
+    return {**shown, "login": login, "origin": origin, "disabled": disabled}
 
 
 def _print_list(state: State, rows: list[dict[str, Any]], warnings: Sequence[str]) -> None:
     from remit.cli.tables import Column, table
     from remit.cli.text import one_line
 
-    columns = (
-        Column("SERVER"), Column("TRANSPORT"), Column("STATE"), Column("ISOLATION"), Column("LOGIN"),
-        Column("WHERE", whole=False),        Column("FROM", whole=False, style="dim"),
-    )  # fmt: skip
-    shown = [
-        (
-            row["name"],
-            row["transport"],
-            "disabled" if row["disabled"] else "used",
-            row["isolation"],
-            row["login"],
-            row["where"],
-            row["origin"],
-        )
-        for row in rows
-    ]
-    table(state.output.out, columns, shown)
+    where, origin = Column("WHERE", whole=False), Column("FROM", whole=False, style="dim")
+    columns = ("SERVER", "TRANSPORT", "STATE", "ISOLATION", "LOGIN", where, origin)
+    names = ("name", "transport", "state", "isolation", "login", "where", "origin")
+    shown = [{**row, "state": "disabled" if row["disabled"] else "used"} for row in rows]
+    table(state.output.out, columns, [[row[name] for name in names] for row in shown])
     for warning in warnings:
         state.note(f"{state.output.err.style('warning:', 'warn')} {one_line(warning)}")
 
@@ -157,23 +133,19 @@ def show_command(state: State, name: str) -> int:
 
     Levels are those you set in remit.toml, made stricter by what the server says about a tool.
     """
-    from remit.cli.running import run_async
 
-    status, tools, pin, isolation = run_async(lambda _stop: _look(state, name))
-    if state.as_json:
-        state.output.json({**_plain(name, status, tools, pin), "isolation": isolation})
-    else:
-        _print_show(state, name, status, tools, pin, isolation)
-    return exit_codes.OK
-
-
-async def _look(state: State, name: str) -> tuple[RemoteStatus, list[ToolView], Pin | None, str]:
-    async with state.open(code="unused", servers=True, creates=True) as remit:
+    async def look(remit: Opened) -> tuple[RemoteStatus, list[ToolView], Pin | None, str]:
         servers = remit.service.servers
         status = await servers.status(name)
         tools = [tool for tool in await remit.service.tools.views() if tool.provider_id == f"mcp_{name}"]
         isolation = next((one.isolation for one in await servers.entries() if one.name == name), "")
         return status, tools, await servers.pin_of(name), isolation or "none"
+
+    status, tools, pin, isolation = state.ask(look, code="unused", servers=True, creates=True)
+    return state.show(
+        {**_plain(name, status, tools, pin), "isolation": isolation},
+        lambda state, _: _print_show(state, name, status, tools, pin, isolation),
+    )
 
 
 def _plain(name: str, status: RemoteStatus, tools: list[ToolView], pin: Pin | None) -> dict[str, Any]:
@@ -203,15 +175,11 @@ def _print_show(
         ],
     )
     out.line()
-    columns = (Column("TOOL"), Column("LEVEL"), Column("STATE"), Column("WHAT IT DOES", whole=False))
+    columns = ("TOOL", "LEVEL", "STATE", Column("WHAT IT DOES", whole=False))
+    standings = ("withheld" if tool.quarantined else "used" for tool in tools)
     rows = [
-        (
-            tool.name,
-            tool.capability_level,
-            "withheld" if tool.quarantined else "used",
-            tool.quarantined or tool.description,
-        )
-        for tool in tools
+        (tool.name, tool.capability_level, standing, tool.quarantined or tool.description)
+        for tool, standing in zip(tools, standings, strict=True)
     ]
     table(out, columns, rows, indent=2)
     for tool in tools:
@@ -244,12 +212,7 @@ def remove_command(state: State, name: str, yes: bool) -> int:
         click.confirm(f"Remove {name} from {file}?", err=True, abort=True)
     with still_trusted(state.settings, trusted=state.trust):
         replace_text(file, changed)
-    if state.as_json:
-        state.output.json({"name": name, "file": str(file)})
-    else:
-        out = state.output.out
-        out.line(f"{out.style('ok', 'ok')} removed {name} from {file}")
-    return exit_codes.OK
+    return state.done({"name": name, "file": str(file)}, f"removed {name} from {file}")
 
 
 def _absent(settings: Settings, file: Path, name: str, names: list[str]) -> UsageError:
@@ -275,25 +238,20 @@ def test_command(state: State, names: tuple[str, ...]) -> int:
     Without NAME, tries every enabled server, all at once. For a server that does not answer, shows the last lines it
     wrote to stderr and exits with an error status.
     """
-    from remit.cli.running import run_to_end
     from remit.codes import Code
 
-    found = run_to_end(_try_all(state, names))
-    if state.as_json:
-        state.output.json(found)
-    else:
-        _print_test(state, found)
+    found = state.ask_here(partial(_try_all, state, names), code="unused", servers=True, blank=True)
+    state.show(found, _print_test)
     if any(one.get("code") == Code.UNKNOWN_TOOL.name for one in found.values()):
         return exit_codes.USAGE  # a name that no server has
     return exit_codes.OK if all(one["ok"] for one in found.values()) else exit_codes.FAILED
 
 
-async def _try_all(state: State, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+async def _try_all(state: State, names: tuple[str, ...], remit: Remit) -> dict[str, dict[str, Any]]:
     from remit.cli.servers import known_servers
 
     wanted = names or tuple(server.name for server in known_servers(state.settings()).enabled)
-    async with state.remit(code="unused", servers=True, blank=True) as remit:
-        return dict(zip(wanted, await asyncio.gather(*(_try(remit, name) for name in wanted)), strict=True))
+    return dict(zip(wanted, await asyncio.gather(*(_try(remit, name) for name in wanted)), strict=True))
 
 
 async def _try(remit: Remit, name: str) -> dict[str, Any]:

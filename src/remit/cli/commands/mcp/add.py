@@ -89,12 +89,10 @@ def command(
         "sandbox": sandbox,
     }
     server = _written(state, file, {key: value for key, value in table.items() if value})
+    shown = {"name": server.name, "file": str(file), "transport": server.transport, "where": server.where}
+    state.done({**shown, "isolation": server.isolation}, f"{server.name} is in {file}")
     if state.as_json:
-        shown = {"name": server.name, "file": str(file), "transport": server.transport, "where": server.where}
-        state.output.json({**shown, "isolation": server.isolation})
         return exit_codes.OK
-    out = state.output.out
-    out.line(f"{out.style('ok', 'ok')} {server.name} is in {file}")
     for variable in _unset(server):
         state.note(f"set {variable} in the environment before you use it")
     if server.isolation != "elsewhere":

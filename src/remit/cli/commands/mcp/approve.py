@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import Behind, json_option, pass_state
 from remit.cli.servers import complete_servers
@@ -14,6 +13,7 @@ from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
+    from remit.tools.pins import Pin
 
 
 @click.command("approve", cls=Behind)
@@ -29,12 +29,12 @@ def command(state: State, name: str, words: tuple[str, ...], digest: str | None)
     has changed again since, nothing is approved. Running processes use the approved tools at once. For a server that
     only `remit mcp wrap` knows, give its COMMAND as well.
     """
-    from remit.cli.pins import show
+    from remit.cli.pins import pin_shown, show
     from remit.cli.wrapping import recorded, wrapped
 
     flags = recorded(state, wrapped(name, words)) if words else None
 
-    async def approve(remit: Opened) -> dict[str, object] | None:
+    async def approve(remit: Opened) -> Pin | None:
         servers = remit.service.servers
         seen = digest
         if seen is None:
@@ -49,15 +49,9 @@ def command(state: State, name: str, words: tuple[str, ...], digest: str | None)
             show(state, found)
             click.confirm(f"Accept these tools of {name}?", err=True, abort=True)
             seen = found.digest
-        pin = await servers.approve(name, seen)
-        return {"server": name, "by": pin.by, "tools": pin.tools, "names_hash": pin.names_hash}
+        return await servers.approve(name, seen)
 
-    pinned = state.ask(approve, code="unused", servers=True, creates=True, flags=flags)
-    if state.as_json:
-        state.output.json(pinned)
-    elif pinned is None:
-        state.note(f"nothing has changed in {name} since it was pinned")
-    else:
-        out = state.output.out
-        out.line(f"{out.style('ok', 'ok')} accepted the tools of {name}")
-    return exit_codes.OK
+    pin = state.ask(approve, code="unused", servers=True, creates=True, flags=flags)
+    if pin is not None:
+        return state.done(pin_shown(name, pin), f"accepted the tools of {name}")
+    return state.show(None, lambda state, _: state.note(f"nothing has changed in {name} since it was pinned"))

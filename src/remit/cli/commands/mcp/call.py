@@ -37,10 +37,7 @@ def command(state: State, tool: str, args: str, timeout: float | None) -> int:
     arguments = json_object(args, "the arguments")
     name = tool if tool.startswith(_PREFIX) else _PREFIX + tool
     outcome = run_to_end(_call(state, name, arguments, timeout))
-    if state.as_json:
-        state.output.json(outcome)
-    else:
-        _print(state, outcome)
+    state.show(outcome, _print)
     if outcome.status == "pending":
         return exit_codes.WAITING
     return exit_codes.OK if outcome.ok else exit_codes.FAILED

@@ -33,10 +33,7 @@ def command(state: State, name: str, words: tuple[str, ...]) -> int:
 
     async def look(remit: Opened) -> object:
         found = await remit.service.servers.diff(name)
-        if state.as_json:
-            state.output.json(plain(found))
-        else:
-            show(state, found)
+        state.show(plain(found), lambda state, _: show(state, found))
         return found.changes
 
     return exit_codes.FAILED if state.ask(look, code="unused", servers=True, flags=flags) else exit_codes.OK

@@ -143,9 +143,7 @@ def _print(state: State, file: Path, planned: list[Planned], notes: list[str], *
 
     out = state.output.out
     rows = [_shown(one, written=written) for one in planned]
-    columns = (
-        Column("SERVER"), Column("STATUS"), Column("WHERE", whole=False), Column("FROM", whole=False, style="dim")
-    )  # fmt: skip
+    columns = ("SERVER", "STATUS", Column("WHERE", whole=False), Column("FROM", whole=False, style="dim"))
     table(out, columns, [(row["name"], row["status"], row["where"], row["file"]) for row in rows])
     for one in planned:
         for note in one.notes:

@@ -10,7 +10,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.servers import by_url, complete_servers, meant, server_of
@@ -39,12 +38,7 @@ def command(state: State, name: str | None, url: str, given_name: str, issuers: 
     name, flags = meant(state, name, url, given_name, issuers)
     _check_login(server_of(state.settings(flags), name))
     status = run_to_end(_log_in(state, name, flags))
-    if state.as_json:
-        state.output.json(status)
-    else:
-        out = state.output.out
-        out.line(f"{out.style('ok', 'ok')} logged in: {status.name} {status.version}, {status.tools} tools")
-    return exit_codes.OK
+    return state.done(status, f"logged in: {status.name} {status.version}, {status.tools} tools")
 
 
 def _check_login(server: McpServer) -> None:

@@ -27,11 +27,8 @@ def command(state: State, name: str | None, url: str, given_name: str, issuers: 
     name, flags = meant(state, name, url, given_name, issuers)
     settings = state.settings(flags)
     there = run_to_end(login_file(server_of(settings, name), principal(settings)).remove())
-    if state.as_json:
-        state.output.json({"name": name, "removed": there})
-    elif there:
-        out = state.output.out
-        out.line(f"{out.style('ok', 'ok')} logged out of {name}")
-    else:
+    if not there:
         state.note(f"there is no login at {name}")
+    if there or state.as_json:
+        state.done({"name": name, "removed": there}, f"logged out of {name}")
     return exit_codes.OK

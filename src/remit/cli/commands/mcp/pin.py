@@ -39,6 +39,7 @@ def command(context: click.Context, state: State, name: str | None, words: tuple
 
     --export writes what is pinned to a file that you can check in: with NO_MCP, stubs stand in for the tools in it.
     """
+    from remit.cli.pins import pin_shown
     from remit.cli.wrapping import recorded, wrapped
 
     if (name is None) == (target is None):
@@ -46,19 +47,11 @@ def command(context: click.Context, state: State, name: str | None, words: tuple
     if name is None or target is not None:
         return _export(state, target)
 
-    async def pin(remit: Opened) -> dict[str, object]:
-        pinned = await remit.service.servers.pin(name)
-        return {"server": name, "by": pinned.by, "tools": pinned.tools, "names_hash": pinned.names_hash}
-
     flags = recorded(state, wrapped(name, words)) if words else None
-    pinned = state.ask(pin, code="unused", servers=True, creates=True, flags=flags)
-    if state.as_json:
-        state.output.json(pinned)
-    else:
-        out = state.output.out
-        tools = pinned["tools"]
-        out.line(f"{out.style('ok', 'ok')} pinned {len(tools) if isinstance(tools, dict) else 0} tools of {name}")
-    return exit_codes.OK
+    pin = state.ask(
+        lambda remit: remit.service.servers.pin(name), code="unused", servers=True, creates=True, flags=flags
+    )
+    return state.done(pin_shown(name, pin), f"pinned {len(pin.tools)} tools of {name}")
 
 
 def _export(state: State, target: Path | None) -> int:

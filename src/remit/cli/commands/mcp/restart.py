@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.servers import all_servers, complete_servers
-
-if TYPE_CHECKING:
-    from remit.cli.opened import Opened
-    from remit.tools.remote import RemoteStatus
 
 
 @click.command("restart")
@@ -30,24 +23,12 @@ def command(state: State, name: str) -> int:
     from remit.cli.running import run_to_end
     from remit.cli.text import one_line
 
-    out = state.output.out
     if not state.server:
         run_to_end(_ask(state, name))
-        if state.as_json:
-            state.output.json({"server": name, "asked": True})
-        else:
-            out.line(f"{out.style('ok', 'ok')} every process of this journal that uses {name} starts it again")
-        return exit_codes.OK
-
-    async def restart(remit: Opened) -> RemoteStatus:
-        return await remit.service.servers.restart(name)
-
-    status = state.ask(restart, code="unused", servers=True)
-    if state.as_json:
-        state.output.json(status)
-    else:
-        out.line(f"{out.style('ok', 'ok')} restarted {name}: {one_line(f'{status.name} {status.version}'.strip())}")
-    return exit_codes.OK
+        words = f"every process of this journal that uses {name} starts it again"
+        return state.done({"server": name, "asked": True}, words)
+    status = state.ask(lambda remit: remit.service.servers.restart(name), code="unused", servers=True)
+    return state.done(status, f"restarted {name}: {one_line(f'{status.name} {status.version}'.strip())}")
 
 
 async def _ask(state: State, name: str) -> None:

@@ -47,22 +47,15 @@ def rules_command(state: State) -> int:
     If no rule matches a call, the level of the tool decides: L0 runs, everything else asks a person.
     """
     from remit.cli.policies import configured
-    from remit.cli.running import run_to_end
 
-    settings = state.settings()
-    rules = configured(settings).rules
+    rules = configured(state.settings()).rules
+    remembered = state.ask_here(lambda remit: remit.service.approvals.active(), code="unused")
 
-    async def look() -> list[Remembered]:
-        async with state.remit(code="unused") as remit:
-            return await remit.service.approvals.active()
-
-    remembered = run_to_end(look())
-    if state.as_json:
-        state.output.json({"rules": [rule.canonical() for rule in rules], "remembered": remembered})
-    else:
+    def told(state: State, _: object) -> None:
         _rules(state, rules)
         _remembered(state, remembered)
-    return exit_codes.OK
+
+    return state.show({"rules": [rule.canonical() for rule in rules], "remembered": remembered}, told)
 
 
 def _rules(state: State, rules: tuple[Rule, ...]) -> None:
@@ -70,9 +63,7 @@ def _rules(state: State, rules: tuple[Rule, ...]) -> None:
 
     if not rules:
         state.note("No rules: read-only tools run, everything else needs approval")
-    columns = (
-        Column("RULE"), Column("EFFECT", states=True), Column("ABOUT", whole=False), Column("WHEN", whole=False)
-    )  # fmt: skip
+    columns = ("RULE", Column("EFFECT", states=True), Column("ABOUT", whole=False), Column("WHEN", whole=False))
     rows = [(rule.id, rule.effect, _about(rule), _when(rule)) for rule in rules]
     table(state.output.out, columns, rows)
 
@@ -97,10 +88,8 @@ def _remembered(state: State, found: list[Remembered]) -> None:
         return
     out = state.output.out
     out.line()
-    columns = (
-        Column("REMEMBERED"), Column("TOOL", whole=False), Column("FOR", whole=False), Column("BY", whole=False),
-        Column("UNTIL"),
-    )  # fmt: skip
+    tool, scope, people = (Column(title, whole=False) for title in ("TOOL", "FOR", "BY"))
+    columns = ("REMEMBERED", tool, scope, people, "UNTIL")
     rows = [
         (
             one.id,
@@ -133,11 +122,12 @@ def lint_command(state: State, live: bool) -> int:
     wrong = any(finding.severity == "error" for finding in findings)
     # Rules that cannot be understood make no policy that could be tested.
     results = [] if any(finding.kind == "invalid" for finding in findings) else test_results(settings, tools)
-    if state.as_json:
-        state.output.json({"findings": findings, "tests": results_json(results)})
-    else:
+
+    def told(state: State, _: object) -> None:
         _print(state, findings, len(settings.policy.rules))
         failed_tests(state, results)
+
+    state.show({"findings": findings, "tests": results_json(results)}, told)
     if wrong:
         return exit_codes.USAGE
     return exit_codes.OK if all(result.passed for result in results) else exit_codes.ERROR
@@ -171,12 +161,9 @@ def test_command(state: State, live: bool) -> int:
 
     settings, tools = catalog(state, live=live)
     results = test_results(settings, tools)
-    if state.as_json:
-        state.output.json(results_json(results))
-    else:
-        failed_tests(state, results)
-        if not results:
-            state.note("no tests: add [[policy.tests]] tables to remit.toml")
+    state.show(results_json(results), lambda state, _: failed_tests(state, results))
+    if not results:
+        state.note("no tests: add [[policy.tests]] tables to remit.toml")
     return exit_codes.OK if all(result.passed for result in results) else exit_codes.ERROR
 
 

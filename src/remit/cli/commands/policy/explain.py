@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -12,7 +13,6 @@ from remit.cli.options import catalog_option, json_option, live_option, pass_sta
 from remit.cli.values import json_object
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
     from remit.policy.decision import CallerKind
     from remit.policy.explain import Considered, Explanation
 
@@ -51,20 +51,18 @@ def command(
 
     own = "" if state.server else state.settings().app.principal
 
-    async def look(remit: Opened) -> Explanation:
-        return await remit.service.policy.explain(
+    found = state.ask(
+        lambda remit: remit.service.policy.explain(
             tool, args, principal=principal or own, kind=chosen, recipe=recipe, given=known
-        )
-
-    found = state.ask(look, code="needed" if live else "recorded", blank=True)
-    if state.as_json:
-        state.output.json(found)
-    else:
-        _print(state, tool, found)
+        ),
+        code="needed" if live else "recorded",
+        blank=True,
+    )
+    state.show(found, partial(_print, tool))
     return exit_codes.USAGE if found.problems else exit_codes.OK
 
 
-def _print(state: State, tool: str, found: Explanation) -> None:
+def _print(tool: str, state: State, found: Explanation) -> None:
     from remit.cli.tables import Column, fields, table
     from remit.cli.text import one_line
 
@@ -87,9 +85,7 @@ def _print(state: State, tool: str, found: Explanation) -> None:
             ("if untrusted", _tainted(found)),
         ],
     )
-    columns = (
-        Column("RULE"), Column("EFFECT", states=True), Column("PART"), Column("WHY", whole=False)
-    )  # fmt: skip
+    columns = ("RULE", Column("EFFECT", states=True), "PART", Column("WHY", whole=False))
     rows = [_row(one) for one in (*found.considered, *found.remembered)]
     if rows:
         out.line()
