@@ -18,7 +18,6 @@ from remit.jobs.state import History, stream_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationStarted
 from remit.service import job_tools as exposed
-from remit.service.exposed import ExposedJobs
 from remit.service.job_tools import JobsProvider
 from remit.service.options import Options
 from remit.testing.providers import call_context
@@ -80,7 +79,7 @@ async def offering(
 
 def provided(remit: Remit) -> JobsProvider:
     """The provider of `waits`, as a worker of its own has it."""
-    return JobsProvider(ExposedJobs(remit.service, ["waits"]))
+    return JobsProvider(remit.service, ["waits"])
 
 
 async def offered(client: Client) -> set[str]:
@@ -122,10 +121,13 @@ async def test_a_recipe_with_unusable_hints_is_withheld_and_the_rest_offered(rem
 
 
 @pytest.mark.parametrize("name", ["waits", "asks"])
-async def test_settings_say_whose_input_is_untrusted(remit_in: OpenRemit, name: str) -> None:
+async def test_settings_say_whose_input_is_untrusted(
+    remit_in: OpenRemit, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with remit_in(recipes=[waits, asks]) as remit:
-        jobs = ExposedJobs(remit.service, ["*"], ["wait*"])
-        await jobs.start(name, {}, job=new_id("job"), principal="ann", untrusted=False)
+        monkeypatch.setattr(exposed, "WAIT_S", 0.0)
+        provider = JobsProvider(remit.service, ["*"], ["wait*"])
+        await provider.invoke(f"recipe.{name}", {}, call_context(principal="ann", invocation_id=new_id("inv")))
         (row,) = await remit.service.jobs.rows()
         history = History(await remit.service.streams.events(stream_of(row.job)))
         assert history.provenance.task_trusted is (name == "asks")

@@ -7,7 +7,6 @@ from typing import Any
 
 from remit import Remit
 from remit.canonical import sha256
-from remit.service.exposed import ExposedJobs
 from remit.service.job_tools import JobsProvider
 from remit.settings import load
 from remit.tools.meta import Level
@@ -46,7 +45,7 @@ async def test_every_tool_of_ours_that_is_not_read_only_has_a_preview(tmp_path: 
     kept = tmp_path / ".remit/undo"
     settings = load(cwd=tmp_path, file=None, env={}, flags={"journal.url": ":memory:", "fs.roots": [str(tmp_path)]})
     async with Remit(settings=settings) as remit:
-        jobs = JobsProvider(ExposedJobs(remit.service, ["*"]))
+        jobs = JobsProvider(remit.service, ["*"])
         providers: dict[str, ToolProvider] = {one.provider_id: one for one in remit.runtime.providers}
         providers[jobs.provider_id] = jobs
         undo: Any = providers["doc"]

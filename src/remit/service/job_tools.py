@@ -11,15 +11,34 @@ A client sees only its own jobs. What the recipe does passes the gateway as in a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from remit.codes import Code
-from remit.errors import NameInvalidError, NotFoundError, ProviderError, StateError, UsageError
-from remit.tools.jobs import JobService, Offer
+from remit.errors import (
+    AppendConflictError,
+    NameInvalidError,
+    NotFoundError,
+    ProviderError,
+    SchemaError,
+    StateError,
+    UsageError,
+)
+from remit.jobs.state import ENDED, stream_of
+from remit.journal.kinds import ToolInvocationStarted, decode
+from remit.service.options import Options
+from remit.tools import hints
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
+from remit.tools.toolset import Toolset
+
+if TYPE_CHECKING:
+    from remit.jobs.recipe import Recipe
+    from remit.service.service import Service
 
 PROVIDER_ID: Final = "jobs"
 WAIT_S: Final = 20.0
@@ -42,111 +61,143 @@ _STATUS: Final = {
 }
 
 
-class JobsProvider:
-    """The provider of recipes that clients may start."""
+class JobsProvider(Toolset):
+    """The recipes that clients may start, and the jobs that run them."""
 
-    def __init__(self, jobs: JobService) -> None:
-        """Offer what `jobs` offers. Raise NameInvalidError if two recipes would have one name."""
-        self._jobs = jobs
-        self._offers: dict[str, Offer] = {}
-        for each in jobs.offers():
-            name = f"recipe.{each.recipe.replace('.', '_')}"
-            if self._offers.setdefault(name, each) is not each:
-                msg = f"the recipes {each.recipe} and {self._offers[name].recipe} would both be the tool {name}"
+    def __init__(self, service: Service, patterns: Sequence[str], untrusted: Sequence[str] = ()) -> None:
+        """Offer the recipes of `service` whose names fit one of `patterns`; the input of `untrusted` ones is that.
+
+        Raise NameInvalidError if two recipes would have one name.
+        """
+        # Without patterns no recipe is imported to find out that none fits.
+        recipes: Iterable[Recipe[..., Any]] = service.recipes.registry.all() if patterns else ()
+        self._service = service
+        self._untrusted = untrusted
+        self._recipes: dict[str, Recipe[..., Any]] = {}
+        for each in recipes:
+            name = f"recipe.{each.name.replace('.', '_')}"
+            if not any(fnmatchcase(each.name, pattern) for pattern in patterns):
+                continue
+            if self._recipes.setdefault(name, each) is not each:
+                msg = f"the recipes {each.name} and {self._recipes[name].name} would both be the tool {name}"
                 raise NameInvalidError(msg, remedy="Rename one of them, or expose only one: mcp.expose.")
-        self._closed = False
-
-    @property
-    def provider_id(self) -> str:
-        return PROVIDER_ID
-
-    async def list_tools(self) -> Sequence[ToolMeta]:
-        """One tool for each recipe, and three for its jobs; nothing if no recipe is offered."""
-        if not self._offers:
-            return []
-        return [*(_meta(name, each) for name, each in sorted(self._offers.items())), *_HANDLES]
+        offered = [_meta(name, each) for name, each in sorted(self._recipes.items())]
+        super().__init__(PROVIDER_ID, [*offered, *_HANDLES] if offered else [])
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
-        if self._closed:
-            raise ProviderError("jobs are no longer offered", cause=Code.ProviderClosed)
+        self._require(name)
         try:
-            if name in self._offers:
-                return ToolResult(await self._start(self._offers[name], args, ctx))
+            if name in self._recipes:
+                return ToolResult(await self._start(self._recipes[name], args, ctx))
             job = await self._own(args["job"], ctx.principal)
             if name == "job.cancel":
-                await self._jobs.cancel(job, by=ctx.principal, reason=args.get("reason", ""))
+                await self._service.jobs.cancel(job, by=ctx.principal, reason=args.get("reason", ""))
             elif name == "job.result":
                 await self._wait(job)
-            return ToolResult(await self._jobs.status(job))
+            return ToolResult(await self._status(job))
         except (NotFoundError, StateError, UsageError) as error:
             why = f"{error.message} {error.remedy}".strip()
             raise ProviderError(why, cause=Code.InvalidInput, code=_outcome_code(error.code)) from error
 
     async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:
-        if name in self._offers:
+        if name in self._recipes:
             job = await self._job_of(ctx)
-            done = bool(await self._jobs.state(job))
+            done = bool(await self._state(job))
         else:
             job = await self._own(args["job"], ctx.principal)
-            done = await self._jobs.state(job) == "cancelled"
-        return ToolResult(await self._jobs.status(job)) if done else None
+            done = await self._state(job) == "cancelled"
+        return ToolResult(await self._status(job)) if done else None
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:
         """Say which recipe would run, or where the job stands that would be stopped."""
-        if name in self._offers:
-            offer = self._offers[name]
-            return Preview(what=f"Starts a job of the recipe {offer.recipe}, version {offer.version}.")
+        if name in self._recipes:
+            recipe = self._recipes[name]
+            return Preview(what=f"Starts a job of the recipe {recipe.name}, version {recipe.execution_version}.")
         if name == "job.cancel":
-            state = await self._jobs.state(args["job"])
+            state = await self._state(args["job"])
             return Preview(what=f"Asks {args['job']} to stop; it is {state or 'not there'}.")
         return None
 
-    async def close(self) -> None:
-        """Take no more calls; jobs go on."""
-        self._closed = True
+    # --- jobs
 
-    # --- common
-
-    async def _start(self, offer: Offer, args: dict[str, Any], ctx: CallContext) -> dict[str, Any]:
+    async def _start(self, recipe: Recipe[..., Any], args: dict[str, Any], ctx: CallContext) -> dict[str, Any]:
         job = await self._job_of(ctx)
-        await self._jobs.start(offer.recipe, args, job=job, principal=ctx.principal, untrusted=ctx.untrusted)
+        untrusted = ctx.untrusted or any(fnmatchcase(recipe.name, pattern) for pattern in self._untrusted)
+        with suppress(AppendConflictError):  # another attempt of the call has
+            options = Options(principal=ctx.principal, job=job, untrusted=untrusted)
+            await self._service.jobs.start(recipe.bind(args), options)
         ctx.progress(0, None, f"{job} has started")
         await self._wait(job)
-        return await self._jobs.status(job)
+        return await self._status(job)
 
     async def _job_of(self, ctx: CallContext) -> str:
-        """The job that every attempt of this call means, whichever is first to start it.
+        """Return the job that every attempt of this call means, whichever is first to start it.
 
         It has the digits of the identifier under which the call was announced first, which is on record and sorts by
         time, as those of other jobs do.
         """
-        first = ctx.invocation_id if ctx.attempt == 1 else await self._jobs.first_invocation(ctx)
+        first = ctx.invocation_id
+        for event in await self._service.streams.events(ctx.stream) if ctx.attempt > 1 else ():
+            announced = decode(event.kind, event.data) if event.kind == ToolInvocationStarted.KIND else None
+            if isinstance(announced, ToolInvocationStarted) and announced.idempotency_key == ctx.idempotency_key:
+                first = announced.invocation_id
+                break
         return f"job_{first.rpartition('_')[2]}"
 
     async def _own(self, job: str, principal: str) -> str:
-        """The job, if it is the caller's. Raise NotFoundError, which says nothing of others."""
-        if not await self._jobs.state(job, principal):
+        """Return the job, if it is the caller's. Raise NotFoundError, which says nothing of others."""
+        if not await self._state(job, principal):
             raise NotFoundError(f"you have no job {job!r:.80}", code=Code.JOB_NOT_FOUND)
         return job
 
+    async def _state(self, job: str, principal: str | None = None) -> str:
+        """Return where a job stands; empty if it does not exist, or is not the principal's."""
+        try:
+            if principal is not None and (await self._service.jobs.view(job)).principal != principal:
+                return ""
+            return (await self._service.jobs.row(job)).state
+        except NotFoundError:
+            return ""
+
+    async def _status(self, job: str) -> dict[str, Any]:
+        """Return state, result or error, and open questions. Raise NotFoundError."""
+        view = await self._service.jobs.view(job)
+        status: dict[str, Any] = {"job": job, "state": view.state}
+        if view.state == "completed":
+            status["result"] = view.result
+        if view.state == "failed":
+            status["error"] = msgspec.to_builtins(view.error)
+        if view.state not in ENDED and (questions := await self._service.confirmations.pending(job)):
+            status["questions"] = [
+                {"confirmation": each.confirmation, "tool": each.tool, "question": each.question} for each in questions
+            ]
+        return status
+
     async def _wait(self, job: str) -> None:
+        """Wait a while for the end of a job."""
         with suppress(TimeoutError):
             async with asyncio.timeout(WAIT_S):
-                await self._jobs.ended(job)
+                async for _ in self._service.streams.follow(stream_of(job)):
+                    pass
 
 
-def _meta(name: str, offer: Offer) -> ToolMeta:
+def _meta(name: str, recipe: Recipe[..., Any]) -> ToolMeta:
+    told = " ".join((recipe.__doc__ or "").partition("\n\n")[0].split()) or f"Runs the recipe {recipe.name}."
+    try:
+        schema, withheld = hints.read(recipe.function, leading=1).input_schema, ""
+    except SchemaError as error:
+        schema, withheld = None, f"{error.message}. {error.remedy}"
     return ToolMeta(
         name=name,
         provider_id=PROVIDER_ID,
-        description=f"{offer.description} Starts a job; one that takes longer is looked at with job.result.",
-        input_schema=offer.input_schema,
+        description=f"{told} Starts a job; one that takes longer is looked at with job.result.",
+        input_schema=schema,
         output_schema=_STATUS,
         capability_level=Level.L1,
         risk_level=Risk.WRITE,
         idempotent=True,
-        version=offer.version,
-        withheld=offer.withheld,
+        version=recipe.execution_version,
+        withheld=withheld,
     )
 
 

@@ -178,7 +178,6 @@ class Runtime:
     @cached_property
     def catalog(self) -> Catalog:
         """All tools; nothing is started before they are listed. Raises NameInvalidError."""
-        from remit.service.exposed import ExposedJobs
         from remit.service.job_tools import JobsProvider
         from remit.tools.catalog import Catalog
 
@@ -190,9 +189,7 @@ class Runtime:
             closed=tools.schema_gate != "off",
             versions=self._additions.versions,
         )
-        catalog.add(
-            JobsProvider(ExposedJobs(self.service, self.settings.mcp.expose, self.settings.mcp.untrusted_input))
-        )
+        catalog.add(JobsProvider(self.service, self.settings.mcp.expose, self.settings.mcp.untrusted_input))
         return catalog
 
     @cached_property
