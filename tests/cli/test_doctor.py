@@ -52,6 +52,9 @@ def test_wrong_settings_are_named_and_the_rest_still_looked_at(project: Project)
         ('[journal]\nurl = "remit.toml/journal.db"\n', "journal", "cannot be created"),
         ('[jobs]\nengine = "warp"\n', "engine", "no engine is named 'warp'"),
         ('[audit]\nkey = "/nowhere.pem"\n', "audit", "/nowhere.pem"),
+        ('[web]\nsearch = ["gogle"]\n', "web", "'gogle' in web.search"),
+        ('[models]\ndefault = "gpt"\n', "models", "models.default: 'gpt' names no model"),
+        ('[confirm]\nallowed_signers = "/nowhere"\n', "confirm", "/nowhere cannot be read"),
     ],
 )
 def test_what_is_not_in_order_fails_and_says_how_to_mend_it(project: Project, more: str, name: str, said: str) -> None:

@@ -52,10 +52,14 @@ async def checks(state: State, *, live: bool) -> AsyncIterator[Check]:
         yield Check(
             "settings", "ok", str(settings.file) if settings.file else f"no remit.toml; defaults in {settings.folder}"
         )
-        for check in (*_servers(settings), *_clients(settings)):
+        for check in (
+            *_servers(settings),
+            *_clients(settings),
+            _policy(settings),
+            *_named(settings),
+            _trust(state, settings),
+        ):
             yield check
-        yield _policy(settings)
-        yield _trust(state, settings)
         if live:
             settings = state.trusted()
             for check in _modules(settings):
@@ -87,10 +91,8 @@ def _sqlite() -> Check:
 
     version = apsw.sqlite_lib_version()
     if tuple(map(int, version.split("."))) < _SQLITE:
-        least = ".".join(map(str, _SQLITE))
-        return Check(
-            "sqlite", "warn", f"{version} may lose a write under load", f"Upgrade apsw: SQLite {least} or newer."
-        )
+        remedy = f"Upgrade apsw: SQLite {'.'.join(map(str, _SQLITE))} or newer."
+        return Check("sqlite", "warn", f"{version} may lose a write under load", remedy)
     return Check("sqlite", "ok", f"{version}, built into apsw")
 
 
@@ -175,6 +177,20 @@ def _policy(settings: Settings) -> Check:
     return Check("policy", "ok", f"{counted(len(policy.rules), 'rule')}, {policy.hash[:19]}…")
 
 
+def _named(settings: Settings) -> Iterator[Check]:
+    """Yield the settings of the core that name a model, or a file, which is not there."""
+    from remit.models.names import parse
+
+    try:
+        parse(settings.models.default or "scripted:none")
+    except RemitError as error:
+        yield Check("models", "fail", f"models.default: {error.message}", error.remedy, error.code.name)
+    signers = settings.confirm.allowed_signers
+    if signers and not os.access(signers, os.R_OK):
+        why = f"{signers} cannot be read, so no signature counts"
+        yield Check("confirm", "fail", why, "Correct confirm.allowed_signers.")
+
+
 def _trust(state: State, settings: Settings) -> Check:
     from remit.cli.trusting import standing_of
 
@@ -197,11 +213,8 @@ def _modules(settings: Settings) -> Iterator[Check]:
             yield Check.failed("module", error)
         else:
             providers = f", {counted(len(found.providers), 'provider')}" if found.providers else ""
-            yield Check(
-                "module",
-                "ok",
-                f"{name}: {counted(len(found.recipes), 'recipe')}, {counted(len(found.tools), 'tool')}{providers}",
-            )
+            brings = f"{counted(len(found.recipes), 'recipe')}, {counted(len(found.tools), 'tool')}{providers}"
+            yield Check("module", "ok", f"{name}: {brings}")
             for tool in found.tools:
                 if places := undeclared(tool.function, tool.meta.input_schema):
                     what = f"{tool.meta.name}: the approver of a call does not see the default of {', '.join(places)}"
@@ -301,9 +314,8 @@ def _creatable(path: Path) -> Check | None:
         return None
     folder = _existing(path.parent)
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        return Check(
-            "journal", "fail", f"{path} cannot be created", f"Make {folder} writable, or choose another journal."
-        )
+        remedy = f"Make {folder} writable, or choose another journal."
+        return Check("journal", "fail", f"{path} cannot be created", remedy)
     return Check("journal", "ok", f"{path} is created when the first job starts")
 
 
@@ -385,11 +397,11 @@ async def _tools(state: State, *, live: bool) -> AsyncIterator[Check]:
         if one.ready:
             yield Check("dependency", "ok", f"{key} is ready{', and required' if needed else ''}")
         else:
-            what = (
-                f"{key} is {'required and ' if needed else ''}not ready: {one.code}, {one.detail or 'not known here'}"
-            )
+            why = f"{'required and ' if needed else ''}not ready: {one.code}, {one.detail or 'not known here'}"
             verdict: Verdict = "fail" if needed else "warn"
-            yield Check("dependency", verdict, what, "Calls of tools that need it are refused until it is ready.")
+            yield Check(
+                "dependency", verdict, f"{key} is {why}", "Calls of tools that need it are refused until it is ready."
+            )
     if readiness.degraded:
         yield Check("readiness", "warn", f"degraded as of {readiness.as_of}", "Fix the dependencies above.")
     withheld = [tool for tool in tools if tool.quarantined]

@@ -123,10 +123,10 @@ class _Keeper:
 def _stamp(file: Path) -> Stamp:
     """Return what tells one version of a file from the next; None: it is not there."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @contextmanager

@@ -35,7 +35,7 @@ class Assertion:
         self.token = token
 
     def __repr__(self) -> str:
-        """Without the token."""
+        """Leave the token out."""
         return f"Assertion({self.issuer!r}, {self.subject!r})"
 
 

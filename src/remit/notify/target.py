@@ -80,7 +80,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Variables for the program; `${NAME}` as in `url`."""
 
     def __repr__(self) -> str:
-        """Without what may be secret."""
+        """Leave out what may be secret."""
         return f"Target({self.name!r}, {self.where!r})"
 
     @property

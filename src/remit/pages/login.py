@@ -36,7 +36,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     to: str = "/"
 
     def __repr__(self) -> str:
-        """Without the token."""
+        """Leave the token out."""
         return f"Given(to={self.to!r})"
 
 

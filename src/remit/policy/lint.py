@@ -270,7 +270,7 @@ def _is_blind(tool: ToolMeta) -> bool:
 
 
 def _overruled(rule: Rule, scope: _Scope) -> Iterator[Finding]:
-    """Whether other rules decide wherever this one matches."""
+    """Yield a finding if other rules decide wherever this one matches."""
     covering = [other for other in scope.rules if other is not rule and _beats(other, rule) and _covers(other, rule)]
     if rule.taint is not None:  # which counts wherever the rule matches, the approver, unless the call is denied
         covering = [other for other in covering if other.effect == "deny"]

@@ -372,7 +372,7 @@ class Jobs:
         created, *more = events
         if isinstance(created, JobCreated) and more and isinstance(more[0], JobForked):  # any other has been admitted
             await self._parts.skills.admit([created.name] if created.kind == "recipe" else [], ())
-        given = bytes(created.input) if isinstance(getattr(created, "input", None), msgspec.Raw) else b"{}"  # type: ignore[attr-defined]
+        arguments = bytes(raw) if isinstance(raw := getattr(created, "input", None), msgspec.Raw) else b"{}"
         caller = Caller("", getattr(created, "principal", ""), name, options.labels)
         async with self._admission.place(caller) as share:
             patch = HeadPatch(
@@ -380,7 +380,7 @@ class Jobs:
                 due_at=self._journal.clock.now() + int(options.delay_s * SECOND),
                 priority=options.priority,
                 route=kept_for(route_of(created) if isinstance(created, JobCreated) else "", self.keeper),
-                title=options.title or (name if options.subject else title_of(name, given)),
+                title=options.title or (name if options.subject else title_of(name, arguments)),
                 subject=fit_subject(options.subject) if options.subject else "",
                 labels={**options.labels, **self._admission.labels(caller), NAME: name},
                 share=share,

@@ -57,7 +57,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """As `mcp.always`, for its MCP client; empty: as that says."""
 
     def __repr__(self) -> str:
-        """Without the token."""
+        """Leave the token out."""
         return f"Client(principal={self.principal!r}, scopes={self.scopes!r})"
 
     @property

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Final
 
 import msgspec
 
 from remit.errors import SettingsError
-from remit.settings.keyring import secret
 from remit.settings.mcp import McpServer
 
 KEYRING: Final = "${keyring:"
@@ -24,6 +24,8 @@ _PIECE: Final = re.compile(
     r"\$\$\{|\$\{keyring:(?P<secret>[\w.@/-]+)\}|\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|\$\{",
     re.ASCII,
 )
+_SERVICE: Final = "remit"
+"""The service of the keyring under which secrets are stored for Remit; those of other programs are not read."""
 _UNSENDABLE: Final = re.compile(r"[\r\n\0]")
 """Characters that would end a header."""
 
@@ -61,7 +63,7 @@ def expand(text: str, environ: Mapping[str, str], who: str) -> str:
         if found[0] == "$${":
             return "${"
         if found["secret"] is not None:
-            return secret(found["secret"], who)
+            return _secret(found["secret"], who)
         if name is None:
             raise SettingsError(
                 f"{who}: a `${{` does not name a variable", remedy="Write ${NAME}, or $${ for a plain ${."
@@ -76,6 +78,28 @@ def expand(text: str, environ: Mapping[str, str], who: str) -> str:
         return environ[name]
 
     return _PIECE.sub(value, text)
+
+
+def _secret(name: str, who: str) -> str:
+    """Return a secret of the system's keyring, which may ask the person for it. Raises SettingsError."""
+    try:
+        keyring, errors = import_module("keyring"), import_module("keyring.errors")  # an extra
+    except ModuleNotFoundError as error:
+        msg = f"{who} needs {name} of the keyring, and {error.name} is not installed"
+        raise SettingsError(msg, remedy="Install it: pip install 'remit[keyring]'") from error
+    try:
+        value = keyring.get_password(_SERVICE, name)
+    except errors.NoKeyringError as error:
+        msg = f"{who} needs {name} of the keyring, and there is no keyring here"
+        remedy = "Name a backend in PYTHON_KEYRING_BACKEND, or take the secret from the environment: ${NAME}."
+        raise SettingsError(msg, remedy=remedy) from error
+    except Exception as error:  # backends are others', and raise what they like
+        msg = f"{who} needs {name} of the keyring, which does not give it: {type(error).__name__}"
+        raise SettingsError(msg, remedy="Unlock the keyring, or allow Remit to read it.") from error
+    if value is None:
+        remedy = f"Store it: keyring set {_SERVICE} {name}"
+        raise SettingsError(f"{who} needs {name} of the keyring, which is not there", remedy=remedy)
+    return str(value)
 
 
 def literal(text: str) -> str:

@@ -58,7 +58,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     disabled: bool = False
 
     def __repr__(self) -> str:
-        """Without what may be secret."""
+        """Leave out what may be secret."""
         return f"McpServer(name={self.name!r}, {self.where!r})"
 
     @property

@@ -65,7 +65,7 @@ class Section(msgspec.Struct, frozen=True):
         return mask(value) if isinstance(value, str) else value
 
     def __repr__(self) -> str:
-        """Without what may be secret."""
+        """Leave out what may be secret."""
         fields = ", ".join(f"{name}={self.shown(name)!r}" for name in self.__struct_fields__)
         return f"{type(self).__name__}({fields})"
 

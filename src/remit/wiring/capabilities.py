@@ -49,6 +49,7 @@ FIRST_PARTY: Final = (
         providers="remit.providers.web.opening:open_web",
         provider_ids=("web", "stub_web"),
         kinds={"search_blocked": "remit.providers.web.kinds:SearchBlocked"},
+        checks="remit.providers.web.opening:check_search",
         modules=("aiohttp", "lxml_html_clean", "protego", "resiliparse", "trafilatura"),
         extra="web",
     ),

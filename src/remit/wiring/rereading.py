@@ -42,7 +42,7 @@ class Difference(NamedTuple):
     changed: tuple[str, ...]
     removed: tuple[str, ...]
     rules: bool
-    """Whether other rules decide."""
+    """Whether the rules of the policy differ."""
     waiting: tuple[str, ...]
     """Keys of settings that need a restart."""
 

@@ -45,7 +45,7 @@ class RunnerEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return f"runner_{self.name}"
 
     def __repr__(self) -> str:
-        """Without the token."""
+        """Leave the token out."""
         return f"RunnerEntry(name={self.name!r}, serves={self.serves!r})"
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from remit.capability import Check, Look
 from remit.codes import Code
-from remit.errors import ProviderError
+from remit.errors import ProviderError, RemitError
 from remit.files.closed import Closed
 from remit.http.urls import place_of
 from remit.providers.web.provider import SEARCH, WebProvider
@@ -51,6 +52,17 @@ def open_web(opening: Opening) -> list[ToolProvider]:
     for warning in warnings:
         _log.warning("%s", warning)
     return [WebProvider(lambda: _engine(opening, names), searches=bool(names)), _stub()]
+
+
+async def check_search(look: Look) -> list[Check]:
+    """Return what is wrong with each search backend that cannot be asked, for `remit doctor`."""
+    try:
+        _, warnings = backends_of(settings_of(look.settings, "web", WebSettings))
+    except RemitError as error:
+        return [Check.failed("web", error)]
+    return [
+        Check("web", "fail", warning, "Correct web.search; docs/web.md lists the backends.") for warning in warnings
+    ]
 
 
 def backends_of(settings: WebSettings) -> tuple[list[str], list[str]]:

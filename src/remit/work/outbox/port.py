@@ -42,6 +42,9 @@ class Posted(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the account that writes for Remit wrote it."""
 
 
+PullState = Literal["open", "merged", "closed"]
+
+
 class Pull(msgspec.Struct, frozen=True, kw_only=True):
     """A pull request, or merge request, as its forge has it."""
 
@@ -50,7 +53,7 @@ class Pull(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     body: str
     draft: bool
-    state: Literal["open", "merged", "closed"]
+    state: PullState
 
 
 class PullForm(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.work.outbox.client import ForgeClient
-from remit.work.outbox.port import Pull, PullForm
+from remit.work.outbox.port import Pull, PullForm, PullState
 
 LAGS_S: Final = (1.0, 2.0, 4.0, 8.0)
 """Seconds between looks for something that may have been written: lists show it late."""
@@ -82,9 +82,11 @@ class GitHubPulls:
         """Return the branch of one."""
         return str((row.get("head") or {}).get("ref", ""))
 
-    def state(self, row: Mapping[str, Any]) -> str:
-        """Return `open`, `closed` or `merged`."""
-        return "merged" if row.get("merged_at") or row.get("merged") else str(row["state"])
+    def state(self, row: Mapping[str, Any]) -> PullState:
+        """Return where one stands."""
+        if row.get("merged_at") or row.get("merged"):
+            return "merged"
+        return "open" if row["state"] == "open" else "closed"
 
     def facts(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return what one says."""
@@ -92,7 +94,7 @@ class GitHubPulls:
 
     def _pull(self, row: Mapping[str, Any]) -> Pull:
         url = row.get("html_url") or row.get("web_url") or ""
-        return Pull(number=row[self.number], url=url, state=self.state(row), **self.facts(row))  # type: ignore[arg-type]
+        return Pull(number=row[self.number], url=url, state=self.state(row), **self.facts(row))
 
 
 class ForgejoPulls(GitHubPulls):
@@ -139,5 +141,6 @@ class GitLabPulls(ForgejoPulls):
     def branch(self, row: Mapping[str, Any]) -> str:
         return str(row.get("source_branch", ""))
 
-    def state(self, row: Mapping[str, Any]) -> str:
-        return {"opened": "open", "merged": "merged"}.get(row["state"], "closed")
+    def state(self, row: Mapping[str, Any]) -> PullState:
+        states: dict[str, PullState] = {"opened": "open", "merged": "merged"}
+        return states.get(row["state"], "closed")
