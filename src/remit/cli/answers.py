@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -49,13 +50,8 @@ async def list_questions(state: State, wanted: QuestionFilter) -> int:
     async with state.open(code="described" if state.as_json else "unused") as remit:
         pending = await remit.service.confirmations.pending(described=state.as_json)
     shown = wanted.of(pending)
-    if state.as_json:
-        state.output.json(shown)
-        return exit_codes.OK
-    if not shown:
-        state.note("no such questions are open" if pending else "no open questions")
-    _table(state.output.out, shown)
-    return exit_codes.OK
+    nothing = "no such questions are open" if pending else "no open questions"
+    return state.listing(shown, lambda state, shown: _table(state.output.out, shown), nothing)
 
 
 def _table(channel: Channel, shown: list[ConfirmationView]) -> None:
@@ -98,7 +94,8 @@ async def answer_many(state: State, choice: Choice, decision: Decision) -> int:
         )
     known = {one.digest for one in questions}
     answers += [_lost(digest) for digest in choice.digests if digest not in known]
-    return _show(state, answers, decision)
+    state.show(answers, partial(_show, decision))
+    return exit_codes.ERROR if any(one.code for one in answers) else exit_codes.OK
 
 
 async def _confirmed(state: State, questions: list[ConfirmationView], decision: Decision) -> bool:
@@ -127,20 +124,16 @@ def _lost(digest: str) -> Answered:
     return Answered(confirmation="", code=Code.CONFIRMATION_MISMATCH.name, message=message)
 
 
-def _show(state: State, answers: list[Answered], decision: Decision) -> int:
+def _show(decision: Decision, state: State, answers: list[Answered]) -> None:
     refused = [one for one in answers if one.code]
-    if state.as_json:
-        state.output.json(answers)
-    else:
-        for one in refused:
-            state.note(f"{one.confirmation or 'refused'}: {one.code} {one_line(one.message)}")
-        open_still = sum(bool(one.missing) for one in answers)
-        told = [f"{decision}: {len(answers) - len(refused)} of {len(answers)}"]
-        told += [f"{len(refused)} refused"] if refused else []
-        told += [f"{open_still} need more approvals"] if open_still else []
-        state.note(", ".join(told))
-        state.note(f"if no worker runs, continue with: {state.command('resume', '--all')}")
-    return exit_codes.ERROR if refused else exit_codes.OK
+    for one in refused:
+        state.note(f"{one.confirmation or 'refused'}: {one.code} {one_line(one.message)}")
+    open_still = sum(bool(one.missing) for one in answers)
+    told = [f"{decision}: {len(answers) - len(refused)} of {len(answers)}"]
+    told += [f"{len(refused)} refused"] if refused else []
+    told += [f"{open_still} need more approvals"] if open_still else []
+    state.note(", ".join(told))
+    state.note(f"if no worker runs, continue with: {state.command('resume', '--all')}")
 
 
 def _below(questions: list[ConfirmationView]) -> list[str]:

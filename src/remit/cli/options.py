@@ -81,6 +81,12 @@ live_option: Final = click.option(
 """`--live`, for commands that look: without it they use the catalog as `remit tools` last listed it."""
 
 
+wait_option: Final = click.option(
+    "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
+)
+"""`--wait`, for commands that work on a job until it ends or waits."""
+
+
 class Behind(click.Command):
     """A command that takes the command of a server behind `--`: words without it are a mistake, and start nothing."""
 

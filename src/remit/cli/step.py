@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.cli import exit_codes
 from remit.cli.exact import value_rows
 from remit.cli.question import show_rows
 from remit.cli.story import asked_lines, untrusted_lines, waited_lines
@@ -31,11 +30,7 @@ async def show_step(state: State, reference: str, step: str) -> int:
     async with state.open(code="unused") as remit:
         job = await remit.service.jobs.find(reference)
         view = await remit.service.steps.view(job, step)
-    if state.as_json:
-        state.output.json(view)
-        return exit_codes.OK
-    _print(state.output.out, job, view, view.narrative)
-    return exit_codes.OK
+    return state.show(view, lambda state, view: _print(state.output.out, job, view, view.narrative))
 
 
 def _print(out: Channel, job: str, view: StepView, told: StepNarrative | None) -> None:

@@ -8,7 +8,7 @@ import click
 
 from remit.cli import complete
 from remit.cli.context import State
-from remit.cli.options import json_option, pass_state
+from remit.cli.options import json_option, pass_state, wait_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +24,7 @@ _LINES: Final = 200
 @click.command("chat")
 @click.argument("job", shell_complete=complete.jobs)
 @click.argument("text", required=False)
-@click.option(
-    "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
-)
+@wait_option
 @json_option("the messages in OpenAI's format; with TEXT, the job that answers")
 @pass_state
 def command(state: State, job: str, text: str | None, *, patient: bool) -> int:

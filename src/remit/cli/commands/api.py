@@ -81,22 +81,22 @@ def _list(state: State) -> int:
     from remit.api.calls import operations_of, parameters_of
 
     routes = sorted(operations_of(_parts(state)).values(), key=lambda route: route.name)
-    if state.as_json:
-        rows = [
-            {
-                "name": route.name,
-                "method": route.method,
-                "path": route.path,
-                "scope": route.scope or "",
-                "summary": route.summary,
-                "parameters": parameters_of(route),
-            }
-            for route in routes
-        ]
-        state.output.json(rows)
-        return exit_codes.OK
+    rows = [
+        {
+            "name": route.name,
+            "method": route.method,
+            "path": route.path,
+            "scope": route.scope or "",
+            "summary": route.summary,
+            "parameters": parameters_of(route),
+        }
+        for route in routes
+    ]
+    return state.show(rows, _print)
+
+
+def _print(state: State, rows: list[dict[str, Any]]) -> None:
     from remit.cli.tables import Column, table
 
     columns = ("NAME", Column("TAKES", whole=False), Column("WHAT IT DOES", whole=False))
-    table(state.output.out, columns, [(route.name, " ".join(parameters_of(route)), route.summary) for route in routes])
-    return exit_codes.OK
+    table(state.output.out, columns, [(row["name"], " ".join(row["parameters"]), row["summary"]) for row in rows])

@@ -238,10 +238,7 @@ async def _decide(state: State, remit: Opened, question: ConfirmationView, answe
 
 async def _revoke(state: State, remit: Opened, question: ConfirmationView, answer: _Answer) -> int:
     revoked = await remit.service.confirmations.revoke(question.confirmation, by=answer.by, reason=answer.reason)
-    if state.as_json:
-        state.output.json(revoked)
-        return exit_codes.OK
-    state.note("the approval is taken back; its call asks again")
+    state.show(revoked, lambda state, _: state.note("the approval is taken back; its call asks again"))
     _go_on(state, question)
     return exit_codes.OK
 
@@ -272,11 +269,9 @@ async def _edit(state: State, remit: Opened, question: ConfirmationView, answer:
 
     args = json_object(answer.edit or "", "--edit")
     edited = await remit.service.confirmations.edit(question.confirmation, args, by=answer.by, reason=answer.reason)
-    if state.as_json:
-        state.output.json(edited)
-        return exit_codes.OK
+    looks = None if state.as_json else await preview(remit, edited)
     now = SystemClock().now()
-    show_question(state.output.out, edited, await preview(remit, edited), now=now)
+    state.show(edited, lambda state, edited: show_question(state.output.out, edited, looks, now=now))
     state.note(f"asked again; approve it with: {state.command('confirm', edited.confirmation, '--approve')}")
     return exit_codes.OK
 

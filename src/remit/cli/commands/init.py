@@ -47,15 +47,14 @@ def command(state: State, folder: Path, tool: bool | None, server: str | None, a
     written = [name for name, text in files.items() if _write(folder / name, text)]
     _trust(folder / SETTINGS)
     following = _next(folder, wishes)
-    if state.as_json:
-        state.output.json({"folder": str(folder.resolve()), "files": written, "next": following})
-        return exit_codes.OK
-    for name in written:
-        state.output.out.line(str(folder / name))
-    state.note("Next:")
-    for line in following:
-        state.note(f"  {line}")
-    return exit_codes.OK
+
+    def told(state: State, _: object) -> None:
+        for name in written:
+            state.output.out.line(str(folder / name))
+        for line in ("Next:", *(f"  {line}" for line in following)):
+            state.note(line)
+
+    return state.show({"folder": str(folder.resolve()), "files": written, "next": following}, told)
 
 
 def _wishes(state: State, tool: bool | None, server: str | None, approvals: bool | None) -> Wishes:

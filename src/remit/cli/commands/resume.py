@@ -9,7 +9,7 @@ import click
 
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
-from remit.cli.options import json_option, pass_state
+from remit.cli.options import json_option, pass_state, wait_option
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -21,9 +21,7 @@ _MOST: Final = 10_000
 @click.command("resume")
 @click.argument("jobs", nargs=-1, metavar="[JOB]...", shell_complete=complete.jobs)
 @click.option("--all", "everything", is_flag=True, help="Every job that has not ended.")
-@click.option(
-    "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
-)
+@wait_option
 @json_option("id, state, and result or error; a list for several jobs")
 @pass_state
 @click.pass_context

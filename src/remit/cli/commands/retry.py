@@ -8,7 +8,7 @@ import click
 
 from remit.cli import complete
 from remit.cli.context import State
-from remit.cli.options import json_option, pass_state
+from remit.cli.options import json_option, pass_state, wait_option
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 )
 @click.option("--repeat", is_flag=True, help="Repeat calls with side effects, even successful ones.")
 @click.option("--reason", default="", help="The reason; it is recorded.")
-@click.option(
-    "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
-)
+@wait_option
 @json_option("id, state, and result or error")
 @pass_state
 def command(state: State, job: str, step: str, repeat: bool, reason: str, patient: bool) -> int:

@@ -10,7 +10,7 @@ import click
 
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
-from remit.cli.options import json_option, pass_state
+from remit.cli.options import json_option, pass_state, wait_option
 from remit.cli.runnable import from_module, list_runnable
 from remit.cli.values import json_object, pairs
 
@@ -62,9 +62,7 @@ class _Command(click.Command):
     help="The input is untrusted text, such as a mail: an agent's task then names nothing that it may reach.",
 )
 @click.option("--detach", is_flag=True, help="Print the job's id and leave it to a worker.")
-@click.option(
-    "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
-)
+@wait_option
 @json_option("id, state, and result or error")
 @click.option("-h", "--help", "help_", is_flag=True, help="Show this message; with NAME, show the recipe's parameters.")
 @pass_state
@@ -164,11 +162,7 @@ def _detach(state: State, start: _Start) -> int:
 
     with reserved_stdout():
         job = state.ask(create, creates=True)
-    if state.as_json:
-        state.output.json({"job": job, "state": "pending"})
-    else:
-        state.output.out.line(job)
-    return exit_codes.OK
+    return state.show({"job": job, "state": "pending"}, lambda state, _: state.output.out.line(job))
 
 
 # --- help

@@ -186,12 +186,10 @@ def _verify_package(state: State, path: str, keys: Sequence[str], *, decisions: 
         raise UsageError(f"--key: {error}", remedy="Copy it whole, as it was printed: name+id+key.") from error
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", remedy="Name a file of `remit export`.") from error
-    if state.as_json:
-        state.output.json({"package": path, **verdict.members()})
-    else:
-        style = "fail" if verdict.state == "rejected" else "ok"
-        first, _, rest = describe(path, verdict).partition(" ")
-        state.output.out.line(f"{state.output.out.style(first, style)} {clean(rest)}")
+    out = state.output.out
+    first, _, rest = describe(path, verdict).partition(" ")
+    told = f"{out.style(first, 'fail' if verdict.state == 'rejected' else 'ok')} {clean(rest)}"
+    state.show({"package": path, **verdict.members()}, lambda _state, _verdict: out.line(told))
     return exit_codes.DAMAGED if verdict.state == "rejected" else exit_codes.OK
 
 

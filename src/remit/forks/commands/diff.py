@@ -38,10 +38,7 @@ def command(state: State, a: str, b: str, every: bool) -> int:
         return diff
 
     diff = state.ask(look)
-    if state.as_json:
-        state.output.json(diff)
-    else:
-        _print(state.output.out, diff)
+    state.show(diff, lambda state, diff: _print(state.output.out, diff))
     differs = bool(diff.differences or diff.changed or diff.removed or diff.added)
     return exit_codes.DIVERGED if differs else exit_codes.OK
 

@@ -10,7 +10,7 @@ import msgspec
 
 from remit.cli import complete
 from remit.cli.context import State
-from remit.cli.options import json_option, pass_state
+from remit.cli.options import json_option, pass_state, wait_option
 from remit.codes import Code
 from remit.errors import UsageError
 
@@ -39,9 +39,7 @@ _SET: Final = "Write STEP.result=JSON or STEP.args=JSON."
 )
 @click.option("--repeat", is_flag=True, help="Repeat calls with side effects that succeeded.")
 @click.option("--reason", default="", help="The reason; it is recorded.")
-@click.option(
-    "--wait", "patient", is_flag=True, help="Wait for approvals, signals and timers instead of exiting with status 4."
-)
+@wait_option
 @json_option("id, state, and result or error")
 @pass_state
 def command(

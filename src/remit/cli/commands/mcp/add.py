@@ -91,8 +91,6 @@ def command(
     server = _written(state, file, {key: value for key, value in table.items() if value})
     shown = {"name": server.name, "file": str(file), "transport": server.transport, "where": server.where}
     state.done({**shown, "isolation": server.isolation}, f"{server.name} is in {file}")
-    if state.as_json:
-        return exit_codes.OK
     for variable in _unset(server):
         state.note(f"set {variable} in the environment before you use it")
     if server.isolation != "elsewhere":

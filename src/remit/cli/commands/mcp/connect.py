@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remit.cli import exit_codes
 from remit.cli.connecting import agreed, place, report, shown_difference
 from remit.cli.context import State
 from remit.cli.options import LEVELS, json_option, pass_state
@@ -76,12 +75,9 @@ def command(
         record.keep(put_together(record.read(), file, client, text, after.text, changes))
         replace_text(file, after.text)
     names = [change.name for change in changes]
-    if state.as_json:
-        found = {"file": str(file), "client": client, "servers": names, "notes": notes, "diff": difference}
-        state.output.json({**found, "written": written})
-    else:
-        report(state, notes, f"connected {client}: {', '.join(names)}" if written else "")
-    return exit_codes.OK
+    done = f"connected {client}: {', '.join(names)}" if written else ""
+    found = {"file": str(file), "client": client, "servers": names, "notes": notes, "diff": difference}
+    return state.show({**found, "written": written}, lambda state, _: report(state, notes, done))
 
 
 def _wrapped(

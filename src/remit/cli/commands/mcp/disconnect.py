@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remit.cli import exit_codes
 from remit.cli.connecting import agreed, place, report, shown_difference
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
@@ -50,9 +49,6 @@ def command(state: State, client: Client, project: bool, other: Path | None, yes
         elif after != text:
             replace_text(file, after)
         record.forget()
-    if state.as_json:
-        found = {"file": str(file), "client": client, "servers": names, "diff": difference, "written": written}
-        state.output.json(found)
-    else:
-        report(state, [], f"disconnected {client}: {', '.join(names)}" if written else "")
-    return exit_codes.OK
+    done = f"disconnected {client}: {', '.join(names)}" if written else ""
+    found = {"file": str(file), "client": client, "servers": names, "diff": difference, "written": written}
+    return state.show(found, lambda state, _: report(state, [], done))

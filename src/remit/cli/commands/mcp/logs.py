@@ -46,10 +46,7 @@ def command(state: State, name: str, lines: int, follow: bool) -> int:
         remedy = "It begins when the server is started."
         raise NotFoundError(f"there is no log of an MCP server {name!r}", code=Code.UNKNOWN_TOOL, remedy=remedy)
     shown = log.read()[-lines or None :] if lines else []
-    if state.as_json:
-        state.output.json(shown)
-        return exit_codes.OK
-    _print(state, shown)
+    state.show(shown, _print)
     if follow:
         run_to_end(_follow(state, log))
     return exit_codes.OK
