@@ -13,7 +13,7 @@ from remit.errors import JournalError, StateError
 from remit.journal.standing import mark_live, mark_moved
 from remit.service.workers import Workers
 from remit.testing.clock import ManualClock
-from remit.tickets import work
+from remit.tickets import opening
 from remit.tickets.runner import Runner
 from tests.opened import OpenRemit, local_engine
 
@@ -49,7 +49,7 @@ async def test_the_worker_begins_anew_each_time_the_journal_failed_it(
 async def test_the_work_on_tickets_begins_anew_and_log_and_health_say_why_it_ended(
     remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(work, "AGAIN_S", 0.01)  # the third run lasts so long by the machine's clock
+    monkeypatch.setattr(opening, "AGAIN_S", 0.01)  # the third run lasts so long by the machine's clock
     stop, ends = asyncio.Event(), [StateError("not this one", code=Code.HEAD_FORGED), ValueError("a defect")]
     clock = ManualClock()
 
@@ -60,12 +60,12 @@ async def test_the_work_on_tickets_begins_anew_and_log_and_health_say_why_it_end
 
     monkeypatch.setattr(Runner, "run", run)
     async with remit_in(clock=clock) as remit:
-        keeping = asyncio.create_task(work.keep_tickets(remit, stop))
+        keeping = asyncio.create_task(opening.keep_tickets(remit, stop))
         for why in ("HEAD_FORGED: not this one", "a defect"):
             while (snapshot := await remit.service.health.ready()).optional["worker.tickets"].detail != why:
                 pass  # the keeper's next turn
             assert snapshot.degraded
-            clock.advance(work.AGAIN_S)
+            clock.advance(opening.AGAIN_S)
         while (await remit.service.health.ready()).degraded:
             pass  # the same
         stop.set()
@@ -79,7 +79,7 @@ async def test_the_work_on_tickets_begins_anew_and_log_and_health_say_why_it_end
 async def test_beside_a_journal_that_moved_everything_rests_and_says_so_once(
     remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for module in (lasting, work):
+    for module in (lasting, opening):
         monkeypatch.setattr(module, "AGAIN_S", 0.001)
     refusal, looks, often = Workers.refusal, [0], asyncio.Event()
 
@@ -95,7 +95,7 @@ async def test_beside_a_journal_that_moved_everything_rests_and_says_so_once(
         await mark_moved(remit.runtime.journal, "elsewhere.db")
         remit.engine.start()
         stop = asyncio.Event()
-        keeping = [asyncio.create_task(one) for one in (lasting.keep_engine(remit), work.keep_tickets(remit, stop))]
+        keeping = [asyncio.create_task(one) for one in (lasting.keep_engine(remit), opening.keep_tickets(remit, stop))]
         await often.wait()
         parts = (await remit.service.health.ready()).optional
         assert all("JOURNAL_MOVED" in parts[name].detail for name in ("worker.jobs", "worker.tickets"))

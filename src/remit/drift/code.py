@@ -9,7 +9,7 @@ import msgspec
 
 from remit.jobs.program import PLANNER_VERSION
 from remit.journal import kinds as k
-from remit.record.walk import Shares
+from remit.record.walk import Shares, jobs_under
 
 if TYPE_CHECKING:
     from remit.jobs.recipe import Recipes
@@ -75,9 +75,6 @@ class CodeCollector:
             **dict.fromkeys(effects, self._effect),
         }
 
-    async def settle(self) -> None:
-        """Do nothing: everything stands in the events."""
-
     def _create(self, origin: Origin, event: Event, payload: k.JobCreated) -> None:
         if event.at >= self._since and (not self._job or origin.id == self._job):
             self._jobs[origin.root] = origin, _Version(payload.execution_version)
@@ -123,17 +120,8 @@ class CodeCollector:
 
 def _told(recipes: Recipes, kind: Kind, name: str, recorded: str, origins: list[Origin]) -> CodeDrift:
     change, current = _compared(recipes, kind, name, recorded)
-    open_jobs = [origin.id for origin in origins if not origin.ended]
-    return CodeDrift(
-        name=name,
-        kind=kind,
-        change=change,
-        recorded=recorded,
-        current=current,
-        open=len(open_jobs),
-        ended=len(origins) - len(open_jobs),
-        open_jobs=tuple(open_jobs[:_EXAMPLES]),
-    )
+    jobs = jobs_under(origins, _EXAMPLES)
+    return CodeDrift(name=name, kind=kind, change=change, recorded=recorded, current=current, **jobs)
 
 
 def _compared(recipes: Recipes, kind: Kind, name: str, recorded: str) -> tuple[CodeClass, str]:

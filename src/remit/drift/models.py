@@ -120,9 +120,6 @@ class ModelCollector:
         """Questions and answers, and forks."""
         return {k.CommandStarted: self._ask, k.CommandCommitted: self._answer, k.JobForked: self._fork}
 
-    async def settle(self) -> None:
-        """Do nothing: what several answers say is read at the end."""
-
     def _ask(self, origin: Origin, event: Event, payload: k.CommandStarted) -> None:
         if event.seq <= origin.taken_until or event.at < self._since:
             return

@@ -119,9 +119,6 @@ class PatchCollector:
         """The beginning of jobs, and the changes that they came by, or share as forks."""
         return {k.JobCreated: self._create, k.PatchRecorded: self._patch, k.JobForked: self._fork}
 
-    async def settle(self) -> None:
-        """Do nothing: everything stands in the events."""
-
     def _create(self, origin: Origin, _event: Event, payload: k.JobCreated) -> None:
         self._jobs.setdefault(payload.name, {})[origin.root] = origin
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from remit.http.access import Access
     from remit.policy.decision import Taint
     from remit.record.decisions import Decided
+    from remit.service.opening import NounOpening
     from remit.service.parts import Parts
     from remit.service.service import Service
 
@@ -260,3 +261,8 @@ class _Today:
         change = change_of(decided, decision)
         if change is not None:
             self.changes.add(name, change, partial(told_of, decided, decision, change))
+
+
+def open_drift(opening: NounOpening) -> Drift:
+    """Return what compares the journal with the tools, recipes and rules of this process."""
+    return Drift(opening.parts, opening.service)

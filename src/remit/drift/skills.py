@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.journal import kinds as k
+from remit.record.walk import jobs_under
 
 if TYPE_CHECKING:
     from remit.jobs.skills import Skills
@@ -46,9 +47,6 @@ class SkillCollector:
         """The beginning of jobs."""
         return {k.JobCreated: self._create}
 
-    async def settle(self) -> None:
-        """Do nothing: everything stands in the events."""
-
     def _create(self, origin: Origin, event: Event, payload: k.JobCreated) -> None:
         if event.at >= self._since and (not self._job or origin.id == self._job):
             for pin in payload.skills:
@@ -59,20 +57,8 @@ class SkillCollector:
         names = sorted({name for name, _ in self._found})
         today = await skills.digests(names) if names else {}
         drifts = [
-            _told(name, recorded, today.get(name, ""), origins)
+            SkillDrift(name=name, recorded=recorded, current=today.get(name, ""), **jobs_under(origins, _EXAMPLES))
             for (name, recorded), origins in self._found.items()
             if today.get(name) != recorded
         ]
         return sorted(drifts, key=lambda one: (-one.open, -one.ended, one.name))
-
-
-def _told(name: str, recorded: str, current: str, origins: list[Origin]) -> SkillDrift:
-    open_jobs = [origin.id for origin in origins if not origin.ended]
-    return SkillDrift(
-        name=name,
-        recorded=recorded,
-        current=current,
-        open=len(open_jobs),
-        ended=len(origins) - len(open_jobs),
-        open_jobs=tuple(open_jobs[:_EXAMPLES]),
-    )

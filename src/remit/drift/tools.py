@@ -12,6 +12,7 @@ from remit.codes import Code
 from remit.errors import ChainBrokenError, NotCanonicalError, PayloadErasedError
 from remit.journal import kinds as k
 from remit.record.uses import Key, Use, UseCollector
+from remit.record.walk import jobs_under
 from remit.tools.changes import changes
 from remit.tools.drift import compare_input, compare_output
 
@@ -224,13 +225,12 @@ class ToolComparison:
         tool = self._catalog.known(name)
         compared = [(use, await self._variant(tool, use)) for use in uses if self._is_known(tool, use)]
         other = [(use, variant) for use, variant in compared if variant.drift != "identical"]
-        counts: Mapping[str, int] = calls.counts.get(name, {"refused": 0, "asks": 0, "runs": 0})
+        counts: Mapping[str, Any] = calls.counts.get(name, {"refused": 0, "asks": 0, "runs": 0})
         if not other and not any(counts.values()):
             return None
         differing = [use for use, _ in other] or uses
         jobs = {root: origin for use in differing for root, origin in use.origins.items()}
         own = [origin for origin in jobs.values() if origin.created is not None]
-        open_jobs = [origin.id for origin in own if not origin.ended]
         return ToolDrift(
             tool=name,
             drift=min((variant.drift for _, variant in other), key=CLASSES.index, default="identical"),
@@ -239,9 +239,7 @@ class ToolComparison:
             variants=tuple(sorted((variant for _, variant in other), key=_variant_badness)),
             calls=sum(use.calls for use, _ in other),
             examples=calls.examples(name),
-            open=len(open_jobs),
-            ended=len(own) - len(open_jobs),
-            open_jobs=tuple(open_jobs[:EXAMPLES]),
+            **jobs_under(own, EXAMPLES),
             **counts,
         )
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.errors import JournalError
+from remit.capability import Check, Look
+from remit.errors import JournalError, RemitError
 from remit.notify.following import add_target
 from remit.notify.notifications import Notifications
 from remit.notify.sender import AT_ONCE, Sender
@@ -86,6 +87,28 @@ async def keep_notifier(remit: Remit, notifier: Notifier) -> None:
     finally:
         await engine.drain(_LAST_S)
         await engine.stop()
+
+
+async def check_targets(look: Look) -> list[Check]:
+    """One check for each target."""
+    try:
+        async with look.open() as remit:
+            views = await remit.service.notifications.views()
+    except JournalError:  # which has a check of its own
+        return []
+    except RemitError as error:
+        return [Check.failed("notify", error)]
+    return [
+        Check(
+            "notify",
+            "fail",
+            f"{view.target} does not take messages: {view.fails}",
+            f"Correct it, and try it: remit notify test {view.target}",
+        )
+        if view.fails
+        else Check("notify", "ok", f"{view.target}: {view.where}")
+        for view in views
+    ]
 
 
 def _sender(parts: Parts) -> Sender:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from typing import ClassVar, Final, Literal
+from collections.abc import Awaitable, Callable
+from typing import ClassVar, Final, Literal, TypeVar
 
 import msgspec
 
@@ -18,6 +19,7 @@ from remit.record.step import Decided, QuestionRecord
 from remit.record.views import ConfirmationView, ToolView
 from remit.tools.provider import Preview
 
+T = TypeVar("T")
 _LOST: Final = {Code.CONFIRMATION_CLOSED, Code.CONFIRMATION_EXPIRED, Code.CONFIRMATION_MISMATCH}
 """The codes with which an answer is refused because someone or something was faster."""
 _DIFF: Final = 4_000
@@ -146,34 +148,24 @@ async def remember(asked: PageRequest) -> QuestionView | See:
     if form.seconds not in {seconds for seconds, _ in _PERIODS}:
         raise UsageError("Choose how long it holds.", code=Code.INVALID_INPUT)
     name = asked.path["confirmation"]
-    try:
-        await asked.service.approvals.remember(
-            name,
-            form.scope,
-            seconds=form.seconds,
-            exact=form.exact == "yes",
-            digest=form.digest,
-            by=asked.principal,
-            reason=form.reason,
-            proof=_proof(asked),
-        )
-    except RemitError as error:
-        if error.code not in _LOST:
-            raise
-        return await _view(asked, error)
-    return See(link("/inbox", done=name))
+    remembering = asked.service.approvals.remember(
+        name,
+        form.scope,
+        seconds=form.seconds,
+        exact=form.exact == "yes",
+        digest=form.digest,
+        by=asked.principal,
+        reason=form.reason,
+        proof=_proof(asked),
+    )
+    return await _answered(asked, remembering, lambda _: link("/inbox", done=name))
 
 
 async def revoke(asked: PageRequest) -> QuestionView | See:
     """Take back an approval that no call has used."""
     name = asked.path["confirmation"]
-    try:
-        await asked.service.confirmations.revoke(name, by=asked.principal, reason=asked.form.reason)
-    except RemitError as error:
-        if error.code not in _LOST:
-            raise
-        return await _view(asked, error)
-    return See(link("/inbox/{}", name))
+    revoking = asked.service.confirmations.revoke(name, by=asked.principal, reason=asked.form.reason)
+    return await _answered(asked, revoking, lambda _: link("/inbox/{}", name))
 
 
 async def edit(asked: PageRequest) -> QuestionView | See:
@@ -185,31 +177,26 @@ async def edit(asked: PageRequest) -> QuestionView | See:
     args = args_of(form.name, form.value, found.args, tool.input_schema if tool else None)
     if args == found.args:
         raise UsageError("Nothing was changed.", code=Code.INVALID_INPUT, remedy="Go back and change an argument.")
-    try:
-        edited = await confirmations.edit(found.confirmation, args, by=asked.principal, reason=form.reason)
-    except RemitError as error:
-        if error.code not in _LOST:
-            raise
-        return await _view(asked, error)
-    return See(link("/inbox/{}", edited.confirmation))
+    editing = confirmations.edit(found.confirmation, args, by=asked.principal, reason=form.reason)
+    return await _answered(asked, editing, lambda edited: link("/inbox/{}", edited.confirmation))
 
 
 async def _decide(asked: PageRequest, decision: Literal["approve", "deny"]) -> QuestionView | See:
     name, form = asked.path["confirmation"], asked.form
+    deciding = asked.service.confirmations.decide(
+        name, decision, digest=form.digest, by=asked.principal, reason=form.reason, proof=_proof(asked)
+    )
+    return await _answered(asked, deciding, lambda _: link("/inbox", done=name))
+
+
+async def _answered(asked: PageRequest, act: Awaitable[T], to: Callable[[T], str]) -> QuestionView | See:
+    """Act on the question and see what follows; or the question again, if it is no longer what was answered."""
     try:
-        await asked.service.confirmations.decide(
-            name,
-            decision,
-            digest=form.digest,
-            by=asked.principal,
-            reason=form.reason,
-            proof=_proof(asked),
-        )
+        return See(to(await act))
     except RemitError as error:
         if error.code not in _LOST:
             raise
         return await _view(asked, error)
-    return See(link("/inbox", done=name))
 
 
 def _proof(asked: PageRequest) -> ProofKind:

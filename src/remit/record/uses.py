@@ -71,9 +71,6 @@ class UseCollector:
             k.JobForked: self._fork,
         }
 
-    async def settle(self) -> None:
-        """Do nothing: everything stands in the events."""
-
     def _start(self, origin: Origin, event: Event, payload: k.ToolInvocationStarted) -> None:
         if (self._tool and payload.tool_name != self._tool) or event.at < self._since:
             return

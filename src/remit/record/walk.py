@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -72,9 +72,24 @@ class Collector(Protocol):
         """The payloads that it wants, and what takes each."""
         ...
 
+
+@runtime_checkable
+class Settling(Collector, Protocol):
+    """A collector that has something to wait for."""
+
     async def settle(self) -> None:
-        """Do what waits for something: called after each page."""
+        """Do what waits: called after each page."""
         ...
+
+
+def jobs_under(origins: Collection[Origin], most: int) -> dict[str, Any]:
+    """Return how many of these jobs are `open` and have `ended`, and the first few `open_jobs`."""
+    open_jobs = [origin.id for origin in origins if not origin.ended]
+    return {
+        "open": len(open_jobs),
+        "ended": len(origins) - len(open_jobs),
+        "open_jobs": tuple(open_jobs[:most]),
+    }
 
 
 class Shares(Generic[Thing]):
@@ -125,7 +140,8 @@ async def walk(journal: Journal, collectors: Sequence[Collector], job: str = "")
             for take in takers[event.kind]:
                 take(origin, event, payload)
         for collector in collectors:
-            await collector.settle()
+            if isinstance(collector, Settling):
+                await collector.settle()
 
 
 async def _pages(journal: Journal, kinds: Collection[str]) -> AsyncIterator[list[Event]]:

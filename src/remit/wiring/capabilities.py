@@ -18,7 +18,7 @@ FIRST_PARTY: Final = (
         about="Read and write files below the folders that you opened to agents.",
         providers="remit.providers.fs.provider:open_files",
         provider_ids=("builtin",),
-        checks="remit.providers.fs.checks:check_folders",
+        checks="remit.providers.fs.provider:check_folders",
     ),
     Capability(
         name="folder",
@@ -248,7 +248,7 @@ FIRST_PARTY: Final = (
             "remit.tickets.kinds", "ticket", "created leased released completed failed blocked retried derived"
         ),
         queues=("ticket",),
-        works="remit.tickets.work:work_on_tickets",
+        works="remit.tickets.opening:work_on_tickets",
         commands=(
             Command(
                 word="tickets",
@@ -311,7 +311,7 @@ FIRST_PARTY: Final = (
     Capability(
         name="drift",
         about="Compare what is recorded with today's tools, models, code and rules.",
-        nouns=(Noun(name="drift", kind="remit.drift.noun:Drift", open="remit.drift.opening:open_drift"),),
+        nouns=(Noun(name="drift", kind="remit.drift.noun:Drift", open="remit.drift.noun:open_drift"),),
         commands=(
             Command(
                 word="drift",
@@ -394,7 +394,7 @@ FIRST_PARTY: Final = (
                 command="remit.notify.commands:command",
             ),
         ),
-        checks="remit.notify.checks:check_targets",
+        checks="remit.notify.opening:check_targets",
     ),
 )
 """The parts that ship, in the order in which their providers are asked."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from remit.blocking import Stop, Threads
-from remit.capability import Opening
+from remit.capability import Check, Look, Opening
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.roots import Roots
@@ -166,3 +167,16 @@ def open_files(opening: Opening) -> tuple[FsProvider]:
             threads=opening.threads,
         ),
     )
+
+
+async def check_folders(look: Look) -> list[Check]:
+    """Return whether each root is there, for `remit doctor`."""
+    return [_check(root) for root in look.settings.fs.roots]
+
+
+def _check(root: str) -> Check:
+    if not Path(root).is_dir():
+        return Check("folder", "fail", f"{root} is not a folder", "Correct fs.roots.")
+    if not os.access(root, os.R_OK | os.X_OK):
+        return Check("folder", "fail", f"{root} cannot be read", "Give yourself read access, or correct fs.roots.")
+    return Check("folder", "ok", root if os.access(root, os.W_OK) else f"{root} (cannot be written to)")
