@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from remit import CallContext, Job, Remit, Run, recipe, tool
 from remit.settings import load
+from remit.testing.suite import checks_in
 
 _GATE: Final[list[int]] = []
 """The port of the fleet's gate, in a worker."""
@@ -297,11 +298,5 @@ async def check_what_waits_goes_on_on_any_worker(fleet: Fleet) -> None:
         await fleet.check(remit, jobs, each=1, once=True)
 
 
-ENGINE_CHECKS: Final[tuple[Callable[[Fleet], Awaitable[None]], ...]] = (
-    check_workers_that_start_together_run_each_job_once,
-    check_jobs_of_killed_workers_go_on_elsewhere,
-    check_a_frozen_worker_is_not_heard_and_works_on_once_revived,
-    check_a_worker_that_stops_leaves_its_jobs_to_others,
-    check_what_waits_goes_on_on_any_worker,
-)
+ENGINE_CHECKS: Final[tuple[Callable[[Fleet], Awaitable[None]], ...]] = checks_in(globals())
 """Every check."""

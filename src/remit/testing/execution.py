@@ -23,6 +23,7 @@ from remit.errors import StateError
 from remit.service.service import Service
 from remit.settings import load
 from remit.testing.service.world import Check, Reach, refused
+from remit.testing.suite import checks_in
 from remit.tickets.execution import RunRequest, ToolPolicy
 from remit.tickets.report import RunReport, without_moments
 from remit.tickets.runner import RunnerConfig
@@ -281,19 +282,5 @@ async def check_a_runner_takes_what_comes_until_it_is_stopped(reach: Reach) -> N
         assert (await running).counters["ok"] == 1
 
 
-EXECUTION_CHECKS: Final[tuple[Check, ...]] = (
-    check_steps_run_in_order_and_are_reported,
-    check_the_worst_step_decides,
-    check_a_budget_cuts_a_step_while_it_runs,
-    check_a_ticket_tightens_what_may_run,
-    check_the_same_attempt_is_the_same_run,
-    check_a_later_attempt_leaves_out_what_was_done,
-    check_a_step_that_asks_blocks_the_run_until_a_person_answers,
-    check_a_report_holds_no_bytes,
-    check_a_step_in_the_oldest_form_is_the_same_step,
-    check_without_mcp_two_runs_give_the_same_report,
-    check_a_runner_works_on_tickets,
-    check_steps_in_the_older_place_are_counted_where_the_journal_is,
-    check_a_runner_takes_what_comes_until_it_is_stopped,
-)
+EXECUTION_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())
 """Every check."""

@@ -25,6 +25,7 @@ from typing import Final, Literal
 
 from remit.clock import SystemClock
 from remit.process.environment import environment
+from remit.testing.suite import checks_in
 from remit.work.executors import program
 from remit.work.executors.port import Ending, Executor, Site, no_tools
 from remit.work.executors.worktree import Worktree
@@ -144,15 +145,7 @@ async def check_its_command_is_the_same_for_every_run(subject: Subject, folder: 
     assert not any(site.order.run_id in word for word in command)
 
 
-EXECUTOR_CHECKS: Final[tuple[Check, ...]] = (
-    check_its_work_is_left_and_its_output_is_archived,
-    check_a_failure_shows,
-    check_its_time_is_limited,
-    check_nothing_of_it_lives_when_it_has_ended,
-    check_nothing_of_it_lives_when_it_was_cancelled,
-    check_output_is_capped_and_counted,
-    check_its_command_is_the_same_for_every_run,
-)
+EXECUTOR_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())
 
 
 def fine(ending: Ending) -> bool:

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 from remit.journal.journal import Journal
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import Storage, opened
+from remit.testing.suite import checks_in
 
 LEASE_S: Final = 10
 """Seconds that each lease is taken and renewed for."""
@@ -114,11 +115,5 @@ async def check_who_gave_a_lease_up_holds_it_no_more(storage: Storage, make: Mak
         assert await (await _held(stream, "other")).release()
 
 
-LEASE_CHECKS: Final[tuple[Check, ...]] = (
-    check_one_of_many_gets_the_stream,
-    check_a_lease_that_ran_out_counts_until_another_has_the_stream,
-    check_who_was_superseded_neither_renews_nor_writes,
-    check_a_renewed_lease_runs_from_then_on,
-    check_who_gave_a_lease_up_holds_it_no_more,
-)
+LEASE_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())
 """Every check."""

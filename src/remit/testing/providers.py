@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from remit.canonical import canonical
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
+from remit.testing.suite import checks_in
 from remit.tools.meta import Level, ToolMeta
 from remit.tools.naming import check_name, check_provider_id
 from remit.tools.provider import CallContext, MemoryKeeper, ToolProvider, ToolResult
@@ -197,22 +198,7 @@ async def check_closed_provider_refuses(new: Factory, sample: Sample) -> None:
         raise AssertionError("a closed provider lists tools")
 
 
-PROVIDER_CHECKS: Final[tuple[Check, ...]] = (
-    check_provider_id_is_valid_and_stable,
-    check_names_are_unique_and_valid,
-    check_tools_are_admitted,
-    check_metadata_is_consistent,
-    check_listing_is_repeatable,
-    check_sample_is_listed_and_fits_its_schema,
-    check_result_is_json_and_fits_its_schema,
-    check_evidence_carries_no_bytes,
-    check_arguments_are_left_alone,
-    check_calls_may_overlap,
-    check_unknown_tool_is_refused,
-    check_cancellation_ends_the_call,
-    check_close_may_be_repeated,
-    check_closed_provider_refuses,
-)
+PROVIDER_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())
 """Every check, each for one promise of the port."""
 
 

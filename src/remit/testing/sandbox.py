@@ -22,6 +22,7 @@ from remit.sandbox.isolation import Isolation
 from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Spec
+from remit.testing.suite import checks_in
 
 PATIENCE_S: Final = 30.0
 ENDLESS: Final = "while True:\n    pass"
@@ -170,7 +171,5 @@ async def check_runs_side_by_side_do_not_mix(trial: Trial) -> None:
         assert [(place / "x").read_text() for place in (one, other)] == ["one", "other"]
 
 
-DRIVER_CHECKS: Final[tuple[Check, ...]] = tuple(
-    value for name, value in list(globals().items()) if name.startswith("check_")
-)
+DRIVER_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())
 """Every check, in the order in which they stand here."""

@@ -24,6 +24,7 @@ from remit.journal.leases import LeaseProof
 from remit.randomness import SystemRandomSource
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import Storage, opened
+from remit.testing.suite import checks_in
 from remit.tickets.store import TicketStore
 from remit.tickets.ticket import STREAM_KIND, Kind, Leased, NewTicket, Ticket, stream_of
 
@@ -354,7 +355,5 @@ async def check_of_many_who_fill_one_ticket_one_is_recorded(storage: Storage) ->
         assert all(each == outputs[0] for each in outputs)
 
 
-TICKET_CHECKS: Final[tuple[Check, ...]] = tuple(
-    value for name, value in list(globals().items()) if name.startswith("check_")
-)
+TICKET_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())
 """Every promise."""

@@ -27,6 +27,7 @@ from remit.journal.event import Fold
 from remit.settings.sections.limits import CallLimit
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import Storage, opened
+from remit.testing.suite import checks_in
 
 _PROCESSES: Final = 3
 _TIMEOUT_S: Final = 30.0
@@ -226,15 +227,4 @@ async def check_values_with_limits_for_themselves_take_bounded_room(storage: Sto
         await every.close()
 
 
-TURN_CHECKS: Final[tuple[Check, ...]] = (
-    check_a_rate_holds_over_all_processes,
-    check_a_call_that_was_never_made_does_not_count,
-    check_places_are_counted_over_all_processes,
-    check_places_of_a_process_that_died_lapse,
-    check_a_call_waits_for_a_place_of_another_process,
-    check_a_cancelled_call_leaves_nothing_behind,
-    check_a_circuit_is_open_for_all_processes,
-    check_those_who_wait_take_turns,
-    check_a_row_that_cannot_be_read_counts_as_unused,
-    check_values_with_limits_for_themselves_take_bounded_room,
-)
+TURN_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())

@@ -41,12 +41,13 @@ from remit.testing.journal import (
     watching,
 )
 from remit.testing.journal.storage import Check, Storage
+from remit.testing.suite import checks_in
 
 __all__ = ["JOURNAL_CHECKS", "SHARED_CHECKS", "SINGLE_CHECKS", "Check", "Storage"]
 
 
 def _checks(*topics: ModuleType) -> tuple[Check, ...]:
-    return tuple(value for topic in topics for name, value in vars(topic).items() if name.startswith("check_"))
+    return tuple(check for topic in topics for check in checks_in(vars(topic)))
 
 
 JOURNAL_CHECKS: Final = _checks(

@@ -18,6 +18,7 @@ from remit.models.reply import Delta, Reply, unwatched
 from remit.models.thread import thread_of
 from remit.testing.models.scene import Canned, Scene, SceneCall, Speech
 from remit.testing.models.server import ModelServer, Response, Streamed
+from remit.testing.suite import checks_in
 
 PATIENCE_S: Final = 10.0
 """Seconds after which a model that does not come to an end has failed."""
@@ -272,28 +273,7 @@ async def check_close_may_be_repeated(subject: Subject) -> None:
         await model.close()
 
 
-MODEL_CHECKS: Final[tuple[Check, ...]] = (
-    check_an_answer_arrives_whole,
-    check_parallel_calls_keep_their_order_and_get_our_identifiers,
-    check_a_stream_that_breaks_off_anywhere_gives_no_reply,
-    check_an_error_within_a_stream_is_a_fault,
-    check_every_failure_is_told_apart,
-    check_a_failure_without_a_body_goes_by_its_status,
-    check_one_request_is_made_for_one_question,
-    check_calls_of_a_turn_that_ran_into_its_length_are_not_given,
-    check_arguments_are_what_the_model_wrote,
-    check_unknown_events_and_comments_are_passed_over,
-    check_large_events_arrive,
-    check_any_cut_of_the_bytes_is_the_same_stream,
-    check_nonsense_is_a_fault,
-    check_silence_ends,
-    check_the_same_prompt_is_the_same_bytes,
-    check_the_key_goes_into_a_header_only,
-    check_every_call_is_sent_with_its_result,
-    check_cancellation_closes_the_connection,
-    check_what_a_watcher_raises_is_not_the_models,
-    check_close_may_be_repeated,
-)
+MODEL_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())
 """Every check, each for one promise of the port."""
 
 

@@ -8,6 +8,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.service.options import Options
 from remit.testing.service.world import Check, Reach, refused, world
+from remit.testing.suite import checks_in
 
 _TOOLS: Final = ["desk.*"]
 _MAY: Final = ("desk.*", "model.*")
@@ -60,8 +61,4 @@ async def check_what_is_no_conversation_is_refused(reach: Reach) -> None:
             await one.service.conversations.say(job, " ")
 
 
-CONVERSATION_CHECKS: Final[tuple[Check, ...]] = (
-    check_a_conversation_is_shown_in_openais_format,
-    check_an_agent_that_has_answered_goes_on_in_a_new_job,
-    check_what_is_no_conversation_is_refused,
-)
+CONVERSATION_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())

@@ -10,6 +10,7 @@ from remit.ids import new_id
 from remit.jobs.plans.check import read_plan
 from remit.service.options import Options
 from remit.testing.service.world import Check, Reach, refused, world
+from remit.testing.suite import checks_in
 
 _PLAN: Final = {
     "version": "taskgraph-v1",
@@ -209,19 +210,4 @@ async def check_a_failed_job_is_retried_in_a_new_one(reach: Reach) -> None:
             await one.service.jobs.retry("job_none")
 
 
-JOB_CHECKS: Final[tuple[Check, ...]] = (
-    check_a_failed_job_is_retried_in_a_new_one,
-    check_a_job_runs_and_is_looked_at_whole,
-    check_input_may_come_as_text,
-    check_a_job_is_filed_as_its_options_say,
-    check_a_job_that_cannot_be_started_is_refused,
-    check_a_plan_is_carried_out,
-    check_a_job_is_found_by_an_ending_and_as_last,
-    check_jobs_are_listed_by_state_and_label_page_by_page,
-    check_a_signal_reaches_a_job,
-    check_a_job_is_cancelled_with_its_reason,
-    check_a_delayed_job_is_resumed_at_once,
-    check_jobs_are_replayed_alone_and_together,
-    check_a_step_is_shown_whole,
-    check_a_step_that_waits_for_a_decision_is_decided,
-)
+JOB_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())

@@ -9,6 +9,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 from remit.record.search import JobSearch
 from remit.testing.service.world import Check, Reach, refused, world
+from remit.testing.suite import checks_in
 
 
 async def check_events_are_those_of_the_journal_byte_by_byte(reach: Reach) -> None:
@@ -128,13 +129,4 @@ async def check_artifacts_are_those_that_the_job_left(reach: Reach) -> None:
             await one.service.artifacts.rows("job_none")
 
 
-LOOKING_CHECKS: Final[tuple[Check, ...]] = (
-    check_events_are_those_of_the_journal_byte_by_byte,
-    check_jobs_are_found_by_what_is_recorded_and_by_principal,
-    check_following_ends_with_the_job,
-    check_the_story_of_a_job_and_of_a_session_is_told,
-    check_the_catalog_is_shown,
-    check_recipes_are_shown_with_their_parameters,
-    check_a_decision_is_explained,
-    check_artifacts_are_those_that_the_job_left,
-)
+LOOKING_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())

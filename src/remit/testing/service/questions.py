@@ -7,6 +7,7 @@ from typing import Final
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.testing.service.world import Check, Reach, refused, world
+from remit.testing.suite import checks_in
 
 
 async def check_a_question_is_approved_by_its_digest(reach: Reach) -> None:
@@ -113,12 +114,4 @@ async def check_an_approval_is_remembered_and_revoked(reach: Reach) -> None:
             await one.service.approvals.revoke("rem_none")
 
 
-QUESTION_CHECKS: Final[tuple[Check, ...]] = (
-    check_a_question_is_approved_by_its_digest,
-    check_a_question_is_denied,
-    check_another_digest_does_not_count,
-    check_a_question_is_edited,
-    check_defaults_of_what_a_call_leaves_out_are_shown,
-    check_what_a_call_would_change_is_shown,
-    check_an_approval_is_remembered_and_revoked,
-)
+QUESTION_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())

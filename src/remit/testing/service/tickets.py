@@ -8,6 +8,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.journal.leases import LeaseProof
 from remit.testing.service.world import Check, Reach, World, refused, world
+from remit.testing.suite import checks_in
 from remit.tickets.ticket import Kind, Ticket
 from remit.tickets.tickets import tickets_of
 
@@ -96,10 +97,4 @@ async def check_a_ticket_fails_or_is_blocked_and_is_retried(reach: Reach) -> Non
         assert await tickets_of(one.service).report(ticket.id) is None
 
 
-TICKET_CHECKS: Final[tuple[Check, ...]] = (
-    check_a_ticket_is_created_and_listed,
-    check_a_lease_is_proved_renewed_and_released,
-    check_a_ticket_is_filled_once_and_what_follows_is_derived,
-    check_who_may_fill_without_a_lease_is_checked,
-    check_a_ticket_fails_or_is_blocked_and_is_retried,
-)
+TICKET_CHECKS: Final[tuple[Check, ...]] = checks_in(globals())
