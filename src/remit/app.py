@@ -230,7 +230,7 @@ class Remit:
 
     @property
     def url(self) -> str:
-        """Where the journal is, without secrets."""
+        """Return where the journal is, without secrets."""
         return self.runtime.journal.url
 
     # --- jobs

@@ -61,7 +61,7 @@ class Command(NamedTuple):
     command: str
     """The reference of the click command or group."""
     section: str = "Operate"
-    """Where `remit --help` lists it."""
+    """The section in which `remit --help` lists it."""
 
 
 class Capability(NamedTuple):
@@ -147,11 +147,11 @@ class Opening(NamedTuple):
     """The MCP servers that are not disabled."""
     pins: Pins
     journal: Journal
-    """For what a part keeps in streams of its own."""
+    """The journal, for what a part keeps in streams of its own."""
     clock: Clock
     chance: RandomSource
     threads: Threads
-    """For synchronous work: so many at once as there are jobs."""
+    """The threads for synchronous work: so many at once as there are jobs."""
     enclosures: Enclosures
     """Runs programs in the sandbox."""
     skills: Callable[[], Any]

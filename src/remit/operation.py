@@ -44,7 +44,7 @@ _MARK: Final = "__remit_operation__"
 
 
 class Source(Enum):
-    """Where an argument comes from, if a request makes the call."""
+    """The place in a request from which an argument is taken."""
 
     PATH = auto()
     """The braces of the path."""
@@ -70,14 +70,14 @@ class Wire(msgspec.Struct, frozen=True):
     type: Any = None
     """Its type there; None: the same."""
     looked_up: bool = False
-    """Whether it names a job as people do: by an ending that fits only one, or `last`."""
+    """True if it names a job as people do: by an ending that fits only one, or `last`."""
 
 
 class Flat(msgspec.Struct, frozen=True):
     """A struct whose fields stand among those of the body."""
 
     fields: Mapping[str, tuple[str, Any]]
-    """Of each field its name and type in a request."""
+    """The name and type of each field in a request."""
 
 
 class FromKey(msgspec.Struct, frozen=True):
@@ -85,14 +85,14 @@ class FromKey(msgspec.Struct, frozen=True):
 
     prefix: str
     repeats: bool = False
-    """Whether a remote Remit makes up a key, so that a request whose answer was lost can be sent again."""
+    """True if a remote Remit makes up a key, so that a request whose answer was lost can be sent again."""
 
 
 class Here(msgspec.Struct, frozen=True):
     """A parameter that only a process with the journal can give."""
 
     why: str
-    """Why a remote Remit refuses it."""
+    """The reason why a remote Remit refuses it."""
     remedy: str = ""
     code: Code = Code.LOCAL_ONLY
 
@@ -138,7 +138,7 @@ class Declaration(msgspec.Struct, frozen=True):
     held_s: float = 0.0
     """Seconds that the answer may take, beside the usual ones."""
     repeatable: bool | str = False
-    """Whether sending it again changes nothing; a name: if this argument is given."""
+    """True if sending it again changes nothing; a name: if this argument is given."""
 
     def __call__(self, function: F) -> F:
         """Mark the method."""
@@ -165,14 +165,14 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     source: Source
     wire: Wire = Wire()
-    """Of a parameter in the path or among the fields."""
+    """The terms of a parameter in the path or among the fields."""
     key: FromKey | None = None
     here: Here | None = None
     flat: Flat | None = None
     struct: type[msgspec.Struct] | None = None
     """The struct that `flat` is the form of."""
     is_optional: bool = False
-    """Whether the struct may be left out."""
+    """True if the struct may be left out."""
     default: Any = inspect.Parameter.empty
 
     @property

@@ -131,7 +131,7 @@ class Conversations:
         return await self._jobs.start_named(AGENT, given, _within(created, options, text))
 
     async def _was_said(self, job: str, key: str) -> bool:
-        """Whether the job was sent this before it ended."""
+        """Return whether the job was sent this before it ended."""
         inbox = Inbox(self._journal, job)
         if key:
             await inbox.refresh()

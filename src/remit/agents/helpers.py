@@ -51,7 +51,7 @@ class Helpers:
         )
 
     def has(self, tool: str) -> bool:
-        """Whether a tool, by the name that models see, is one of these."""
+        """Return whether a tool, by the name that models see, is one of these."""
         return tool in self._recipes
 
     async def run(self, tool: str, args: dict[str, Any], told: Conversation) -> Outcome:

@@ -80,7 +80,7 @@ class Agent:
         self._until: int | None = None
         self._heard = self._polled = 0
         self._due = False
-        """Whether room is to be made before the next question."""
+        """Return whether room is to be made before the next question."""
 
     async def run(self) -> AgentAnswer:
         """Go on, under the agent's skills, until there is an answer. Raises ModelError if the model gives none."""
@@ -173,7 +173,7 @@ class Agent:
         self._cost = None if self._cost is None or answer.cost is None else self._cost + answer.cost
 
     def _is_cut(self, error: ModelError) -> bool:
-        """Whether an answer ran into its limit: then the model goes on, and its calls of this turn are not made."""
+        """Return whether an answer ran into its limit: then the model goes on, and no calls of this turn are made."""
         reply = error.reply
         if reply is None or reply.stop != "length" or self._cuts == _CUTS:
             return False
@@ -269,7 +269,7 @@ class Agent:
         return self._skills.patterns(self._goal.tools)
 
     def _offers(self, tool: str) -> bool:
-        """Whether a tool, by the name that models see, is one that this agent may ask for."""
+        """Return whether a tool, by the name that models see, is one that this agent may ask for."""
         if self._helpers.has(tool) or self._skills.has(tool):
             return True
         return any(fnmatchcase(tool.replace("__", "."), pattern) for pattern in self._patterns)
@@ -320,7 +320,7 @@ class Repeats:
         """The number of times that a call that is not made any more was asked for in a row."""
 
     def stale(self, name: str, arguments: str) -> bool:
-        """Whether this call has given the same result so often that it is not made any more."""
+        """Return whether this call has given the same result so often that it is not made any more."""
         return self._last.get((name, arguments), ("", 0))[1] >= ALLOWED
 
     def note(self, name: str, arguments: str, result: str, *, changes: bool) -> None:

@@ -39,7 +39,7 @@ class AgentSkills:
         self._pins = {pin.name: pin for pin in pins}
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Return whether there are any."""
         return bool(self._pins)
 
     @property
@@ -81,7 +81,7 @@ class AgentSkills:
         return tuple(dict.fromkeys(_loose(tool) for pin in self._names(offered=False) for tool in pin.tools))
 
     def has(self, tool: str) -> bool:
-        """Whether a tool, by the name that models see, is one of `specs`."""
+        """Return whether a tool, by the name that models see, is one of `specs`."""
         return any(spec.name == tool for spec in self.specs)
 
     def arguments(self, tool: str, args: dict[str, Any]) -> tuple[dict[str, Any], bool] | None:

@@ -37,9 +37,9 @@ class ApiRequest(NamedTuple):
     path: dict[str, str]
     """The values in the braces of the route's path."""
     query: Any
-    """Of the route's query type."""
+    """The query, of the route's type."""
     body: Any
-    """Of the route's body type; None if it has none."""
+    """The body, of the route's type; None if it has none."""
     access: Access
     headers: dict[str, str]
     """Names in lower case."""
@@ -66,7 +66,7 @@ class ApiRequest(NamedTuple):
 
     @property
     def principal(self) -> str:
-        """In whose name the request comes; empty if the server knows no tokens."""
+        """Return the principal in whose name the request comes; empty if the server knows no tokens."""
         return self.access.principal or ""
 
 
@@ -116,9 +116,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     codes: tuple[Code, ...] = ()
     """Codes it can be refused with, beside those of every route."""
     starts: bool = False
-    """Whether it starts or sends something: then an Idempotency-Key makes a repetition meet the first."""
+    """True if it starts or sends something: then an Idempotency-Key makes a repetition meet the first."""
     keeps_key: bool = False
-    """Whether the handler honours the key itself."""
+    """True if the handler honours the key itself."""
     media: str = "application/json"
     """The media type of the answer."""
     also: tuple[int, ...] = ()

@@ -58,9 +58,9 @@ class State:
         self.catalog: Path | None = None
         """The file that the tools are taken from, instead of the catalog as it was last listed."""
         self.search = True
-        """Whether a remit.toml counts that is not named, because the command is run below it."""
+        """True if a remit.toml counts that is not named, because the command is run below it."""
         self.trust = False
-        """Whether whatever the folder holds is trusted for this command."""
+        """True if whatever the folder holds is trusted for this command."""
         self.principal: str | None = None
         self.color: Color | None = None
         self.quiet = False

@@ -25,7 +25,7 @@ class Opened(Protocol):
 
     @property
     def url(self) -> str:
-        """Where the journal or the server is."""
+        """Return where the journal or the server is."""
         ...
 
     @property

@@ -74,7 +74,7 @@ class RemoteRemit:
 
     @property
     def url(self) -> str:
-        """Where the server is."""
+        """Return the URL of the server."""
         return self._connection.url
 
     async def start(self, bound: RecipeCall[T], options: Options | None = None) -> JobHandle[T]:

@@ -73,15 +73,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     repeats: str = ""
     """The provider an earlier attempt went to that may have happened: no other may repeat it, nor may it be refused."""
     undoable: bool = False
-    """Whether the caller can undo what the call did."""
+    """True if the caller can undo what the call did."""
     tries_again: bool = False
-    """Whether the caller makes as many attempts as the tool allows."""
+    """True if the caller makes as many attempts as the tool allows."""
     confirmation: str | None = None
     """The confirmation an earlier, pending outcome of this call named."""
     asks: bool = True
-    """Whether to ask a person if policy wants that; if not, the call is answered `pending` and nothing is recorded."""
+    """True: ask a person if policy wants that. False: answer the call with `pending`, and record nothing."""
     leaves: bool = False
-    """Whether the result leaves the process before anything else is made durable."""
+    """True if the result leaves the process before anything else is made durable."""
     overlays: tuple[Overlay, ...] = ()
     """Rules added to the policy for this call; it can only make it stricter."""
     budget: Budget | None = None

@@ -33,7 +33,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     untrusted: tuple[UntrustedArgument, ...] = ()
     """The arguments from untrusted text."""
     decided_at: int = 0
-    """When the newest decision was recorded, in microseconds since the Unix epoch; 0: none was."""
+    """The time of the newest decision, in microseconds since the Unix epoch; 0: there is none."""
 
     @property
     def caller(self) -> str:
@@ -47,13 +47,13 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bound(self) -> bool:
-        """Whether the recorded call is the one that its digest stands for, whole: all that decides what would run."""
+        """Return whether the recorded call is the one that its digest stands for: all that decides what would run."""
         digest_of = rebinding(self.request, self.caller, self.args)
         return bool(self.request.provider_id) and digest_of == self.request.digest
 
     @property
     def enough(self) -> bool:
-        """Whether as many have approved as must."""
+        """Return whether as many have approved as must."""
         return len(self.approved_by) >= self.request.approvals
 
     @property
@@ -67,11 +67,11 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
         return self.last.replaced_by if self.last is not None else ""
 
     def lapsed(self, now: int) -> bool:
-        """Whether the time to answer is over without an answer."""
+        """Return whether the time to answer is over without an answer."""
         return self.state == "pending" and self._expired(now)
 
     def usable(self, now: int) -> bool:
-        """Whether it is approved, and its time is not over; nor was it decided later than now, by a clock set back."""
+        """Return whether it is approved, in time, and not decided later than now, by a clock that was set back."""
         return self.state == "approved" and not self._expired(now) and self.decided_at <= now + SKEW
 
     def _expired(self, now: int) -> bool:

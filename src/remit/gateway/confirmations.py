@@ -114,7 +114,7 @@ class Confirmations:
         return Recalled(newest, first.request.tool_name, digest(first.args))
 
     async def find(self, reference: str) -> Confirmation:
-        """By identifier, or by a beginning or ending that fits only one open confirmation. Raises NotFoundError."""
+        """Find one by its identifier, or a beginning or ending that fits only one open one. Raises NotFoundError."""
         heads = await self._journal.heads(HeadQuery(kind=KIND, labels={"id": reference}, limit=2)) if reference else []
         if not heads and reference:
             ids = [(head, head.stream.rpartition("/")[2]) for head in await self._open()]
@@ -161,7 +161,7 @@ class Confirmations:
         return heads
 
     async def full(self, principal: str, most: int) -> bool:
-        """Whether so many questions of a principal, or more, can still be answered."""
+        """Return whether so many questions of a principal, or more, can still be answered."""
         query = HeadQuery(kind=KIND, states=("pending",), labels={_ASKER: principal}, limit=most)
         now = self._journal.clock.now()
         return sum(head.due_at is None or head.due_at > now for head in await self._journal.heads(query)) >= most
@@ -279,7 +279,7 @@ class Confirmations:
             raise
 
     def claim(self, found: Confirmation) -> bool:
-        """Whether the calling task, and no other one, may now end this approval."""
+        """Return whether the calling task, and no other one, may now end this approval."""
         if found.id in self._claimed:
             return False
         self._claimed.add(found.id)
@@ -296,7 +296,7 @@ class Confirmations:
         return writer.draft(used, patch=HeadPatch(state="used", closed=True, due_at=None))
 
     async def check(self, head: Head) -> Checked:
-        """Whether the answers to a question prove what they have to; its chain holds."""
+        """Return whether the answers to a question prove what they have to; its chain holds."""
         return await check(self._journal, self.proofs, head)
 
     # --- common
@@ -314,7 +314,7 @@ class Confirmations:
         _check_person(found, by)
 
     async def unchanged(self, found: Confirmation) -> bool:
-        """Whether nothing was written to a question since it was loaded."""
+        """Return whether nothing was written to a question since it was loaded."""
         head = await self._journal.head(found.stream)
         return head is not None and head.seq == found.head.seq
 
@@ -377,7 +377,7 @@ class Confirmations:
 
 
 def _age(head: Head) -> tuple[int, str]:
-    """When a question was asked; its identifier, which is made of the time, tells those of one moment apart."""
+    """Return when a question was asked, with its identifier, which tells those of one moment apart."""
     return head.created_at, head.stream.rpartition("/")[2]
 
 

@@ -47,14 +47,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """JSON value of an ok outcome, exactly as a replay would give it."""
     code: Code | None = None
     reason: str = ""
-    """For people: one line without secrets, no matter who wrote it."""
+    """The reason for people: one line without secrets, no matter who wrote it."""
     remedy: str = ""
     cause: str | None = None
     """The provider's own code behind a failure."""
     detail: Any = None
     """Details that the provider attached to a failure, as JSON, for a face that speaks its language; not recorded."""
     frames: tuple[str, ...] = ()
-    """Where the tool's exception came from, as `file:line in function`, the outermost first."""
+    """The frames of the tool's exception, as `file:line in function`, the outermost first."""
     evidence: tuple[EvidenceItem, ...] = ()
     invocation_id: str | None = None
     """Set once the call was announced."""
@@ -76,7 +76,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the call did what was asked."""
+        """Return whether the call did what was asked."""
         return self.status == "ok"
 
 

@@ -101,7 +101,7 @@ class Readiness:
 
     @property
     def requires(self) -> bool:
-        """Whether any dependency is required."""
+        """Return whether any dependency is required."""
         return bool(self._required)
 
     async def snapshot(self) -> Snapshot:

@@ -201,7 +201,7 @@ def words(error: BaseException) -> str:
 
 
 def _too_deep(encoded: bytes) -> bool:
-    """Whether JSON has more levels than every reader of the journal takes; quick, for it may be large."""
+    """Return whether JSON has more levels than every reader of the journal takes; quick, for it may be large."""
     if len(encoded) <= MAX_DEPTH or encoded.count(b"[") + encoded.count(b"{") <= MAX_DEPTH:
         return False
     # Without escapes every quote begins or ends a string; what is outside of them is every other part.

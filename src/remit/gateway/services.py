@@ -38,7 +38,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     max_value_bytes: int = 16 * 1024 * 1024
     confirm_expires_s: int = 86_400
     max_questions: int = 500
-    """Of one principal, open at a time."""
+    """Questions of one principal that may be open at a time."""
     evidence_inline_bytes: int = 4_096
     evidence_raw_bytes: int = 1_000_000
     evidence_items: int = 50

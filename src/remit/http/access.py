@@ -50,9 +50,9 @@ class Access(msgspec.Struct, frozen=True):
     tools: tuple[str, ...] = ()
     """Names or globs of the tools that it may see and call; empty: all that policy allows."""
     dialog: bool = False
-    """Whether a person answers the questions that its MCP client is asked: a program can answer them as well."""
+    """True if a person answers the questions that its MCP client is asked: a program can answer them as well."""
     ask: str = ""
-    """Where a person is asked about calls of its MCP client, if not as `mcp.ask` says."""
+    """The place where a person is asked about calls of its MCP client, if not as `mcp.ask` says."""
     patience: int | None = None
     """Seconds, if not as `mcp.patience` says."""
     waiting: str = ""
@@ -67,7 +67,7 @@ class Access(msgspec.Struct, frozen=True):
     """The issuer's token itself."""
 
     def allows(self, scope: Scope) -> bool:
-        """Whether it has the scope; `admin` stands for all."""
+        """Return whether it has the scope; `admin` stands for all."""
         return scope in self.scopes or "admin" in self.scopes
 
     def require_all_tools(self, what: str) -> None:

@@ -289,7 +289,7 @@ class JobExecution:
         return Ended(how="completed", encoded=encoded)
 
     def _error_of(self, running: Running) -> BaseException | None:
-        """Why a program did not come to its end; None if it did."""
+        """Return why a program did not come to its end; None if it did."""
         if not running.done:
             return running.matching.failure
         error = running.outcome()
@@ -321,7 +321,7 @@ class JobExecution:
         return Ended(how="cancelled")
 
     def _route_to(self, error: BaseException) -> str:
-        """Which workers can continue a job that this process cannot; empty if only a person can help."""
+        """Return which workers can continue a job that this process cannot; empty if only a person can help."""
         if isinstance(error, LackingError):
             return error.route
         created = self._history.created

@@ -157,11 +157,11 @@ class Recipe(Generic[P, T]):
         return f"{self.version}+{self.deployed or self._code_digest}"
 
     def runs(self, recorded: str) -> bool:
-        """Whether this is the code of a recorded execution version, also in the form of an older Remit."""
+        """Return whether this is the code of a recorded execution version, also in the form of an older Remit."""
         return recorded == self.execution_version or recorded in self.carries
 
     def migrates(self, recorded: str) -> bool:
-        """Whether this code continues jobs that a recorded execution version began."""
+        """Return whether this code continues jobs that a recorded execution version began."""
         return not self._migrates.isdisjoint({recorded, declared(recorded)})
 
     @property

@@ -376,7 +376,7 @@ class Run:
 
     @property
     def journal(self) -> Journal:
-        """To be read only, and only what cannot change: else a replay takes another way."""
+        """The journal, to be read only, and only what cannot change: else a replay takes another way."""
         return self._effects.journal
 
     def adopt(self, tip: str, job: str) -> None:

@@ -63,7 +63,7 @@ def undo_step(step: str, attempt: int = 1) -> str:
 
 
 def is_undo(step: str) -> bool:
-    """Whether a step undoes another one; it has no place in the recipe."""
+    """Return whether a step undoes another one; it has no place in the recipe."""
     return step.startswith(UNDO)
 
 
@@ -114,7 +114,7 @@ class History:
         self.known = Known(set(), set())
         """Prompts that the stream holds."""
         self.provenance = Provenance()
-        """Which outputs are trusted, and what people approved."""
+        """The outputs that are trusted, and what people approved."""
         self.spending = Spending()
         """The use of models."""
         self.places: dict[str, str] = {}
@@ -186,12 +186,12 @@ class History:
 
     @property
     def principal(self) -> str:
-        """In whose name the job runs."""
+        """Return the principal in whose name the job runs."""
         return self.created.principal if self.created else ""
 
     @property
     def ending(self) -> bool:
-        """Whether the job undoes what it did, and ends afterwards: its recipe runs no more."""
+        """Return whether the job undoes what it did, and ends afterwards: its recipe runs no more."""
         return "" in self.compensations
 
     def model(self, step: str) -> ModelRecord:

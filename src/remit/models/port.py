@@ -35,7 +35,7 @@ class Model(Protocol):
 
     @property
     def name(self) -> ModelName:
-        """Which model this is."""
+        """Return which model this is."""
         ...
 
     def prepare(self, ask: Ask) -> Sending:

@@ -22,14 +22,14 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The effort with which the model should reason."""
     max_output_tokens: int | None = None
     parallel: bool | None = None
-    """Whether one answer may hold several calls."""
+    """True if one answer may hold several calls."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A tool as it is offered to a model."""
 
     name: str
-    """As models see it."""
+    """The name that models see."""
     description: str
     schema: dict[str, Any]
     """JSON schema of the arguments, as the tool's owner wrote it."""
@@ -104,7 +104,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     id: str = "0"
     """Prefix of the identifiers that calls in the answer get: unique within the conversation."""
     attempt: int = 1
-    """Which attempt at this question it is; no part of the prompt, nor of what is sent."""
+    """The number of the attempt at this question; no part of the prompt, nor of what is sent."""
 
     @property
     def prompt(self) -> Prompt:

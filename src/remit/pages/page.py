@@ -35,7 +35,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class See(NamedTuple):
-    """Where the browser goes next, after a form was taken."""
+    """The page that the browser goes to, after a form was taken."""
 
     path: str
 
@@ -54,9 +54,9 @@ class PageRequest(NamedTuple):
     path: dict[str, str]
     """The values in the braces of the page's path."""
     query: Any
-    """Of the page's query type."""
+    """The query, of the page's type."""
     form: Any
-    """Of the page's form type; None for a page that takes none."""
+    """The form, of the page's type; None for a page that takes none."""
     access: Access
     now: int
     """The time, in microseconds since the Unix epoch."""
@@ -71,7 +71,7 @@ class PageRequest(NamedTuple):
 
     @property
     def principal(self) -> str:
-        """In whose name the request comes; empty if the server knows no tokens."""
+        """Return the principal in whose name the request comes; empty if the server knows no tokens."""
         return self.access.principal or ""
 
 

@@ -84,12 +84,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """
     reason: str
     approvals: int = 1
-    """For ask: how many different people must approve; with two or more, the requester is not among them."""
+    """The number of different people that must approve; with two or more, the requester is not among them."""
     approvers: tuple[str, ...] = ()
-    """For ask: who may decide; empty is anyone who may decide at all."""
+    """The people who may decide, if it asks; empty is anyone who may decide at all."""
     expires_s: int | None = None
-    """For ask: seconds the question stays open; None is the configured default."""
+    """Seconds that the question stays open, if it asks; None is the configured default."""
     until: int | None = None
-    """For allow by a remembered approval: its end, in microseconds since the Unix epoch."""
+    """The end of the remembered approval that allows it, in microseconds since the Unix epoch."""
     doubt: bool = False
-    """For ask: it is unknown whether a deny rule forbids the call. No remembered approval answers that."""
+    """True if it asks for it is unknown whether a deny rule forbids the call. No remembered approval answers that."""

@@ -66,7 +66,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     callers: tuple[str, ...] = ()
     when: tuple[Constraint, ...] = ()
     only: tuple[str, ...] | None = None
-    """For allow: the arguments that a call may have; None: any."""
+    """The arguments that an allowed call may have; None: any."""
     unless: tuple[Constraint, ...] = ()
     """Exceptions: it does not match where all of these hold."""
     during: Window | None = None
@@ -74,7 +74,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     limit: Limit | None = None
     where: Node | None = None
     default: bool = False
-    """Whether it speaks only where no other rule does."""
+    """True if it speaks only where no other rule does."""
     approvals: int = 1
     approvers: tuple[str, ...] = ()
     expires_s: int | None = None
@@ -89,36 +89,36 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def wide(self) -> bool:
-        """Whether the rule restricts, and therefore reads a call widely."""
+        """Return whether the rule restricts, and therefore reads a call widely."""
         return self.effect != "allow"
 
     @property
     def added(self) -> bool:
-        """Whether a job or a client brings it along; a configured id never contains a colon."""
+        """Return whether a job or a client brings it along; a configured id never contains a colon."""
         return ":" in self.id
 
     @property
     def conditional(self) -> bool:
-        """Whether it takes more than the tool to know if the rule matches."""
+        """Return whether it takes more than the tool to know if the rule matches."""
         return bool(self.callers or self.when or self.only is not None or self.demanding)
 
     @property
     def demanding(self) -> bool:
-        """Whether it asks for more than caller and arguments."""
+        """Return whether it asks for more than caller and arguments."""
         parts = (self.during, self.outside, self.limit, self.where)
         return bool(self.unless) or any(part is not None for part in parts)
 
     @property
     def depends(self) -> bool:
-        """Whether it may match one call of a caller and not another of the same."""
+        """Return whether it may match one call of a caller and not another of the same."""
         return bool(self.when or self.only is not None or self.demanding)
 
     def concerns(self, tool: ToolMeta, key: str) -> bool:
-        """Whether the rule is about this tool, whatever the caller and the arguments."""
+        """Return whether the rule is about this tool, whatever the caller and the arguments."""
         return not self.unconcerned(tool, key)
 
     def unconcerned(self, tool: ToolMeta, key: str) -> str:
-        """Why the rule is not about this tool; empty where it is."""
+        """Return why the rule is not about this tool; empty where it is."""
         if self.tools and not any(self.names(pattern, tool.name, key) for pattern in self.tools):
             return f"tools: {tool.name} is not among {', '.join(self.tools)}"
         if self.providers and not any(name_matches(pattern, tool.provider_id) for pattern in self.providers):
@@ -129,11 +129,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     def condition(self) -> Condition:
-        """Whether caller, arguments and the rest are what the rule is about; for tools that it concerns."""
+        """Return whether caller, arguments and the rest are what the rule is about; for tools that it concerns."""
         return condition_of(self)
 
     def matches(self, query: Query) -> bool:
-        """Whether the rule speaks about this call, or may. No rule does where the tool is unknown."""
+        """Return whether the rule speaks about this call, or may. No rule does where the tool is unknown."""
         if query.tool is None or not self.concerns(query.tool, query.key):
             return False
         return self.condition()(query) is not False
@@ -172,7 +172,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return said
 
     def names(self, pattern: str, name: str, key: str) -> bool:
-        """Whether one of its patterns in `tools` means the tool of this name and key."""
+        """Return whether one of its patterns in `tools` means the tool of this name and key."""
         return name_matches(pattern, name) or pattern == key or (self.wide and name_matches(pattern, key))
 
 

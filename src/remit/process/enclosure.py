@@ -39,7 +39,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     """Names the home that it keeps from run to run, such as `mcp_files`; empty: it has an empty one, deleted after."""
     command: tuple[str, ...]
     cwd: Path
-    """Where it starts if it can see that folder, else in its home."""
+    """The folder in which it starts, if it can see it; else it starts in its home."""
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
     terms: SandboxTerms = SandboxTerms()
     reads: tuple[Path, ...] = ()
@@ -56,7 +56,7 @@ class Stream(msgspec.Struct, frozen=True):
 
     @property
     def truncated(self) -> bool:
-        """Whether there was more."""
+        """Return whether there was more."""
         return self.total > len(self.data)
 
 
@@ -101,7 +101,7 @@ class Enclosures(Protocol):
     """
 
     def sees(self, path: Path) -> bool:
-        """Whether the user as whom programs run here may read a path."""
+        """Return whether the user as whom programs run here may read a path."""
         ...
 
     def own(self, folder: Path) -> None:

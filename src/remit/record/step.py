@@ -195,7 +195,7 @@ class Waited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def stuck(self) -> bool:
-        """Whether the code at hand could not go on, so that no step waits."""
+        """Return whether the code at hand could not go on, so that no step waits."""
         return self.type == "human" and self.key.startswith(stuck_by(""))
 
     def over(self, payload: WaitCompleted | TimerFired, at: int) -> Waited:
@@ -315,7 +315,7 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 def call_state(record: CallRecord, *, waiting: bool, ended: bool) -> StepState:
-    """Where a call stands; `waiting`: its step waits for something, `ended`: its job has ended."""
+    """Return the state of a call; `waiting`: its step waits for something, `ended`: its job has ended."""
     finished = record.finished
     if record.refused is not None:
         return "blocked"
@@ -331,7 +331,7 @@ def call_state(record: CallRecord, *, waiting: bool, ended: bool) -> StepState:
 
 
 def model_state(record: ModelRecord, *, waiting: bool, ended: bool) -> StepState:
-    """Where a question to a model stands; `waiting`: for a person or its next attempt, `ended`: its job has ended."""
+    """Return the state of a question; `waiting`: for a person or its next attempt, `ended`: its job has ended."""
     if record.refused is not None:
         return "blocked"
     if record.committed is not None and record.ended:

@@ -82,7 +82,7 @@ class Story:
         return self._told(step, one, Teller(self.history, self.drifts))
 
     def span(self, step: str) -> tuple[int, int]:
-        """From the first to the last event of a step, in microseconds since the Unix epoch."""
+        """Return the times of the first and the last event of a step, in microseconds since the Unix epoch."""
         one = self.steps[step]
         return one.since, one.until
 
@@ -107,7 +107,7 @@ class Story:
 
     @property
     def stuck(self) -> k.JobWaiting | None:
-        """Why the code at hand could not continue the job, if nothing has happened since."""
+        """Return why the code at hand could not continue the job, if nothing has happened since."""
         return self.history.stuck if self._timeline.kind == "stuck" else None
 
     @property
@@ -118,7 +118,7 @@ class Story:
 
     @property
     def principal(self) -> str:
-        """In whose name it runs."""
+        """Return the principal in whose name it runs."""
         return self.session.principal if self.session else self.history.principal
 
     def narrative(self, *, stopped: bool = False) -> Narrative:
@@ -257,7 +257,7 @@ class Story:
         return teller.tell(step, one, self._child(step) if step in self.history.children else None)
 
     def _is_step(self, step: str, one: Seen) -> bool:
-        """Whether something was done there; a worker that could not go on leaves a mark anywhere."""
+        """Return whether something was done there; a worker that could not go on leaves a mark anywhere."""
         history = self.history
         return step in history.places or step in history.calls or one.relayed is not None
 

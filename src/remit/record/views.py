@@ -38,7 +38,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stuck(self) -> bool:
-        """Whether the code at hand cannot continue it."""
+        """Return whether the code at hand cannot continue it."""
         return self.state == "waiting" and bool(self.code)
 
 
@@ -323,7 +323,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Return whether nothing is wrong."""
         return not self.problems
 
 

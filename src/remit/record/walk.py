@@ -55,7 +55,7 @@ class Origin:
         self.taken_until = 0
         """Events up to this one were taken over from another job, or given by a person."""
         self.shares = False
-        """Whether it is a fork, which shares events of another job."""
+        """True for a fork, which shares events of another job."""
         self.ended = False
 
     @property

@@ -36,11 +36,11 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     limits: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The mechanism behind each limit, such as `memory: cgroup v2`; one that ends in `(soft)` looks every 50 ms."""
     reasons: tuple[str, ...] = ()
-    """Why it isolates no better, the failed check first."""
+    """The reasons why it isolates no better, the failed check first."""
     remedy: str = ""
     checks: tuple[Check, ...] = ()
 
     @property
     def usable(self) -> bool:
-        """Whether anything can run."""
+        """Return whether anything can run."""
         return self.level > Isolation.none

@@ -66,7 +66,7 @@ class Approvals:
         return await self._services.remembered.active()
 
     async def tried(self, confirmation: str, *, exact: bool, by: str = "") -> str:
-        """Why one more approval, remembered, would not let the same call run again; empty: it would.
+        """Return why one more approval, remembered, would not let the same call run again; empty: it would.
 
         Raises NotFoundError.
         """
@@ -235,7 +235,7 @@ def scopes_of(question: ConfirmationView) -> dict[str, Scope]:
 
 
 def not_rememberable(confirmation: str, tool: str, provider_id: str) -> StateError:
-    """Why no approval of a question can be remembered here: of its kind, its age, or the settings."""
+    """Return the reason why no approval of a question can be remembered here: its kind, its age, or the settings."""
     remedy = "Answer it without --remember."
     if not tool:
         msg = f"{confirmation} is not about a call, so there is nothing to remember"

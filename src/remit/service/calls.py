@@ -278,7 +278,7 @@ class Calls:
 
 
 def _state_after(outcome: Outcome, opened: CallOpened) -> str:
-    """Where a call stands after it was made: to be continued while it waits, is in doubt, or was refused for now."""
+    """The state of a call after it was made: to be continued while it waits, is in doubt, or was refused for now."""
     refused_for_now = outcome.status == "blocked" and outcome.code is not None and outcome.code.http == _UNAVAILABLE
     if outcome.status == "pending" or refused_for_now or outcome.again is not None:
         return _WAITING

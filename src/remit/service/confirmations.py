@@ -53,9 +53,9 @@ class QuestionFilter(msgspec.Struct, frozen=True, kw_only=True):
     recipe: str = ""
     """The recipe or plan of the job that asks."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
-    """Of the job that asks."""
+    """Labels of the job that asks."""
     principal: str = ""
-    """In whose name is asked."""
+    """The principal in whose name is asked."""
 
     def of(self, questions: Iterable[ConfirmationView]) -> list[ConfirmationView]:
         """Return those that fit, in their order."""

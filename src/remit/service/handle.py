@@ -37,7 +37,7 @@ class JobHandle(Generic[T]):
     """A job, wherever it runs. Awaiting it gives its result."""
 
     def __init__(self, service: Service, job: str, recipe: Recipe[..., T] | None = None) -> None:
-        """With `recipe`, the result has the type that it declares."""
+        """Give the result the type that `recipe` declares, if there is one."""
         self.id = job
         self._service = service
         self._recipe = recipe
@@ -72,7 +72,7 @@ class JobHandle(Generic[T]):
         return cast("T", from_json(value, self._recipe.hints.get("return", Any) if self._recipe else Any))
 
     async def row(self) -> JobRow:
-        """Where it stands."""
+        """Return the state of the job."""
         return await self._service.jobs.row(self.id)
 
     async def view(self) -> JobView:

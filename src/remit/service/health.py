@@ -38,9 +38,9 @@ class Health:
         self._services = services
         self._queues = queues
         self._parts: dict[str, str] = {}
-        """Why each part of this process does not work; empty: it does."""
+        """The reason why each part of this process does not work; empty: it does."""
         self.stopping: Callable[[], bool] = lambda: False
-        """Whether this process was told to stop."""
+        """Tells whether this process was told to stop."""
 
     # --- queries
 

@@ -61,7 +61,7 @@ class LiveReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> bool:
-        """Whether a tool returned something else, or failed."""
+        """Return whether a tool returned something else, or failed."""
         return any(call.verdict in {"changed", "failed"} for call in self.calls)
 
 

@@ -36,12 +36,12 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: str
     report: ReplayReport | None = None
     code: str = ""
-    """Why it could not be replayed."""
+    """The reason why it could not be replayed."""
     reason: str = ""
 
 
 def at_rest(row: JobRow, now: int) -> bool:
-    """Whether a job has ended, or waits for something from outside; a timer is not from outside."""
+    """Return whether a job has ended, or waits for something from outside; a timer is not from outside."""
     if row.state in ENDED:
         return True
     if row.state != "waiting" or (row.due_at is not None and row.due_at <= now and not row.code):

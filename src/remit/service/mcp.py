@@ -41,7 +41,7 @@ class ToolDiff(msgspec.Struct, frozen=True, kw_only=True):
     how: str
     """`added`, `changed` or `removed`."""
     drift: str
-    """For a changed one, what it means to callers: `annotation_only`, `compatible` or `breaking`; else empty."""
+    """The meaning of a change to callers: `annotation_only`, `compatible` or `breaking`; empty for any other."""
     lines: tuple[str, ...]
     """The definitions as JSON, compared line by line: `+`, `-` or a space in front."""
     fields: tuple[FieldDiff, ...] = ()
@@ -63,7 +63,7 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     state: Literal["up", "connecting", "failed", "off"]
     why: str
-    """Why it is not up."""
+    """The reason why it is not up."""
     transport: str
     """`stdio` or `http`; empty: it is not known."""
     where: str
@@ -81,7 +81,7 @@ class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     outage: str
-    """Why its tools cannot be used now; empty if it is up, or was not needed yet."""
+    """The reason why its tools cannot be used now; empty if it is up, or was not needed yet."""
     tools_pinned: int | None
     """Tools of its pin; None if it was never pinned."""
     transport: str = ""

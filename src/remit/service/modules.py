@@ -90,7 +90,7 @@ def _load_file(path: Path) -> ModuleType:
 
 
 def _is_free(path: Path) -> bool:
-    """Whether importing the file's name would lead to it, and not to a library of the same name."""
+    """Return whether importing the file's name would lead to it, and not to a library of the same name."""
     try:
         found = importlib.util.find_spec(path.stem)
     except (ImportError, ValueError):

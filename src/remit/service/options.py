@@ -32,4 +32,4 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     job: str = ""
     """Its identifier, if a repeated start has to meet the same job: `job_` and 26 digits; empty: a new one."""
     untrusted: bool = False
-    """Whether its input is untrusted text: an agent's task then names nothing that its calls may reach."""
+    """True for input that is untrusted text: an agent's task then names nothing that its calls may reach."""

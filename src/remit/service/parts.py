@@ -29,7 +29,7 @@ class Worker(msgspec.Struct, frozen=True):
 
     wake: Callable[[], None]
     working: Callable[[], bool]
-    """Whether it was started, and has not stopped since."""
+    """Tells whether it was started, and has not stopped since."""
     awaited: set[str] = msgspec.field(default_factory=set)
     """Streams of jobs that requests of this process wait for; it may work on these alone."""
 
@@ -39,7 +39,7 @@ class Parts(Protocol):
 
     @property
     def journal(self) -> Journal:
-        """Where everything is recorded."""
+        """The journal, in which everything is recorded."""
         ...
 
     @property

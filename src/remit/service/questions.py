@@ -26,7 +26,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     missing: int = 0
     """The number of people that must still approve."""
     code: str = ""
-    """Why the answer was refused; empty: it counts."""
+    """The reason why the answer was refused; empty: it counts."""
     message: str = ""
 
 

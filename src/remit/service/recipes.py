@@ -23,17 +23,17 @@ class ParameterView(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     shown: str
-    """As Python writes it: `times: int = 1`."""
+    """The parameter as Python writes it: `times: int = 1`."""
     hint: str
     """Its type as the recipe writes it; empty if it has none."""
     default: str | None
-    """As Python writes it; None: the parameter has to be given."""
+    """The default as Python writes it; None: the parameter has to be given."""
     text: bool
-    """Whether text is taken as it is, and not as JSON."""
+    """True where text is taken as it is, and not as JSON."""
     flag: bool
-    """Whether it says yes or no."""
+    """True where it says yes or no."""
     many: bool
-    """Whether it is a list of values."""
+    """True where it is a list of values."""
 
 
 class RecipeView(msgspec.Struct, frozen=True, kw_only=True):

@@ -118,7 +118,7 @@ class Tools:
         return dict(self._services.catalog.failures)
 
     async def readiness(self) -> Snapshot:
-        """Which dependencies of tools are ready."""
+        """Return which dependencies of tools are ready."""
         return await self._services.readiness.snapshot()
 
     def _view(self, tool: Tool) -> ToolView:

@@ -30,11 +30,11 @@ class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
     input_schema: dict[str, Any] | None
     output_schema: dict[str, Any] | None
     definition: dict[str, Any] | None
-    """As its MCP server describes it; None for a tool of another provider."""
+    """The tool as its MCP server describes it; None for one of another provider."""
     annotations: dict[str, bool]
     """Hints in the protocol's words, from what the catalog knows."""
     offered: bool
-    """Whether the principal may use it; False: it is withheld, or refused whatever the arguments."""
+    """False for a tool that the principal may not use: it is withheld, or refused whatever the arguments."""
 
 
 class Visible(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class Visible(msgspec.Struct, frozen=True, kw_only=True):
 
     tools: tuple[OfferedTool, ...]
     complete: bool
-    """Whether all providers have been listed; False: more may come."""
+    """False while providers are to be listed: more tools may come."""
     unlisted: frozenset[str] = frozenset()
     """Ids of the providers whose tools are not known now: they are being listed, or could not be."""
 
@@ -82,5 +82,5 @@ def offered_tool(tool: Tool, services: Services, caller: Caller) -> OfferedTool:
 
 
 def sees_tool(access: Access, tool: str) -> bool:
-    """Whether a token covers a tool; one that is limited covers no question that is about no tool."""
+    """Return whether a token covers a tool; one that is limited covers no question that is about no tool."""
     return not access.tools or (bool(tool) and covers(access.tools, tool, key_of(tool)))

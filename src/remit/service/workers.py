@@ -27,7 +27,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """A process that runs jobs."""
 
     worker: str
-    """As it stands in leases and in `recovery_started`."""
+    """The owner as it stands in leases and in `recovery_started`."""
     words: str
     """The process, for people."""
     role: str
@@ -41,7 +41,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
     """The number of jobs that it runs at the moment."""
     outdated: bool = False
-    """Whether its remit.toml says something else than when it began; known of processes of this machine."""
+    """True if its remit.toml says something else than when it began; known of processes of this machine."""
 
 
 class Workers:

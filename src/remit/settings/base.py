@@ -28,4 +28,4 @@ class PartSetting(NamedTuple):
     source: str
     base: Base
     is_text: bool
-    """Whether it comes from the environment, and has to be read as its type."""
+    """True if it comes from the environment, and has to be read as its type."""

@@ -37,7 +37,7 @@ class About(NamedTuple):
     fixed: Mapping[str, str] = {}
     """Environment names that mean one thing, however they are set."""
     separator: str = ","
-    """Between the items of a list in text."""
+    """The text between the items of a list."""
     resolve: Callable[[Any, Base], Any] | None = None
     """Makes paths absolute and fills in an empty default. May raise OSError, RuntimeError or ValueError."""
     picture: Callable[[Any], Any] | None = None

@@ -81,7 +81,7 @@ class TicketReader:
             _log.error("%s is passed over: %s -> %s", stream, error, error.remedy or "Run `remit verify`.")
 
     async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
-        """Whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
+        """Return whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
         clock = self.journal.clock
         end = clock.now() + round(wait_s * SECOND)
         mark = await self.journal.heads_changed(0)
@@ -135,7 +135,7 @@ class TicketQueue(Protocol):
     """Tickets that are leased, worked on, and ended under the lease's proof."""
 
     async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
-        """Whether a ticket of this kind can be leased, now or within `wait_s` seconds. Leases nothing."""
+        """Return whether a ticket of this kind can be leased, now or within `wait_s` seconds. Lease nothing."""
         ...
 
     async def lease(self, kind: Kind, *, owner: str, limit: int, lease_sec: int) -> list[Leased]:

@@ -98,7 +98,7 @@ class Tickets:
         return await self._store.page(kind=kind, states=states, thread=thread, before=before, limit=limit)
 
     async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
-        """Whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
+        """Return whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
         return await self._store.free(kind, wait_s=wait_s)
 
     @operation(

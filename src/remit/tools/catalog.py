@@ -90,7 +90,7 @@ class Catalog:
         self._index = Index((), self._preference)
         self._listeners: dict[object, Callable[[], None]] = {}
         self.failures: dict[str, str] = {}
-        """Why a provider could not be listed, by its id; it has no tools until it is listed again."""
+        """The reasons why providers could not be listed, by id; such a one has no tools until it is listed again."""
         self._down: AbstractSet[str] = frozenset()
         """Providers that could not be listed, as listeners were told."""
         for provider in providers:
@@ -176,7 +176,7 @@ class Catalog:
         return tool, args
 
     def lookup(self, name: str, args: Args) -> tuple[Tool, Args]:
-        """As `resolve`, from what was last listed. Raises ResolveError."""
+        """Resolve as `resolve` does, from what was last listed. Raises ResolveError."""
         bearing, under_way = self._bearing(name), self.listing
         missing = {each: why for each, why in self.failures.items() if each in bearing}
         missing |= dict.fromkeys(bearing & under_way, "they are being listed")
@@ -195,11 +195,11 @@ class Catalog:
 
     @property
     def settled(self) -> bool:
-        """Whether every provider is listed: `version` is that of all tools."""
+        """Return whether every provider is listed: `version` is that of all tools."""
         return not self._stale and not self.listing and not self.failures
 
     def heard(self, provider_id: str) -> bool:
-        """Whether it is known what a provider offers: it is here, and was listed without a failure."""
+        """Return whether it is known what a provider offers: it is here, and was listed without a failure."""
         known = provider_id in self._providers and provider_id not in self._unlisted
         return known and provider_id not in self.failures and provider_id not in self.listing
 

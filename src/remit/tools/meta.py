@@ -61,7 +61,7 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     risk_level: Risk = Risk.UNKNOWN
     side_effects: bool = True
     idempotent: bool = False
-    """Whether a repetition with the same idempotency key changes nothing more."""
+    """True if a repetition with the same idempotency key changes nothing more."""
     requires_confirm: bool = True
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     budget: dict[str, int] | None = None
@@ -81,15 +81,15 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     definition: JsonSchema | None = None
     """The tool exactly as its owner describes it to MCP clients, if it is an MCP server's."""
     open: bool = False
-    """Whether its owner also takes arguments that the schema does not declare, so that they are no mistakes here."""
+    """True if its owner also takes arguments that the schema does not declare, so that they are no mistakes here."""
     withheld: str = ""
-    """Why its provider withholds it, with what to do about it as the last sentence; it is then quarantined."""
+    """The reason why its provider withholds it, with what to do as the last sentence; it is then quarantined."""
     unchecked: tuple[str, ...] = ()
     """Places of its owner's schemas with a regular expression that cannot be run here: only the owner checks it."""
 
     @property
     def repeatable(self) -> bool:
-        """Whether an attempt without a known outcome may be made again (rule 3)."""
+        """Return whether an attempt without a known outcome may be made again (rule 3)."""
         return self.idempotent or not self.side_effects
 
     @property

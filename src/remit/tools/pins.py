@@ -41,7 +41,7 @@ class Changes(msgspec.Struct, frozen=True):
     removed: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether they differ at all."""
+        """Return whether they differ at all."""
         return bool(self.added or self.changed or self.removed)
 
 
@@ -75,7 +75,7 @@ class Pins:
     """The pins of all servers, in the journal."""
 
     def __init__(self, journal: Journal, *, trust: bool, principal: str) -> None:
-        """With `trust`, the first listing of a server is pinned as it is; else its tools wait for a person."""
+        """Pin the first listing of a server as it is, with `trust`; else its tools wait for a person."""
         self._journal = journal
         self._trust = trust
         self._principal = principal

@@ -55,7 +55,7 @@ class EvidenceCandidate(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     """Such as `tool_output`, `http_body_preview`, `stderr`: decides the class (contract: tickets, "Evidence")."""
     source: str
-    """Where it came from: a URL, a path, a tool."""
+    """The origin: a URL, a path, a tool."""
     retrieved_at: int
     """Microseconds since the Unix epoch."""
     text: str | None = None
@@ -80,7 +80,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     diff: str = ""
     """The whole change as a unified diff; empty where there is nothing to compare."""
     problem: str = ""
-    """Why it is unknown; the call would probably fail for the same reason."""
+    """The reason why it is unknown; the call would probably fail for the same one."""
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +131,7 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     peer: Peer | None = None
     """The caller, where they can be asked back while it runs."""
     untrusted: bool = False
-    """Whether a model wants the call that had read untrusted text."""
+    """True if a model wants the call that had read untrusted text."""
     sandbox: tuple[dict[str, Any], ...] = ()
     """Layers that make the sandbox stricter than it is for other calls; one may say more than the policy allows."""
     hidden: Callable[[str, dict[str, Any]], bool] | None = None
@@ -190,7 +190,7 @@ class Follows(Protocol):
     """A provider whose tools follow something that does not report its changes, such as a file."""
 
     def outdated(self) -> bool:
-        """Whether a listing would bring other tools than the last one; asked before each use, so it is quick."""
+        """Return whether a listing would bring other tools than the last one; asked before each use, so it is quick."""
         ...
 
 
@@ -218,7 +218,7 @@ class Typed(Protocol):
     """A provider that makes typed values of arguments: they drop fields that they do not declare."""
 
     def typed(self, name: str) -> bool:
-        """Whether types stand behind the input schema of this tool."""
+        """Return whether types stand behind the input schema of this tool."""
         ...
 
 

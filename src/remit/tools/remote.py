@@ -58,7 +58,7 @@ MCP_ERROR: Final = "mcp_error"
 
 
 def task_support(definition: Mapping[str, Any] | None) -> str:
-    """Whether a tool is called as a task of 2025-11-25, as its definition says: `forbidden`, `optional`, `required`."""
+    """Return whether its definition says that it is a task (2025-11-25): `forbidden`, `optional`, `required`."""
     execution = definition.get("execution") if definition is not None else None
     said = execution.get("taskSupport") if isinstance(execution, Mapping) else None
     return said if said in {"optional", "required"} else "forbidden"
@@ -95,11 +95,11 @@ class Probed(Protocol):
 
     @property
     def reached(self) -> bool:
-        """Whether it has ever answered this process."""
+        """Return whether it has ever answered this process."""
         ...
 
     def outage(self) -> Outage | None:
-        """Why a call made now would fail at once, or its tools are missing; None if it is up, or was not needed yet."""
+        """Return why a call would fail at once now, or tools are missing; None if it is up, or was not needed yet."""
         ...
 
 

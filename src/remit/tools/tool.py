@@ -55,7 +55,7 @@ class Tool:
     prompt_hash: str
     """Digest of all text a model sees of it: a change here may be an instruction slipped in. Empty likewise."""
     quarantined: str | None = None
-    """Why it must not be called, with what to do about it where its provider said so."""
+    """The reason why it must not be called, with what to do about it where its provider said so."""
     remedy: str = ""
     """The advice about that."""
     budget: Budget | None = None

@@ -51,7 +51,7 @@ class WorkUnit:
         self.opened: w.WorkOpened | None = None
         self.state: State = "todo"
         self.reason = ""
-        """Why it is in this state."""
+        """The reason why it is in this state."""
         self.blocked_by: tuple[str, ...] = ()
         """The open issues that it waits for."""
         self.active = ""
@@ -61,9 +61,9 @@ class WorkUnit:
         self.results: dict[str, w.WorkResultAccepted] = {}
         self.late: dict[str, list[w.WorkResultDiscarded]] = {}
         self.unwritten: dict[str, w.WorkResultAccepted | w.WorkRunStarted] = {}
-        """By trigger: what is still to be written to the issue."""
+        """Comments that are still to be written to the issue, by trigger."""
         self.written: dict[str, str] = {}
-        """By trigger: the comment that stands there."""
+        """Comments that stand there, by trigger."""
         self.updated_at = 0
         for event in events:
             self.add(k.decode(event.kind, event.data), event.at)

@@ -47,7 +47,7 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float | None
     undo: Undo | None = None
     needed: bool = True
-    """Whether the job waits for the tool if this process does not have it, rather than be refused."""
+    """True if the job waits for the tool where this process does not have it, rather than be refused."""
     conversation: Conversation | None = None
     """The knowledge of the model that wants the call."""
     attempts: int | None = None
@@ -94,7 +94,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     type: WaitType
     key: str
     due_at: int | None = None
-    """When waiting ends without it; for a timer, when it fires."""
+    """The time at which waiting ends without it; for a timer, at which it fires."""
     reason: str = ""
     question: dict[str, Any] | None = None
     """The question of a recipe to a person, to be opened as a confirmation named by `key`."""

@@ -46,7 +46,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     mode: Mode = "free"
     terminal: bool = True
-    """Whether its output holds the event that ends a turn, where it has one."""
+    """True if its output holds the event that ends a turn, where it has one."""
     fault: str = ""
     """The failure that it reported."""
     denied: int = 0
@@ -84,14 +84,14 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """None: it could not be started."""
     timed_out: bool = False
     stopped: bool = False
-    """Whether it was ended by us: its own word counts for nothing then."""
+    """True if it was ended by us: its own word counts for nothing then."""
     stdout_bytes: int = 0
     stderr_bytes: int = 0
     survivors: int = 0
     """Processes that its own end did not end."""
     source: str = "adapter"
     error: str = ""
-    """Why it could not be started."""
+    """The reason why it could not be started."""
     base: str = ""
     """The commit that it was started on."""
     turn: Turn | None = None
@@ -99,7 +99,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether it ended by itself and well."""
+        """Return whether it ended by itself and well."""
         return self.exit_code == 0 and not (self.timed_out or self.stopped)
 
 
@@ -155,7 +155,7 @@ class Conversation(NamedTuple):
 
 
 class Site(NamedTuple):
-    """Where a run's work is done, and with what."""
+    """The place where a run's work is done, and the means."""
 
     order: WorkOrder
     title: str
@@ -170,7 +170,7 @@ class Site(NamedTuple):
     """Our own environment, for the key of an agent's model."""
     timeout_s: float
     principal: str
-    """As whom the run works."""
+    """The principal as whom the run works."""
     clock: Clock
     show: Output
     tools: OpenTools

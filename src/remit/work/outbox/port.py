@@ -39,7 +39,7 @@ class Posted(msgspec.Struct, frozen=True, kw_only=True):
     at: int
     """Microseconds since the Unix epoch."""
     own: bool = True
-    """Whether the account that writes for Remit wrote it."""
+    """True if the account that writes for Remit wrote it."""
 
 
 PullState = Literal["open", "merged", "closed"]
