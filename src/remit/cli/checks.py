@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from remit.capability import Check, Look
 from remit.cli.context import MEMORY, Requirement, State
+from remit.cli.output import reserved_stdout
 from remit.cli.text import counted
 from remit.errors import JournalError, RemitError, SettingsError
 
@@ -201,7 +202,6 @@ def _trust(state: State, settings: Settings) -> Check:
 
 
 def _modules(settings: Settings) -> Iterator[Check]:
-    from remit.cli.output import reserved_stdout
     from remit.service.modules import find
     from remit.tools.undeclared import undeclared
 

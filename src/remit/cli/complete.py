@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from remit.cli.context import MEMORY, State
+from remit.cli.text import cut, one_line
 
 if TYPE_CHECKING:
     import click
@@ -127,6 +128,5 @@ def _offered(
 
 
 def _plain(text: str) -> str:
-    from remit.cli.text import cut, one_line
 
     return cut(one_line(text), 60)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from remit.cli.context import State
+from remit.cli.text import one_line
 from remit.errors import UsageError
+from remit.redact import mask
 
 if TYPE_CHECKING:
     from remit.mcp_config.connection_record import ConnectionRecord
@@ -39,7 +41,6 @@ def place(state: State, client: Client, *, project: bool, other: Path | None) ->
 def shown_difference(file: Path, before: str, after: str) -> str:
     """Return a unified diff, its secrets masked; empty if nothing differs."""
     from remit.files.edits import whole_diff
-    from remit.redact import mask
 
     return mask(whole_diff(str(file).removeprefix("/"), before, after)) if before != after else ""
 
@@ -62,8 +63,6 @@ def agreed(state: State, difference: str, question: str, *, yes: bool) -> bool:
 
 def report(state: State, notes: list[str], done: str) -> None:
     """Say what was left aside, and what was done."""
-    from remit.cli.text import one_line
-
     out = state.output.out
     for note in notes:
         out.line(one_line(note))

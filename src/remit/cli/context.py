@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpac
 
 from remit.cli import exit_codes
 from remit.cli.output import Color, Output, reserved_stdout
+from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
+from remit.redact import mask
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -218,8 +220,6 @@ class State:
 
     def command(self, *words: str, module: str = "") -> str:
         """A command to suggest, with the global options that lead to the same journal; with one more `module`."""
-        from remit.redact import mask
-
         options = []
         if self.server and self.server != os.environ.get("REMIT_SERVER"):
             options += ["--server", self.server]
@@ -286,8 +286,6 @@ class State:
 
 def not_there(what: str = "journal") -> UsageError:
     """The refusal of a command that cannot be sent to a server, because it needs `what` here."""
-    from remit.codes import Code
-
     why = f"this command needs a local {what}; it does not work through a server"
     remedy = f"Run it on the machine with the {what}, without --server and REMIT_SERVER."
     return UsageError(why, code=Code.LOCAL_ONLY, remedy=remedy)
@@ -295,8 +293,6 @@ def not_there(what: str = "journal") -> UsageError:
 
 def _missing(path: Path, source: str) -> NotFoundError:
     """Refuse to look at a journal that a person named and that is not there: none of its news is no good news."""
-    from remit.codes import Code
-
     name = "--journal" if source == "command line" else source
     remedy = f"Correct {name}. The first `remit run`, `worker` or `serve` with it creates the journal."
     return NotFoundError(f"there is no journal {path} ({name})", code=Code.JOURNAL_MISSING, remedy=remedy)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from remit.cli import exit_codes
+from remit.cli.output import reserved_stdout
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 
@@ -82,7 +83,6 @@ def count_in_files_of(state: State, references: Sequence[str], states: tuple[str
 
 
 def _recipes_of(state: State, file: str) -> list[str]:
-    from remit.cli.output import reserved_stdout
     from remit.service.modules import find
 
     # The person named the file, so it may run; the folder's own modules are trusted or refused when the job starts.
@@ -113,16 +113,12 @@ def list_runnable(state: State, folder: Path) -> int:
 
 def recipe_views(state: State) -> list[RecipeView]:
     """Every recipe, by name."""
-    from remit.cli.output import reserved_stdout
-
     with reserved_stdout():
         return state.ask(lambda remit: remit.service.recipes.views(), blank=True)
 
 
 def recipe_view(state: State, name: str) -> RecipeView:
     """One recipe. Raises NotFoundError (UNKNOWN_RECIPE)."""
-    from remit.cli.output import reserved_stdout
-
     with reserved_stdout():
         return state.ask(lambda remit: remit.service.recipes.view(name), blank=True)
 

@@ -138,8 +138,6 @@ def complete_servers(context: click.Context, _parameter: click.Parameter, incomp
     """The names of servers for a shell; none where the settings are wrong, for a prompt is no place for errors."""
     from click.shell_completion import CompletionItem
 
-    from remit.errors import RemitError
-
     state = State()
     state.config = context.find_root().params.get("config")
     try:

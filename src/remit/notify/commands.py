@@ -10,6 +10,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import one_line
 
 if TYPE_CHECKING:
     from remit.notify.notifications import TargetAnswer, TargetView
@@ -54,7 +55,6 @@ def list_command(state: State, limit: int) -> int:
 
 def _print(state: State, views: list[TargetView]) -> None:
     from remit.cli.tables import Column, moment, table
-    from remit.cli.text import one_line
 
     out = state.output.out
     for view in views:
@@ -96,7 +96,6 @@ def test_command(state: State, target: str) -> int:
 
 
 def _print_answers(state: State, answers: list[TargetAnswer]) -> None:
-    from remit.cli.text import one_line
 
     out = state.output.out
     for answer in answers:

@@ -11,6 +11,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import one_line
 from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.sandbox.leftovers import delete
@@ -140,7 +141,6 @@ def probe_command(state: State) -> int:
 
 
 def _print_probe(state: State, one: ProbeReport, *, chosen: bool) -> None:
-    from remit.cli.text import one_line
 
     out = state.output.out
     word, style = ("ok", "ok") if one.usable else ("fail", "fail") if chosen else ("no", "dim")
@@ -154,7 +154,6 @@ def _print_probe(state: State, one: ProbeReport, *, chosen: bool) -> None:
 
 
 def _print_commands(state: State, programs: dict[str, tuple[str, str]]) -> None:
-    from remit.cli.text import one_line
 
     out = state.output.out
     for name, (program, why) in programs.items():
@@ -179,7 +178,6 @@ def workspaces_command(state: State) -> int:
 
 def _print_workspaces(state: State, rows: list[WorkspaceRow]) -> None:
     from remit.cli.tables import Column, moment, table
-    from remit.cli.text import one_line
 
     columns = ("JOB", Column("STATE", states=True), "BYTES", "FILES", Column("USED", style="dim"))
     table(

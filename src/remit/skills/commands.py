@@ -12,6 +12,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +73,6 @@ def show_command(state: State, skill: str) -> int:
 
 
 def _print_skill(state: State, view: SkillView) -> None:
-    from remit.cli.text import one_line
 
     out = state.output.out
     out.line(one_line(f"{view.name}: {view.description or 'no description'}"))
@@ -126,7 +126,6 @@ def check_command(state: State, skill: str) -> int:
 
 
 def _print_findings(state: State, findings: list[dict[str, object]]) -> None:
-    from remit.cli.text import one_line
 
     for finding in findings:
         verdict = "fail" if finding["fatal"] else "warn"

@@ -9,6 +9,7 @@ import click
 from remit.cli import complete
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state, wait_option
+from remit.cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,6 @@ def _print(state: State, messages: list[dict[str, Any]]) -> None:
 
 def _lines(out: Channel, message: dict[str, Any]) -> Iterator[str]:
     """A message as people read it: who says it, then the text, line by line, then the calls."""
-    from remit.cli.text import one_line
     from remit.redact import line
 
     role = out.style(message["role"], "bold")

@@ -11,6 +11,7 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +91,6 @@ def chosen(rows: Sequence[ArtifactRow], names: Sequence[str], step: str, *, last
 
 
 async def _cat(service: Service, job: str, rows: Sequence[ArtifactRow]) -> None:
-    from remit.errors import UsageError
 
     if len(rows) != 1:
         remedy = f"`remit artifacts {job}` lists all files."

@@ -12,6 +12,7 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
+from remit.cli.output import reserved_stdout
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -31,7 +32,6 @@ def command(state: State, job: str, reason: str) -> int:
     The process that runs the job stops what is under way; if no process runs it, the job ends at once. To stop a job
     only for a while, press Ctrl-C where it runs. JOB is an id, a unique ending of one, or `last`.
     """
-    from remit.cli.output import reserved_stdout
 
     async def stop(remit: Opened) -> JobRow:
         found = await remit.service.jobs.find(job)

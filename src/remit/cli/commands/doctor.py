@@ -9,6 +9,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, live_option, pass_state
+from remit.cli.text import one_line
 
 if TYPE_CHECKING:
     from remit.capability import Check
@@ -36,7 +37,6 @@ def command(state: State, live: bool) -> int:
 
 
 def _print(state: State, found: list[Check]) -> None:
-    from remit.cli.text import one_line
 
     out = state.output.out
     for name, verdict, detail, remedy, code in found:

@@ -13,6 +13,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State, not_there
 from remit.cli.group import Entry, LazyGroup, entries_below, show_help
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import clean, counted
 from remit.errors import SettingsError, UsageError
 from remit.wiring.capabilities import FIRST_PARTY
 
@@ -63,7 +64,6 @@ def copy_command(state: State, source: str, target: str, *, backup: bool) -> int
     workers and servers of FROM first. If the command is interrupted, run it again: it goes on where it stopped.
     """
     from remit.cli.running import run_to_end
-    from remit.cli.text import counted
     from remit.settings.sections.journal import shards_in
 
     _only_here(state)
@@ -220,7 +220,6 @@ def shards_command(state: State) -> int:
 
 def _print_shards(state: State, shards: list[ShardRow]) -> None:
     from remit.cli.tables import table
-    from remit.cli.text import clean
 
     rows = [(str(one.number), one.state, str(one.streams), str(one.bytes), clean(one.place)) for one in shards]
     table(state.output.out, ("shard", "state", "streams", "bytes", "place"), rows)
@@ -295,7 +294,6 @@ async def _seal(state: State, *, new_key: bool) -> tuple[Resealed, Path]:
 
 
 def _print_seal(state: State, done: Resealed, place: Path) -> None:
-    from remit.cli.text import clean
 
     out = state.output.out
     for problem in done.problems:

@@ -9,6 +9,8 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.output import reserved_stdout
+from remit.cli.text import clean, counted, one_line
 from remit.codes import Code
 from remit.errors import RemitError, UsageError
 
@@ -90,7 +92,6 @@ def command(
     --until, a Python prompt opens in the recipe at a step, with its variables; what it asks of the run is refused. JOB
     is an id, a unique ending of one, or `last`; of a session, each call is judged as of today, and no recipe runs.
     """
-    from remit.cli.output import reserved_stdout
     from remit.cli.runnable import count_in_files_of
 
     if (live or until) and not job:
@@ -137,7 +138,6 @@ def _prompt(state: State, step: str) -> Stop:
 
 def _confirm_cost(state: State, job: str, *, yes: bool) -> None:
     """Show what asking a job's models again costs, and have it confirmed. Raises UsageError, or Abort."""
-    from remit.cli.text import counted, one_line
     from remit.service.live import AskingCost
 
     async def look(remit: Opened) -> AskingCost:
@@ -158,8 +158,6 @@ def _confirm_cost(state: State, job: str, *, yes: bool) -> None:
 
 
 def _live(state: State, given: str, live: str, *, anyway: bool, yes: bool) -> int:
-    from remit.cli.output import reserved_stdout
-    from remit.cli.text import clean, counted, one_line
     from remit.service.live import LiveReport
 
     if live == "models":
@@ -201,7 +199,6 @@ def _differs(report: ReplayReport) -> bool:
 def _many(state: State, since: str | None, states: tuple[str, ...], *, anyway: bool) -> int:
     from functools import partial
 
-    from remit.cli.output import reserved_stdout
     from remit.cli.runnable import count_in_files_of
     from remit.cli.values import since_us
     from remit.service.many import replayed_row
@@ -229,7 +226,6 @@ def _print_many(state: State, found: list[Replayed]) -> None:
     from collections import Counter
 
     from remit.cli.tables import Column, short_ids, table
-    from remit.cli.text import counted
 
     columns = ("JOB", Column("REPLAY", states=True), Column("NAME", whole=False), Column("ABOUT", whole=False))
     jobs = short_ids(state.output.out, [one.job for one in found])
@@ -252,7 +248,6 @@ def _verdict(one: Replayed) -> str:
 
 
 def _about(one: Replayed) -> str:
-    from remit.cli.text import counted, one_line
 
     if one.report is None:
         return one_line(f"{one.code}: {one.reason}")
@@ -266,7 +261,6 @@ def _about(one: Replayed) -> str:
 
 def _print(state: State, report: ReplayReport) -> None:
     from remit.cli.tables import fields
-    from remit.cli.text import clean, counted, one_line
 
     out = state.output.out
     steps = f"{counted(report.steps, 'recorded step')} returned"

@@ -10,6 +10,8 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state, wait_option
+from remit.cli.text import clean
+from remit.errors import ChainBrokenError, StateError
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -35,9 +37,7 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
     if bool(jobs) == everything:
         raise click.UsageError("Give JOB or --all.", context)
     from remit.cli.runnable import count_in_files_of
-    from remit.cli.text import clean
     from remit.cli.working import work_on
-    from remit.errors import ChainBrokenError, StateError
 
     damaged: list[str] = []
 

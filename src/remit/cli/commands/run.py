@@ -11,6 +11,7 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state, wait_option
+from remit.cli.output import reserved_stdout
 from remit.cli.runnable import from_module, list_runnable
 from remit.cli.values import json_object, pairs
 
@@ -155,7 +156,6 @@ async def _plan(remit: Opened, file: str) -> Any:
 
 
 def _detach(state: State, start: _Start) -> int:
-    from remit.cli.output import reserved_stdout
 
     async def create(remit: Opened) -> str:
         return (await start(remit))[0]

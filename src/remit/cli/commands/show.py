@@ -9,6 +9,8 @@ import click
 from remit.cli import complete
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import clean, one_line, pretty, short
+from remit.redact import mask
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -47,7 +49,6 @@ def command(state: State, job: str, step: str | None) -> int:
 def _print(state: State, view: JobView) -> None:
     from remit.cli.ends import failed, waiting
     from remit.cli.tables import fields, moment
-    from remit.cli.text import one_line
     from remit.clock import duration
     from remit.record.states import holder, is_held, shown_state
     from remit.record.values import given_of
@@ -91,7 +92,6 @@ def _print(state: State, view: JobView) -> None:
 
 def _steps(state: State, steps: tuple[StepRow, ...]) -> None:
     from remit.cli.tables import Column, table
-    from remit.cli.text import short
     from remit.clock import duration
 
     columns = ("STEP", "WHAT", Column("STATE", states=True), Column("TIME", style="dim"), Column("ABOUT", whole=False))
@@ -115,8 +115,6 @@ def _about(step: StepRow) -> str:
 
 
 def _value(state: State, name: str, value: object) -> None:
-    from remit.cli.text import clean, pretty
-    from remit.redact import mask
 
     out = state.output.out
     whole = mask(pretty(value))

@@ -11,6 +11,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import one_line
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -137,7 +138,6 @@ def list_command(state: State) -> int:
 
 def _print_list(state: State, rows: list[dict[str, Any]]) -> None:
     from remit.cli.tables import Column, table
-    from remit.cli.text import one_line
 
     columns = ("CLIENT", "PRINCIPAL", "STATE", "SCOPES", "EXPIRES", Column("TOOLS", whole=False))
     cells = [

@@ -10,6 +10,7 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import clean, one_line, pretty
 from remit.codes import Code
 from remit.errors import UsageError
 
@@ -63,7 +64,6 @@ def command(state: State, name: str | None, target: Path | None) -> int:
 
 
 def _missing(provider: str, why: str) -> str:
-    from remit.cli.text import one_line
 
     name = provider.removeprefix("mcp_")
     for before in ("SpawnFailed: ", f"the MCP server {name}: "):
@@ -130,7 +130,6 @@ def _calls(tool: ToolView) -> str:
 
 def _one(state: State, tool: ToolView) -> None:
     from remit.cli.tables import fields
-    from remit.cli.text import clean, one_line, pretty
     from remit.clock import duration
 
     out = state.output.out

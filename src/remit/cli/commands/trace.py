@@ -10,6 +10,7 @@ from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.story import Story as Teller
+from remit.cli.text import cut, one_line
 from remit.journal import kinds as k
 from remit.record.story import Narrative, Story
 
@@ -70,7 +71,6 @@ async def _story(state: State, remit: Opened, job: str) -> None:
 
 def _event(state: State, event: Event) -> None:
     from remit.cli.tables import clock_time
-    from remit.cli.text import cut, one_line
     from remit.record.words import words
 
     out = state.output.out

@@ -11,6 +11,7 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import clean, counted, one_line
 from remit.codes import Code
 from remit.errors import JournalError, UsageError
 
@@ -135,7 +136,6 @@ def _verify_decisions(state: State) -> int:
 
 
 def _print_decisions(state: State, report: Any) -> None:
-    from remit.cli.text import counted, one_line
 
     out = state.output.out
     for one in report.different:
@@ -151,7 +151,6 @@ def _verify_file(state: State, path: str, issuers: Path | None, keys: Sequence[s
     """Check a package, or a file of another format, which answers as the corpora of these formats want it."""
     import msgspec
 
-    from remit.cli.text import clean
     from remit.evidence.answer import STATUSES
     from remit.wiring.capabilities import FIRST_PARTY
     from remit.wiring.parts import answer_of
@@ -175,7 +174,6 @@ def _verify_file(state: State, path: str, issuers: Path | None, keys: Sequence[s
 
 
 def _verify_package(state: State, path: str, keys: Sequence[str], *, decisions: bool) -> int:
-    from remit.cli.text import clean
     from remit.evidence.note import Key
     from remit.evidence.program import sources
     from remit.evidence.verify import check, describe
@@ -194,7 +192,6 @@ def _verify_package(state: State, path: str, keys: Sequence[str], *, decisions: 
 
 
 def _print(state: State, report: VerifyReport) -> None:
-    from remit.cli.text import clean, counted
 
     out = state.output.out
     for code, problem in zip_longest(report.codes, report.problems, fillvalue=""):  # an older server says no codes
@@ -227,7 +224,6 @@ def _print(state: State, report: VerifyReport) -> None:
 
 
 def _print_checkpoints(state: State, report: VerifyReport) -> None:
-    from remit.cli.text import counted
     from remit.clock import isoformat
 
     out = state.output.out

@@ -11,6 +11,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
+from remit.cli.output import reserved_stdout
 from remit.cli.text import counted
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ def command(state: State, concurrency: int | None) -> int:
     get jobs.drain_seconds to end and are then left to other workers; a second signal leaves them at once. Logs go to
     stderr.
     """
-    from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async
 
     state.logs = 0 if state.quiet else 1

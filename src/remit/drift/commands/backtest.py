@@ -10,6 +10,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import counted, one_line
 
 if TYPE_CHECKING:
     from remit.drift.backtest import BacktestReport, Change
@@ -78,7 +79,6 @@ def _policy_in(file: Path) -> dict[str, Any]:
 
 def _print(state: State, report: BacktestReport) -> None:
     from remit.cli.tables import moment
-    from remit.cli.text import counted, one_line
 
     out = state.output.out
     for change in report.changes:
@@ -98,7 +98,6 @@ def _print(state: State, report: BacktestReport) -> None:
 
 
 def _change(state: State, change: Change) -> None:
-    from remit.cli.text import counted, one_line
 
     out = state.output.out
     what = f"{_WAS[change.recorded]} → {_WAS[change.now]}" if change.recorded != change.now else "asks other people"

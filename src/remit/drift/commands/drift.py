@@ -9,6 +9,8 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.output import reserved_stdout
+from remit.cli.text import counted, one_line
 
 if TYPE_CHECKING:
     from remit.drift.code import CodeDrift
@@ -45,7 +47,6 @@ def command(
     Imports your modules and lists the tools of your servers; calls no tool and no model, and writes nothing. Exits with
     status 6 if something harmful differs. JOB is an id, a unique ending of one, or `last`.
     """
-    from remit.cli.output import reserved_stdout
     from remit.cli.runnable import count_in_files_of
     from remit.cli.values import since_us
 
@@ -86,7 +87,6 @@ def _print(state: State, report: DriftReport) -> None:
 
 def _tool(state: State, tool: ToolDrift) -> None:
     from remit.cli.tables import moment
-    from remit.cli.text import counted, one_line
 
     out = state.output.out
     parts = [f"{counted(tool.calls, 'call')} under other versions"] if tool.calls else []
@@ -108,7 +108,6 @@ def _tool(state: State, tool: ToolDrift) -> None:
 
 
 def _code(state: State, code: CodeDrift) -> None:
-    from remit.cli.text import counted, one_line
 
     out = state.output.out
     current = code.current or "not here"
@@ -119,7 +118,6 @@ def _code(state: State, code: CodeDrift) -> None:
 
 
 def _skill(state: State, skill: SkillDrift) -> None:
-    from remit.cli.text import counted, one_line
 
     out = state.output.out
     change = out.style("changed" if skill.current else "gone", "warn")
@@ -130,7 +128,6 @@ def _skill(state: State, skill: SkillDrift) -> None:
 
 def _model(state: State, model: ModelDrift) -> None:
     from remit.cli.tables import moment
-    from remit.cli.text import counted, one_line
 
     out = state.output.out
     out.line(f"{out.style('moved', 'warn')}  model {one_line(model.name)}")
@@ -145,7 +142,6 @@ def _named(info: ModelInfo) -> str:
 
 
 def _output(state: State, output: OutputDrift) -> None:
-    from remit.cli.text import counted, one_line
 
     out = state.output.out
     what = f"{output.different} different answers of {output.answers}, by {counted(output.models, 'model')}"

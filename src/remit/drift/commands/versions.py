@@ -9,6 +9,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import catalog_option, json_option, live_option, pass_state
+from remit.cli.text import counted, one_line
 
 if TYPE_CHECKING:
     from remit.drift.needs import Need, VersionsReport
@@ -44,7 +45,6 @@ def command(state: State, live: bool) -> int:
 
 def _print(state: State, report: VersionsReport) -> None:
     from remit.cli.tables import Column, table
-    from remit.cli.text import counted, one_line
 
     out = state.output.out
     columns = ("NEEDED", "VERSION", "JOBS", Column("SERVED", states=True), Column("BY", whole=False))

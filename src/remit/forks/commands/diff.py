@@ -9,6 +9,7 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import clean, counted, one_line
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -45,7 +46,6 @@ def command(state: State, a: str, b: str, every: bool) -> int:
 
 def _print(out: Channel, diff: RunDiff) -> None:
     from remit.cli.tables import fields
-    from remit.cli.text import clean
 
     out.line(f"a  {diff.a.job}  {diff.a.name}  {out.style(diff.a.state, diff.a.state)}  {_totals(diff.a)}")
     out.line(f"b  {diff.b.job}  {diff.b.name}  {out.style(diff.b.state, diff.b.state)}  {_totals(diff.b)}")
@@ -60,7 +60,6 @@ def _print(out: Channel, diff: RunDiff) -> None:
 
 def _print_step(out: Channel, step: StepDiff) -> None:
     from remit.cli.tables import fields
-    from remit.cli.text import clean, one_line
 
     mark, style = _MARKS[step.change]
     places = step.a or step.b if step.a == step.b or not (step.a and step.b) else f"{step.a} > {step.b}"
@@ -77,7 +76,6 @@ def _print_step(out: Channel, step: StepDiff) -> None:
 
 
 def _totals(run: RunTotals) -> str:
-    from remit.cli.text import counted
     from remit.clock import duration
 
     parts = [counted(run.steps, "step"), duration(int(run.ms * 1_000))]

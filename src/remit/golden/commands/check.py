@@ -9,6 +9,7 @@ import click
 
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import counted, one_line
 
 if TYPE_CHECKING:
     from remit.golden.check import CheckReport, Class
@@ -78,7 +79,6 @@ def command(
 
 
 def _print(state: State, report: CheckReport) -> None:
-    from remit.cli.text import counted, one_line
     from remit.golden.report import details
 
     out = state.output.out

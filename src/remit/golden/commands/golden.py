@@ -12,6 +12,7 @@ from remit.cli import complete
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import counted
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,7 +75,6 @@ def add(
 
 
 def _print(state: State, rows: list[dict[str, Any]]) -> None:
-    from remit.cli.text import counted
 
     for row in rows:
         replaced = f", {counted(row['secrets'], 'secret')} replaced" if row["secrets"] else ""

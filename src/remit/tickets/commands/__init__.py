@@ -10,6 +10,7 @@ import click
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import clean
 from remit.cli.values import json_value
 
 if TYPE_CHECKING:
@@ -110,7 +111,6 @@ def _of(event: Any, field: str) -> str:
 def _json(state: State, title: str, value: Any) -> None:
     if value in (None, ""):
         return
-    from remit.cli.text import clean
 
     out = state.output.out
     out.line(f"  {out.style(title, 'dim')}")

@@ -9,6 +9,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
+from remit.cli.output import reserved_stdout
 from remit.codes import Code
 from remit.errors import RemitError, UsageError
 from remit.tickets.commands import LEASE
@@ -45,7 +46,6 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
     """
     from remit.cli.errors import report as tell
     from remit.cli.lasting import beside, keep_engine
-    from remit.cli.output import reserved_stdout
     from remit.cli.running import run_async
 
     state.logs = 0 if state.quiet else 1

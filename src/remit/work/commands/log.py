@@ -10,6 +10,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
+from remit.codes import Code
 from remit.errors import NotFoundError
 
 
@@ -20,7 +21,6 @@ from remit.errors import NotFoundError
 @pass_state
 def command(state: State, issue: str, run: str, err: bool) -> int:
     """Print what the program of a run wrote, exactly; of the newest run if none is named."""
-    from remit.codes import Code
     from remit.work.opening import root_of
     from remit.work.pack import STDERR, STDOUT, ContextPack
     from remit.work.references import IssueRef, RunId

@@ -11,7 +11,8 @@ import msgspec
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.errors import UsageError
+from remit.codes import Code
+from remit.errors import NotFoundError, UsageError
 from remit.work.commands.asking import asking
 from remit.work.commands.staged import print_staged, staged_option
 
@@ -104,9 +105,6 @@ def _document(file: Path) -> bytes:
 
 async def _active(remit: Opened, issue: str, *, newest: bool) -> str:
     """Return the run that is meant if none is named: the active one; to adopt, else the newest."""
-    from remit.codes import Code
-    from remit.errors import NotFoundError
-
     unit = await remit.service.work.view(issue)
     run: str = unit.active or (unit.runs[0].run_id if newest and unit.runs else "")
     if not run:
@@ -116,8 +114,6 @@ async def _active(remit: Opened, issue: str, *, newest: bool) -> str:
 
 
 async def _newest_late(remit: Opened, issue: str, run: str) -> WorkResult:
-    from remit.codes import Code
-    from remit.errors import NotFoundError
 
     late: list[WorkResult] = await remit.service.work.late(issue, run)
     if not late:

@@ -11,6 +11,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import one_line
 
 if TYPE_CHECKING:
     from remit.cli.running import Stop
@@ -97,7 +98,6 @@ class _Turns:
 
 
 def _words(step: TurnStep) -> str:
-    from remit.cli.text import one_line
 
     said = f"{step.action} {step.issue_ref} {step.detail}".rstrip()
     return one_line(f"{said}: {step.error}" if step.error else said)

@@ -8,6 +8,7 @@ import click
 
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import one_line
 
 if TYPE_CHECKING:
     from remit.work.unit import Run
@@ -25,8 +26,6 @@ def command(state: State, issue: str) -> int:
 
 def print_unit(state: State, unit: UnitView) -> None:
     """Print an issue's work."""
-    from remit.cli.text import one_line
-
     out = state.output.out
     out.line(f"{out.style(unit.issue_ref, 'bold')}  {unit.state}  {one_line(unit.title)}")
     if unit.reason:
@@ -49,7 +48,6 @@ def print_unit(state: State, unit: UnitView) -> None:
 def print_run(state: State, unit: UnitView, run: Run) -> None:
     """Print a run, and its result if it has one."""
     from remit.cli.tables import moment
-    from remit.cli.text import one_line
 
     out = state.output.out
     result = unit.results.get(run.run_id)

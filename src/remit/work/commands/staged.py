@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remit.cli.text import one_line
+
 if TYPE_CHECKING:
     from remit.cli.context import State
     from remit.work.staging import StagedWrite, Verb
@@ -24,7 +26,6 @@ def print_staged(state: State, writes: list[StagedWrite]) -> int:
 
 
 def _print(state: State, writes: list[StagedWrite]) -> None:
-    from remit.cli.text import one_line
 
     out = state.output.out
     for write in writes:

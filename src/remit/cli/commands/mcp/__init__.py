@@ -16,6 +16,8 @@ from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
 from remit.cli.servers import complete_servers
+from remit.cli.text import one_line
+from remit.codes import Code
 from remit.errors import RemitError, UsageError
 from remit.nearest import did_you_mean
 from remit.settings import Settings
@@ -113,7 +115,6 @@ def _row(server: McpServer | ServerEntry, login: str, origin: str, *, disabled: 
 
 def _print_list(state: State, rows: list[dict[str, Any]], warnings: Sequence[str]) -> None:
     from remit.cli.tables import Column, table
-    from remit.cli.text import one_line
 
     where, origin = Column("WHERE", whole=False), Column("FROM", whole=False, style="dim")
     columns = ("SERVER", "TRANSPORT", "STATE", "ISOLATION", "LOGIN", where, origin)
@@ -159,7 +160,6 @@ def _print_show(
     state: State, name: str, status: RemoteStatus, tools: list[ToolView], pin: Pin | None, isolation: str
 ) -> None:
     from remit.cli.tables import Column, fields, moment, table
-    from remit.cli.text import one_line
 
     out = state.output.out
     out.line(out.style(name, "bold"))
@@ -238,8 +238,6 @@ def test_command(state: State, names: tuple[str, ...]) -> int:
     Without NAME, tries every enabled server, all at once. For a server that does not answer, shows the last lines it
     wrote to stderr and exits with an error status.
     """
-    from remit.codes import Code
-
     found = state.ask_here(partial(_try_all, state, names), code="unused", servers=True, blank=True)
     state.show(found, _print_test)
     if any(one.get("code") == Code.UNKNOWN_TOOL.name for one in found.values()):
@@ -266,7 +264,6 @@ async def _try(remit: Remit, name: str) -> dict[str, Any]:
 
 
 def _print_test(state: State, found: dict[str, dict[str, Any]]) -> None:
-    from remit.cli.text import one_line
 
     out = state.output.out
     width = max(map(len, found), default=0)

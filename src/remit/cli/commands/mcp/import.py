@@ -12,8 +12,10 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import one_line
 from remit.errors import SettingsError, UsageError
 from remit.mcp_config.places import CLIENTS
+from remit.redact import line
 
 if TYPE_CHECKING:
     from remit.mcp_config.foreign import Found
@@ -138,8 +140,6 @@ def _shown(one: Planned, *, written: bool) -> dict[str, Any]:
 
 def _print(state: State, file: Path, planned: list[Planned], notes: list[str], *, written: bool) -> None:
     from remit.cli.tables import Column, table
-    from remit.cli.text import one_line
-    from remit.redact import line
 
     out = state.output.out
     rows = [_shown(one, written=written) for one in planned]

@@ -13,6 +13,9 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.servers import complete_servers
+from remit.cli.text import one_line
+from remit.codes import Code
+from remit.errors import NotFoundError, UsageError
 
 _LOOK_S: Final = 0.25
 """Seconds between two looks at a log that is followed."""
@@ -32,8 +35,6 @@ def command(state: State, name: str, lines: int, follow: bool) -> int:
     """
     from remit.cli.context import not_there
     from remit.cli.running import run_to_end
-    from remit.codes import Code
-    from remit.errors import NotFoundError, UsageError
     from remit.settings.mcp_table import NAME
     from remit.settings.places import server_log
 
@@ -107,7 +108,6 @@ async def _follow(state: State, log: Log) -> None:
 
 
 def _print(state: State, lines: list[str]) -> None:
-    from remit.cli.text import one_line
 
     for line in lines:
         state.output.out.line(one_line(line))

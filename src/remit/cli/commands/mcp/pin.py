@@ -11,6 +11,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import Behind, json_option, pass_state
 from remit.cli.servers import complete_servers
+from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -57,7 +58,6 @@ def command(context: click.Context, state: State, name: str | None, words: tuple
 def _export(state: State, target: Path | None) -> int:
     """Write what is pinned of every server; nothing is connected."""
     from remit.cli.saving import write
-    from remit.errors import UsageError
     from remit.tools.pins import written_pins
 
     async def look(remit: Opened) -> dict[str, Definitions]:

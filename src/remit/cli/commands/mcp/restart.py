@@ -7,6 +7,9 @@ import click
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.servers import all_servers, complete_servers
+from remit.cli.text import one_line
+from remit.codes import Code
+from remit.errors import NotFoundError
 
 
 @click.command("restart")
@@ -21,7 +24,6 @@ def command(state: State, name: str) -> int:
     server of that process and says who answers.
     """
     from remit.cli.running import run_to_end
-    from remit.cli.text import one_line
 
     if not state.server:
         run_to_end(_ask(state, name))
@@ -33,8 +35,6 @@ def command(state: State, name: str) -> int:
 
 async def _ask(state: State, name: str) -> None:
     """Ask the processes that are up. Raises NotFoundError for a server that neither settings nor journal know."""
-    from remit.codes import Code
-    from remit.errors import NotFoundError
     from remit.settings.principal import principal
 
     async with state.remit(code="unused", writes=True) as remit:

@@ -10,6 +10,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, entries_below, show_help
 from remit.cli.options import catalog_option, json_option, live_option, pass_state
+from remit.cli.text import counted, one_line
 from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
@@ -134,7 +135,6 @@ def lint_command(state: State, live: bool) -> int:
 
 
 def _print(state: State, findings: list[Finding], rules: int) -> None:
-    from remit.cli.text import counted, one_line
 
     out = state.output.out
     for finding in findings:

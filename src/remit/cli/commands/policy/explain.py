@@ -10,6 +10,7 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import catalog_option, json_option, live_option, pass_state
+from remit.cli.text import one_line
 from remit.cli.values import json_object
 
 if TYPE_CHECKING:
@@ -64,7 +65,6 @@ def command(
 
 def _print(tool: str, state: State, found: Explanation) -> None:
     from remit.cli.tables import Column, fields, table
-    from remit.cli.text import one_line
 
     out, decision = state.output.out, found.decision
     out.line(f"{out.style(decision.effect, decision.effect)}  {one_line(tool)}")
@@ -94,8 +94,6 @@ def _print(tool: str, state: State, found: Explanation) -> None:
 
 def _tainted(found: Explanation) -> str:
     """Return what untrusted text among the arguments would change; empty if none of them matters."""
-    from remit.cli.text import one_line
-
     if found.tainted is None:
         return ""
     arguments = ", ".join(dict.fromkeys(one_line(one.path) for one in found.authority))
