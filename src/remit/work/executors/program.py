@@ -106,7 +106,7 @@ async def run_program(
         if child.exit_status is None:
             child.send_signal(signal.SIGTERM)
         await child.close()
-        survivors = family.end() if launch is None else 0
+        survivors = await asyncio.to_thread(family.end) if launch is None else 0
         out.close()
         err.close()
     return Ending(
