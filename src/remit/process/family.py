@@ -54,7 +54,7 @@ class Family:
         return len(killed)
 
     def _marks(self, environment: bytes | None) -> bool:
-        """Return whether it holds the 128 random bits of this family, which nobody has who did not inherit them."""
+        """Return whether it holds the 128 random bits that only this family inherits."""
         return environment is not None and f"{MARK}={self._mark}".encode() in environment.split(b"\0")
 
 
