@@ -39,15 +39,12 @@ def verify(stream: str, events: Iterable[Event], after: tuple[int, bytes] | None
     Raises ChainBrokenError naming the first event that is missing or does not match.
     """
     seq, previous = after or (0, root(stream))
-    kind, name = "", b""
     for event in events:
         seq += 1
         if event.seq != seq:
             msg = f"{stream}: event {seq} is missing (found {event.seq} in its place)"
             raise ChainBrokenError(msg, remedy="Restore the journal from a backup; the events before it are intact.")
-        if event.kind != kind:
-            kind, name = event.kind, event.kind.encode()
-        previous = sha256(b"".join((previous, _FRAME(seq, event.at, len(name)), name, event.data))).digest()
+        previous = link(previous, seq, event.at, event.kind, event.data)
         if previous != event.hash:
             msg = f"{stream}: event {seq} ({event.kind}) does not match its hash"
             raise ChainBrokenError(msg, remedy="Restore the journal from a backup; the events before it are intact.")
