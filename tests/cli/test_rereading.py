@@ -282,6 +282,15 @@ def test_a_change_that_is_not_trusted_is_not_read_before_it_is(project: Project)
         assert of_servers(talk) == ["mcp__first__one", "mcp__second__two"]
 
 
+@pytest.fixture
+def _heeded() -> Iterator[None]:
+    """Have processes heed SIGHUP: under nohup they begin with it ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("_heeded")
 def test_a_worker_reads_it_too_and_ends_by_the_signal_at_a_terminal_alone(project: Project) -> None:
     project.configure(table("first", "one"), modules=False)
     with apart(project, "worker") as process:

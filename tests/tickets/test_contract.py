@@ -285,6 +285,11 @@ SHOWN_BY: Final[dict[str, tuple[str, ...]]] = {
         "tests/api/test_openapi.py::test_every_route_is_there_once_under_a_name_of_its_own",
         "tests/docs/test_tickets_page.py::test_the_walk_is_what_happens",
     ),
+    # --- Evidence and drift
+    "a manifest and its reasons": (
+        "tests/evidence/test_verify.py::test_hostile_packages_are_rejected_each_with_a_sentence",
+    ),
+    "model drift by output": ("tests/service/test_live_questions.py::test_each_question_is_put_again_as_it_was_asked",),
 }
 """Lines of the contract, in its order."""
 
@@ -297,15 +302,10 @@ ANSWERED: Final[dict[str, tuple[str, str]]] = {
         "A step that the run has not come to is `blocked` with `RUN_TIMEOUT`",
     ),
     "CONFIG_MISSING": ("docs/codes.md", "| `CONFIG_MISSING` |"),
-    "a manifest and its reasons": ("docs/tickets.md", "There is no manifest of a run's evidence yet"),
     "server names [a-z0-9_]+": ("docs/mcp.md", "Names such as `a_`, `_a` or `a__b` are refused"),
-    "model drift by output": (
-        "docs/models.md",
-        "Drift by output, another answer to the same prompt, is not recorded yet",
-    ),
     "POLICY_DENIED as a status of a sandbox run": ("docs/sandbox.md", "and no status of a run, because nothing ran"),
     "artifacts.evidence with source_index": ("docs/tour.md", "`source_index`, its place in `sources`"),
-    "state diff": ("docs/cli.md", "It has no before and after"),
+    "state diff": ("docs/cli.md", "What was there before and after stands in the [trace as a file]"),
     "batch of events": ("docs/http.md", '`POST /v1/triage/batch` (`{"events": […]}`, messages)'),
 }
 """Lines that Remit keeps in another way or not yet, and where the documentation says so."""
