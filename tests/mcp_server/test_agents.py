@@ -57,9 +57,13 @@ class Desk(NamedTuple):
         await asyncio.to_thread(self.agent.approve, self.screen)
 
     async def told(self) -> str:
-        """Return what the model has been told, once the turn is over."""
+        """Return what the model has been told of its calls, once the turn is over.
+
+        Codex also asks for a title of the task, at its own time.
+        """
         await self.sees(rf"call{len(self.script.calls)}\.[\s\S]*?{self.agent.idle}")
-        return json.dumps(self.server.received[-1].body)
+        told = (json.dumps(each.body) for each in reversed(self.server.received))
+        return next(text for text in told if "function_call_output" in text or "tool_result" in text)
 
     async def sees(self, pattern: str) -> None:
         await asyncio.to_thread(self.screen.expect, pattern)

@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from remit.providers.mcp.supervisor import STABLE_S
 from tests.mcp_server.agents import NOTES, REMIT, run
 from tests.patience import PATIENCE_S
 from tests.peers.client import INITIALIZE
@@ -91,6 +92,7 @@ class Run:
         self._server = server
         self._chance = random.Random(11)
         self._seeds = count()
+        self._seen: dict[int, float] = {}
         self.outcomes: Counter[str] = Counter()
         self.deaths: Counter[str] = Counter()
 
@@ -125,9 +127,12 @@ class Run:
             self.deaths["clients that died in a dialog"] += 1
 
     def _kill_a_server(self) -> None:
-        """Kill one of the servers behind Remit; there may be none that runs just now."""
+        """Kill a server behind Remit, if one has lived longer than those of a crash loop, which is parked."""
         servers = [pid for pid in self._place.processes() if str(NOTES).encode() in _bytes(pid, "cmdline")]
-        mine = sorted(pid for pid in servers if _parent(pid) == self._server)
+        now = perf_counter()
+        self._seen = {pid: self._seen.get(pid, now) for pid in servers if _parent(pid) == self._server}
+        first = not self.deaths["servers killed"]
+        mine = sorted(pid for pid, since in self._seen.items() if first or now - since > STABLE_S)
         if mine:
             with suppress(ProcessLookupError):
                 os.kill(self._chance.choice(mine), signal.SIGKILL)
