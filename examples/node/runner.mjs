@@ -1,4 +1,4 @@
-// A runner of TOOL tickets in JavaScript: `node runner.mjs` with Node 18 or newer, and nothing to install.
+// A runner of TOOL tickets in JavaScript: `node runner.mjs` with Node 20.3 or newer, and nothing to install.
 // It leases tickets, has their steps run through the gateway of the server, and completes, fails or blocks them.
 // REMIT_URL names the server, or what balances several; REMIT_TOKEN a token with the scopes `work` and `call`.
 import { setTimeout as pause } from "node:timers/promises";
@@ -8,28 +8,25 @@ const owner = process.env.REMIT_OWNER ?? `node-${process.pid}`;
 const AT_ONCE = 8, LEASE_S = 60, WAIT_S = 20, PATIENCE_S = Number(process.env.REMIT_PATIENCE_S ?? 60);
 const LOST = new Set(["lease_owner_mismatch", "lease_conflict", "not_found"]);
 const stop = new AbortController(), working = new Set();
+// Node may never settle a fetch whose connection was closed at once, and would end then: this keeps it, and ask() gives up in time.
+const awake = setInterval(() => {}, 60_000);
 for (const name of ["SIGTERM", "SIGINT"]) process.once(name, () => stop.abort());
 
 // One request; what fails for now, such as a server that is replaced, is asked again after as long as it says.
-// Node may never settle a fetch whose connection was closed at once, and ends then: the timer ends the fetch instead.
 async function ask(method, path, body, signal) {
   for (;;) {
-    const patience = new AbortController(), timer = setTimeout(() => patience.abort(), PATIENCE_S * 1000);
     let seconds = 1;
-    signal?.addEventListener("abort", () => patience.abort(), { signal: patience.signal });
     try {
       const headers = { "content-type": "application/json" };
       if (process.env.REMIT_TOKEN) headers.authorization = `Bearer ${process.env.REMIT_TOKEN}`;
-      const request = { method, headers, signal: patience.signal, body: body && JSON.stringify(body) };
-      const answer = await fetch(url + path, request), value = await answer.json();
+      const patience = AbortSignal.any([AbortSignal.timeout(PATIENCE_S * 1000), ...(signal ? [signal] : [])]);
+      const answer = await fetch(url + path, { method, headers, signal: patience, body: body && JSON.stringify(body) });
+      const value = await answer.json();
       if (answer.ok) return value;
       if (![429, 502, 503, 504].includes(answer.status)) throw Object.assign(new Error(value.detail), { code: value.error_code });
       seconds = Number(answer.headers.get("retry-after") ?? 1);
     } catch (error) {
       if (signal?.aborted || typeof error.code === "string") throw error; // refused for good, or told to stop
-    } finally {
-      clearTimeout(timer);
-      patience.abort();
     }
     await pause(seconds * 1000, undefined, { signal });
   }
@@ -71,3 +68,4 @@ while (!stop.signal.aborted) {
   }
 }
 await Promise.all(working); // what is leased is ended
+clearInterval(awake);
