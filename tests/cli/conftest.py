@@ -138,6 +138,12 @@ class Project:
         return job
 
 
+def hiding(modules: str, *words: str) -> list[str]:
+    """Return the command `remit mcp` as it is where these modules are not installed."""
+    hidden = f"import sys; sys.modules.update(dict.fromkeys({modules.split()!r}))\n"
+    return [sys.executable, "-c", f"{hidden}from remit.cli.root import run; sys.exit(run(['mcp', *{words!r}]))"]
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Project]:
     """A project in a folder of the test's own; what commands do to this process's logging is undone."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Project
+from tests.cli.conftest import Project, hiding
 from tests.cli.talking import ENVELOPE, MODERN, text_of
 
 NOTES = Path(__file__).parents[2] / "examples" / "mcp" / "notes.py"
@@ -19,10 +19,8 @@ ERAS = pytest.mark.parametrize("modern", [False, True], ids=["legacy", MODERN])
 
 def without(modules: str, project: Project, *words: str, said: str = "") -> subprocess.CompletedProcess[str]:
     """`remit mcp` where these modules are not installed, told this by its client."""
-    hidden = f"import sys; sys.modules.update(dict.fromkeys({modules.split()!r}))\n"
-    ours = f"from remit.cli.root import run; sys.exit(run(['mcp', *{words!r}]))"
     return subprocess.run(
-        [sys.executable, "-c", hidden + ours],
+        hiding(modules, *words),
         cwd=project.folder,
         env=project.env,
         capture_output=True,

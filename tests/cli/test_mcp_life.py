@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Project
+from tests.cli.conftest import Project, hiding
 from tests.cli.talking import ENVELOPE, Talk
 from tests.patience import PATIENCE_S
 
@@ -56,12 +56,10 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.parametrize(
-    "words", [["serve"], ["wrap", "--", sys.executable, "-c", SILENT, "begun"]], ids=lambda w: w[0]
-)
-def test_without_a_client_it_ends_at_once(project: Project, words: list[str]) -> None:
-    done = subprocess.run(
-        project.command("mcp", *words),
+def run_alone(project: Project, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a command to its end, without a client."""
+    return subprocess.run(
+        project.command(*words),
         cwd=project.folder,
         env=project.env,
         stdin=subprocess.DEVNULL,
@@ -69,19 +67,24 @@ def test_without_a_client_it_ends_at_once(project: Project, words: list[str]) ->
         timeout=PATIENCE_S,
         check=False,
     )
+
+
+@pytest.mark.parametrize(
+    "words", [["serve"], ["wrap", "--", sys.executable, "-c", SILENT, "begun"]], ids=lambda w: w[0]
+)
+def test_without_a_client_it_ends_at_once(project: Project, words: list[str]) -> None:
+    done = run_alone(project, "mcp", *words)
     assert (done.returncode, done.stdout) == (0, b""), done.stderr
     assert not (project.folder / "begun").exists(), "nothing is started for nobody"
 
 
 @pytest.mark.parametrize("words", [["serve"], ["wrap", "--", "x"]], ids=lambda w: w[0])
 def test_a_client_that_went_before_loads_nothing_of_the_protocol(project: Project, words: list[str]) -> None:
-    hidden = "import sys; sys.modules['mcp'] = sys.modules['mcp_types'] = None\n"
-    ours = f"from remit.cli.root import run; sys.exit(run(['mcp', *{words!r}]))"
     stdin, theirs = os.pipe()
     os.close(theirs)
     with os.fdopen(stdin, "rb") as hung_up:
         done = subprocess.run(
-            [sys.executable, "-c", hidden + ours],
+            hiding("mcp mcp_types", *words),
             cwd=project.folder,
             env=project.env,
             stdin=hung_up,
@@ -95,15 +98,7 @@ def test_a_client_that_went_before_loads_nothing_of_the_protocol(project: Projec
 @pytest.mark.parametrize("words", [["serve"], ["wrap", "--", "x"]], ids=lambda w: w[0])
 def test_wrong_settings_are_refused_also_to_nobody(project: Project, words: list[str]) -> None:
     project.configure("[mcp]\ndrain_ms = 'soon'\n", modules=False)
-    done = subprocess.run(
-        project.command("--config", str(project.folder / "remit.toml"), "mcp", *words),
-        cwd=project.folder,
-        env=project.env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = run_alone(project, "--config", str(project.folder / "remit.toml"), "mcp", *words)
     assert done.returncode == 2
     assert b"SETTINGS_INVALID" in done.stderr
 

@@ -28,7 +28,7 @@ def prepare() -> None:
 def leave(status: int) -> Never:
     """End the process. Threads that tools left behind (Python cannot stop one) are not waited for.
 
-    Nor is all that was loaded taken apart piece by piece: that takes a third of a second, and who waits for us longer.
+    Python does not collect what is loaded before it ends: that takes a third of a second, for which others would wait.
     """
     lost = [name for name in _DESCRIPTORS if not _flushed(name)]
     if lost and status == exit_codes.OK:

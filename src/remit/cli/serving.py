@@ -89,7 +89,7 @@ async def _one_client(state: State, offer: Offer) -> int:
 
 
 def _has_gone() -> bool:
-    """Whether the client has closed our stdin already, and said nothing before."""
+    """Return whether the client has closed our stdin already, and said nothing before."""
     if os.path.samestat(os.fstat(0), os.stat(os.devnull)):  # noqa: PTH116 - beside a number
         return True
     stdin = select.poll()

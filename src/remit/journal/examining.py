@@ -145,7 +145,7 @@ class _Beside(NamedTuple):
     digests: Callable[[Payload], Any] | None
     """Give the digests that one names, with what their absence depends on; None: it names none."""
     is_open: bool
-    """Whether each has to be looked at."""
+    """True if each has to be looked at."""
     has_values: bool
 
 

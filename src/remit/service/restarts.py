@@ -1,6 +1,6 @@
 """Restarts of MCP servers that people ask for: every process of the journal that uses the server hears of them.
 
-Who asks records it, in one stream for all servers. A process that stays up looks there whenever heads change, once a
+A request is an event in one stream for all servers. A process that stays up looks there whenever heads change, once a
 second at most, and begins with what is asked after it has: a server that starts later is new anyway.
 """
 
