@@ -48,7 +48,7 @@ class WitnessServer:
         self.clock = clock
         self.signer = signer("witness.example", 99, WITNESS)
         self.witness = Witness(folder, self.logs, self.signer, clock)
-        self.server: ThreadingHTTPServer = server_of(self.witness, "127.0.0.1", 0)
+        self.server: ThreadingHTTPServer = server_of({"/add-checkpoint": self.witness.add}, "127.0.0.1", 0)
 
     @property
     def url(self) -> str:

@@ -133,6 +133,8 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "recorder.stamp_roots": ("/a", "/b", "/c"),
     "audit.reads": ("values", "all", "off"),
     "audit.key": ("${A}", "${B}", "${C}"),
+    "audit.anchor_url": ("http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3"),
+    "audit.anchor_key": ("a", "b", "c"),
     "audit.key_command": (["a"], ["b"], ["c"]),
     "telemetry.otlp_url": ("https://a.example", "https://b.example", "https://c.example"),
     "telemetry.headers": ({"a": "…"}, {"b": "…"}, {"c": "…"}),

@@ -5,16 +5,15 @@ The spans are read from OTLP's JSON, and keep their ids: what was sent before is
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import struct
 import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from remit.audit.posting import post
 from remit.errors import UsageError
 from remit.evidence.verify import counted
 from remit.settings.address import is_url
@@ -71,25 +70,7 @@ def deliver(body: bytes, url: str, headers: Mapping[str, str], timeout_s: float 
     """
     place = url if urlsplit(url).path.rstrip("/") else f"{url.rstrip('/')}/v1/traces"
     every = {"content-type": "application/x-protobuf", **headers}
-    request = urllib.request.Request(place, body, every)  # noqa: S310 - the caller looked at its scheme
-    try:
-        with _OPENER.open(request, timeout=timeout_s) as response:
-            return _rejected(response.read(1 << 20))
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise
-    except http.client.HTTPException as error:  # what answers speaks another language
-        raise ConnectionError(f"no answer of HTTP: {type(error).__name__}") from error
-
-
-class _Direct(urllib.request.HTTPRedirectHandler):
-    """Follows no redirection, for the headers may be secret."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """Leave the answer as it is."""
-
-
-_OPENER: Final = urllib.request.build_opener(_Direct)
+    return _rejected(post(place, body, every, timeout_s, 1 << 20))
 
 
 def _post(body: bytes, url: str) -> None:

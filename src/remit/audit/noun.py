@@ -27,6 +27,7 @@ from remit.jobs.plans.shape import parse_duration
 from remit.jobs.state import ENDED
 from remit.operation import operation
 from remit.redact import words_of
+from remit.settings.address import address
 from remit.settings.parts import settings_of
 
 if TYPE_CHECKING:
@@ -218,17 +219,23 @@ def _which(rule: Mapping[str, Any]) -> str:
 
 
 async def check_audit(look: Look) -> list[Check]:
-    """Check the key that exports are signed with; a program that prints it is not run."""
+    """Check the key that exports are signed with, and the log of anchors; a program that prints a key is not run."""
     own = settings_of(look.settings, "audit", AuditSettings)
-    if not own.key:
+    if not own.key and not own.anchor_url:
         return []
-    from remit.audit.formats.keys import load_signer  # noqa: PLC0415 - few processes sign
+    from remit.audit.anchoring.client import AnchorClient  # noqa: PLC0415 - few processes sign
+    from remit.audit.formats.keys import load_signer  # noqa: PLC0415 - the same
 
+    words = "there is a key to sign exports with"
     try:
-        await load_signer(own, os.environ, look.settings.folder)
+        if not own.key_command:
+            await load_signer(own, os.environ, look.settings.folder)
+        if own.anchor_url:
+            AnchorClient.of(own)
+            words = f"{words}; anchors go to {address(own.anchor_url)}"
     except RemitError as error:
         return [Check.failed("audit", error)]
-    return [Check("audit", "ok", "there is a key to sign exports with")]
+    return [Check("audit", "ok", words)]
 
 
 def open_audit(opening: NounOpening) -> Audit:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from remit.journal.event import Event, Head
     from remit.journal.journal import Journal
 
-_KIND: Final = "recorder"
+KIND: Final = "recorder"
+CHECKPOINT: Final = "recorder_checkpoint"
+CLOSED: Final = "recorder_closed"
 _LATER: Final = 2
 _leaves: Final = msgspec.json.Decoder(list[tuple[str, int, str]]).decode
 _encode: Final = msgspec.json.Encoder().encode
@@ -83,7 +85,7 @@ async def sessions_of(journal: Journal, streams: Container[str], since: int, unt
     meanwhile: list[Head] = []
     later: list[Head] = []
     before = None
-    while page := await journal.heads(HeadQuery(kind=_KIND, before=before)):
+    while page := await journal.heads(HeadQuery(kind=KIND, before=before)):
         for head in page:
             if head.created_at > until:
                 later = [head, *later][:_LATER]
@@ -93,23 +95,36 @@ async def sessions_of(journal: Journal, streams: Container[str], since: int, unt
     return [await _session(journal, await journal.read(head.stream), streams) for head in meanwhile + later]
 
 
+def opened_of(event: Event) -> Session:
+    """Return the session that an event begins, without what comes after it."""
+    said: Any = decode(event.kind, event.data)
+    tree = Tree(said.size, tuple(decoded(peak) for peak in said.peaks))
+    return Session(event.stream, said.origin, said.key, event.at, said.every_seconds, tree, [], [], None)
+
+
+async def beat_of(journal: Journal, event: Event, streams: Container[str] | None = None) -> Beat:
+    """Return the checkpoint that an event is, with the ends of these streams; None: of all that it covers."""
+    said: Any = decode(event.kind, event.data)
+    rows = _leaves(await journal.value(said.leaves, said.leaves_blob) or b"[]")
+    ends = {
+        row[0]: End(row[1], row[2], place) for place, row in enumerate(rows) if streams is None or row[0] in streams
+    }
+    signed = {"size": said.size, "root": said.root, "signature": said.signature}
+    return Beat(event.at, signed, [leaf_of(_encode(row)) for row in rows], ends)
+
+
 async def _session(journal: Journal, events: list[Event], streams: Container[str]) -> Session:
-    opened: Any = decode(events[0].kind, events[0].data)
-    beats, vouched, closed = list[Beat](), list[Vouched](), None
+    session, closed = opened_of(events[0]), None
     for event in events[1:]:
-        if event.kind not in {"recorder_checkpoint", "recorder_closed"}:
+        if event.kind not in {CHECKPOINT, CLOSED}:
             continue
         said: Any = decode(event.kind, event.data)
-        if event.kind == "recorder_checkpoint":
-            rows = _leaves(await journal.value(said.leaves, said.leaves_blob) or b"[]")
-            ends = {row[0]: End(row[1], row[2], place) for place, row in enumerate(rows) if row[0] in streams}
-            signed = {"size": said.size, "root": said.root, "signature": said.signature}
-            beats.append(Beat(event.at, signed, [leaf_of(_encode(row)) for row in rows], ends))
+        if event.kind == CHECKPOINT:
+            session.beats.append(await beat_of(journal, event, streams))
         elif said.reason != "lost":
             closed = event.at
         if said.cosigned or said.stamped:
             stamp = await journal.value(said.stamp, said.stamp_blob)
-            vouched.append(Vouched(said.cosigned, said.cosignatures, said.stamped, decoded(_text(stamp or b'""'))))
-    tree = Tree(opened.size, tuple(decoded(peak) for peak in opened.peaks))
-    began, seconds = events[0].at, opened.every_seconds
-    return Session(events[0].stream, opened.origin, opened.key, began, seconds, tree, beats, vouched, closed)
+            words = Vouched(said.cosigned, said.cosignatures, said.stamped, decoded(_text(stamp or b'""')))
+            session.vouched.append(words)
+    return session._replace(closed=closed)

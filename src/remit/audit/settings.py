@@ -1,9 +1,16 @@
 """The section `[audit]`."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
+from remit.settings.address import address, url_or_empty
+from remit.settings.pictures import url
 from remit.settings.section import About, Section
 from remit.settings.signing import KeyCommand, key_about
+
+
+def _claims(value: object) -> Iterator[str]:
+    yield f"register hashes of records at {address(str(value))}"
 
 
 class AuditSettings(Section, frozen=True):
@@ -18,3 +25,14 @@ class AuditSettings(Section, frozen=True):
     ] = "off"
     key: Annotated[str, key_about()] = ""
     key_command: KeyCommand = ()
+    anchor_url: Annotated[
+        str,
+        About(
+            "The URL of a log, such as `remit witness`, in which records of calls over MCP are registered as they are "
+            "signed. It needs `key` and a recorder.",
+            picture=url,
+            resolve=url_or_empty,
+            claims=_claims,
+        ),
+    ] = ""
+    anchor_key: Annotated[str, About("The log's public key, as `remit witness` prints it.")] = ""

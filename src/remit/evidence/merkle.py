@@ -75,7 +75,7 @@ class Subtrees:
         if known is None and begin >= self._old and end - begin <= _SMALL:
             return Tree().grown(self._leaves[begin - self._old : end - self._old]).root
         if known is None:
-            middle = begin + _half(end - begin)
+            middle = begin + half(end - begin)
             known = self._roots[begin, end] = node_of(self.root(begin, middle), self.root(middle, end))
         return known
 
@@ -83,7 +83,7 @@ class Subtrees:
         """PATH of RFC 6962: the proof that the tree of `size` leaves holds the leaf at `index`, a new one."""
         hashes, begin, end = list[bytes](), 0, size
         while end - begin > 1:
-            middle = begin + _half(end - begin)
+            middle = begin + half(end - begin)
             hashes.append(self.root(middle, end) if index < middle else self.root(begin, middle))
             begin, end = (begin, middle) if index < middle else (middle, end)
         return hashes[::-1]
@@ -96,7 +96,7 @@ class Subtrees:
         """SUBPROOF for the leaves from `begin` to `end`."""
         if old == end:
             return [] if whole else [self.root(begin, end)]
-        middle = begin + _half(end - begin)
+        middle = begin + half(end - begin)
         if old <= middle:
             return [*self._between(old, begin, middle, whole=whole), self.root(middle, end)]
         return [*self._between(old, middle, end, whole=False), self.root(begin, middle)]
@@ -106,6 +106,6 @@ def _bits(size: int) -> list[int]:
     return [1 << bit for bit in reversed(range(size.bit_length())) if size >> bit & 1]
 
 
-def _half(length: int) -> int:
-    """The largest power of two below a length."""
+def half(length: int) -> int:
+    """The largest power of two below a length: so many leaves stand on the left of a tree of that length."""
     return 1 << (length - 1).bit_length() - 1

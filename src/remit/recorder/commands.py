@@ -132,6 +132,14 @@ def checkpoints_command(state: State, limit: int, stamps: Path | None) -> int:
 
 @click.command("witness")
 @click.option("--log", "logs", multiple=True, metavar="KEY", help="Public key of a log to witness; repeatable.")
+@click.option(
+    "--recorder",
+    "recorders",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Public key file of who may register anchors, as `remit export --publish` writes it; repeatable.",
+)
 @click.option("--name", metavar="NAME", default="remit.witness", help="Its name, such as witness.example.org/w1.")
 @click.option(
     "--folder",
@@ -143,18 +151,23 @@ def checkpoints_command(state: State, limit: int, stamps: Path | None) -> int:
 @click.option("--host", metavar="HOST", default="127.0.0.1", help="The address to listen on. Default: this machine's.")
 @click.option("--port", metavar="PORT", default=8765, type=click.IntRange(0, 65535), help="The port. Default: 8765.")
 @pass_state
-def witness_command(state: State, logs: tuple[str, ...], name: str, folder: Path, host: str, port: int) -> int:
+def witness_command(
+    state: State, logs: tuple[str, ...], recorders: tuple[Path, ...], name: str, folder: Path, host: str, port: int
+) -> int:
     """Hold the checkpoints of journals, and refuse what does not continue them.
 
     Run it on another machine, by other people: it cosigns each checkpoint that continues the one it holds, and refuses
-    a journal that was put back, or that tells its history in two ways. It speaks tlog-witness (c2sp.org). Without --log
-    it prints its public key, for recorder.witness_key, and ends. Never start it again with a folder that was put back.
+    a journal that was put back, or that tells its history in two ways. It speaks tlog-witness (c2sp.org). With
+    --recorder it also keeps a log in which recorders register their newest records of calls over MCP (anchors of AEL).
+    Without either it prints its public key, for recorder.witness_key and audit.anchor_key, and ends. Never start it
+    again with a folder that was put back.
     """
     from remit.cli.running import run_async
     from remit.clock import SystemClock
     from remit.evidence.note import WITNESS, is_name
     from remit.journal.keys import contents
     from remit.journal.signing import private_keys
+    from remit.recorder.anchors import open_anchors
     from remit.recorder.keys import Signer, key_of
     from remit.recorder.witness import Witness, serve
 
@@ -163,15 +176,19 @@ def witness_command(state: State, logs: tuple[str, ...], name: str, folder: Path
     place = folder / "witness.pem"
     _make(place)
     signer = Signer(name, private_keys(contents(place, "--folder"), str(place))[0], WITNESS)
-    if not logs:
+    if not logs and not recorders:
         return _print(state, signer, place)
-    witness = Witness(folder, [key_of(text, "--log") for text in logs], signer, SystemClock())
+    clock = SystemClock()
+    witness = Witness(folder, [key_of(text, "--log") for text in logs], signer, clock)
+    paths = {"/add-checkpoint": witness.add}
+    if recorders:
+        paths |= open_anchors(folder, recorders, signer, clock)
 
     def ready(port: int) -> None:
         state.note(f"cosigns as {signer.key}")
         state.note(f"listens on http://{host}:{port}")
 
-    return run_async(lambda stop: serve(witness, host, port, stop.requested, ready), gentle=True)
+    return run_async(lambda stop: serve(paths, host, port, stop.requested, ready), gentle=True)
 
 
 def _make(place: Path) -> None:

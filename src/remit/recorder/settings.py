@@ -5,19 +5,16 @@ from typing import Annotated
 import msgspec
 
 from remit.redact import MASK
-from remit.settings.address import HIDDEN, address, url_or_empty
+from remit.settings.address import url_or_empty
 from remit.settings.base import Base
 from remit.settings.pictures import command as program
+from remit.settings.pictures import url as place_of_url
 from remit.settings.section import About, Count, Seconds, Section, Texts
 from remit.settings.signing import KeyCommand, key_about, place
 
 
 def _secret(value: object) -> object:
     return value if isinstance(value, str) and (not value or value.startswith("${")) else MASK
-
-
-def _url(value: object) -> object:
-    return (address(value) if value else "") if isinstance(value, str) else HIDDEN
 
 
 def _place(value: str, base: Base) -> str:
@@ -50,7 +47,7 @@ class RecorderSettings(Section, frozen=True):
     command: Annotated[
         Texts, About("A program and its arguments that get each checkpoint on stdin.", picture=program)
     ] = ()
-    url: Annotated[str, About("Where each checkpoint is posted to.", picture=_url, resolve=_place)] = ""
+    url: Annotated[str, About("Where each checkpoint is posted to.", picture=place_of_url, resolve=_place)] = ""
     token: Annotated[
         str, About("The bearer token for `url`, as `${NAME}` for one in the environment.", picture=_secret)
     ] = ""
@@ -58,7 +55,7 @@ class RecorderSettings(Section, frozen=True):
         str,
         About(
             "The URL of a witness, such as `remit witness`, that cosigns each checkpoint.",
-            picture=_url,
+            picture=place_of_url,
             resolve=_place,
         ),
     ] = ""
@@ -69,7 +66,7 @@ class RecorderSettings(Section, frozen=True):
         str,
         About(
             "The URL of an authority that stamps checkpoints with the time (RFC 3161).",
-            picture=_url,
+            picture=place_of_url,
             resolve=_place,
         ),
     ] = ""

@@ -5,13 +5,15 @@ others, is refused: so a log cannot be put back or told in two ways without the 
 
     POST /add-checkpoint    200 the cosignature · 400 not understood · 403 not signed by a known key · 404 unknown log
                             409 the size that it holds · 422 does not continue what it holds
+
+The server answers for the log of anchors beside it, too: remit.recorder.anchors.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -101,8 +103,12 @@ class Witness:
         return notes[0].checkpoint
 
 
-def server_of(witness: Witness, host: str, port: int) -> ThreadingHTTPServer:
-    """A server that answers for a witness, once it is told to serve. Raises OSError."""
+Respond = Callable[[bytes], Answer]
+"""Returns the answer to the body of a request. Raises OSError if it cannot be kept."""
+
+
+def server_of(paths: Mapping[str, Respond], host: str, port: int) -> ThreadingHTTPServer:
+    """A server that answers what is posted to these paths, once it is told to serve. Raises OSError."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -112,14 +118,14 @@ def server_of(witness: Witness, host: str, port: int) -> ThreadingHTTPServer:
 
         def do_POST(self) -> None:
             """Answer a request."""
-            length = self.headers.get("Content-Length", "")
-            if self.path != "/add-checkpoint":
-                self._answer(Answer(HTTPStatus.NOT_FOUND, "there is only /add-checkpoint\n"))
+            length, respond = self.headers.get("Content-Length", ""), paths.get(self.path)
+            if respond is None:
+                self._answer(Answer(HTTPStatus.NOT_FOUND, f"there is only {', '.join(paths)}\n"))
             elif not length.isdecimal() or int(length) > _LONGEST:
                 self._answer(Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "a length of 64 KiB at most is needed\n"))
             else:
                 try:
-                    self._answer(witness.add(self.rfile.read(int(length))))
+                    self._answer(respond(self.rfile.read(int(length))))
                 except OSError as error:
                     self.log_error("%s", error)
                     self._answer(Answer(HTTPStatus.INTERNAL_SERVER_ERROR, "it cannot be kept here\n"))
@@ -143,10 +149,12 @@ def server_of(witness: Witness, host: str, port: int) -> ThreadingHTTPServer:
     return server
 
 
-async def serve(witness: Witness, host: str, port: int, stop: asyncio.Event, ready: Callable[[int], object]) -> int:
+async def serve(
+    paths: Mapping[str, Respond], host: str, port: int, stop: asyncio.Event, ready: Callable[[int], object]
+) -> int:
     """Serve until `stop`; `ready` is told the port. Raises UsageError if it cannot listen there."""
     try:
-        server = server_of(witness, host, port)
+        server = server_of(paths, host, port)
     except OSError as error:
         raise UsageError(
             f"cannot listen on {host}:{port}: {error.strerror}", remedy="Choose another --port."

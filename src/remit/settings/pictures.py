@@ -49,6 +49,11 @@ def command(value: Any) -> Any:
     return _each(value)
 
 
+def url(value: Any) -> Any:
+    """Return where a server is, or nothing where none is named."""
+    return (address(value) if value else "") if isinstance(value, str) else HIDDEN
+
+
 def hidden(value: Any) -> Any:
     """Only whether there is a value."""
     return HIDDEN if value != "" else ""

@@ -182,7 +182,6 @@ FIRST_PARTY: Final = (
         commands=(
             Command(
                 word="skills",
-                section="Operate",
                 about="List skills, look at them, switch them on and off, and begin a new one.",
                 command="remit.skills.commands:command",
             ),
@@ -206,6 +205,7 @@ FIRST_PARTY: Final = (
         kinds={"output_read": "remit.audit.kinds:OutputRead"},
         reads="remit.audit.reading:open_reader",
         formats="remit.audit.formats.catalog:check",
+        works="remit.audit.anchoring.opening:work_on_anchors",
         checks="remit.audit.noun:check_audit",
         commands=(
             Command(
@@ -292,13 +292,11 @@ FIRST_PARTY: Final = (
         commands=(
             Command(
                 word="recorder",
-                section="Operate",
                 about="Sign what is recorded: the key, and checkpoints.",
                 command="remit.recorder.commands:command",
             ),
             Command(
                 word="witness",
-                section="Operate",
                 about="Hold the checkpoints of journals, and refuse what does not continue them.",
                 command="remit.recorder.commands:witness_command",
             ),
@@ -354,7 +352,6 @@ FIRST_PARTY: Final = (
             ),
             Command(
                 word="erase",
-                section="Operate",
                 about="Erase every value that was recorded about a subject.",
                 command="remit.retention.commands.erase:command",
             ),
@@ -389,7 +386,6 @@ FIRST_PARTY: Final = (
         commands=(
             Command(
                 word="notify",
-                section="Operate",
                 about="See who is told what waits or failed, and test it.",
                 command="remit.notify.commands:command",
             ),

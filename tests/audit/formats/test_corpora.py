@@ -115,7 +115,10 @@ def test_fixtures_of_ael_are_judged_as_they_expect() -> None:
             counts["left to the reference checker"] += 1
             continue
         failed = [name for name, outcome in must.items() if outcome != "PASS"]
+        if failed == ["q"]:  # a window, and no fault: it is told
+            assert ", 2 records after the last" in answer.words
+            failed = []
         assert (answer.verdict == "valid") == (not failed), (expected.parent, answer)
         assert answer.code is None or answer.code in failed, (expected.parent, answer)
         counts["as expected"] += 1
-    assert counts == {"as expected": 30, "left to the reference checker": 18}
+    assert counts == {"as expected": 39, "left to the reference checker": 9}

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from base64 import b64encode
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +15,11 @@ import msgspec
 import pytest
 
 from remit import Run, recipe, tool
-from remit.audit.formats import ael, catalog
+from remit.audit.anchoring.client import MOST, AnchorClient
+from remit.audit.anchoring.registrar import Registrar
+from remit.audit.formats import ael, ael_trace, catalog
 from remit.audit.formats.account import Account
+from remit.audit.formats.ael_anchors import FILE, anchored
 from remit.audit.formats.ael_join import join
 from remit.audit.formats.bundle import Bundle, pack
 from remit.audit.formats.keys import Signer
@@ -25,11 +29,12 @@ from remit.errors import UsageError
 from remit.evidence.answer import Answer
 from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
-from remit.journal.signing import make_key, private_keys
+from tests.audit.anchoring.log import holder, log_in
 from tests.audit.formats.errands import recorder_of
 from tests.opened import OpenRemit
 
 CHECKER = os.environ.get("REMIT_TEST_AELCHECK", "")
+AGENT, GATEWAY = holder(5), holder(6)
 SERVER = """
 import json, sys
 for line in sys.stdin:
@@ -68,7 +73,7 @@ class Side(NamedTuple):
 
     def written(self, place: Path, *, without: int | None = None) -> Path:
         """Its artifact, perhaps without one of the calls that the boundary has seen."""
-        crossed = [entry for entry in self.account.entries if ael.span_of(entry) is not None]
+        crossed = [entry for entry in self.account.entries if ael_trace.span_of(entry) is not None]
         held = list(self.account.entries)
         if without is not None:
             self.account.entries.remove(crossed[without])
@@ -82,19 +87,21 @@ class Side(NamedTuple):
         (folder / f"{self.signer.name}.pub").write_bytes(self.signer.published()[f"{self.signer.name}.pub"])
 
 
-async def side(remit: Any, folder: Path, stream: str) -> Side:
-    """What a journal has of a stream, and a key of its own."""
-    package, place = BytesIO(), folder / f"{stream.partition('/')[0]}.pem"
+async def side(remit: Any, stream: str, signer: Signer = AGENT) -> Side:
+    """What a journal has of a stream, and who signs it."""
+    package = BytesIO()
     await write_package(remit.runtime.journal, stream, package)
     account = Account(package)
     times = [entry.at for entry in account.entries]
     account.sessions = await sessions_of(remit.runtime.journal, account.last, min(times), max(times))
-    make_key(place)
-    return Side(account, Signer(private_keys(place.read_bytes(), "key")[0]))
+    return Side(account, signer)
 
 
-async def both(remit_in: OpenRemit, folder: Path) -> tuple[Side, Side]:
-    """An agent's job, and the session of the gateway that saw its calls; a recorder signed in both journals."""
+async def both(remit_in: OpenRemit, folder: Path, log: AnchorClient | None = None) -> tuple[Side, Side]:
+    """An agent's job, and the session of the gateway that saw its calls; a recorder signed in both journals.
+
+    A log got the newest records of both meanwhile, if there is one.
+    """
     gateway = folder / "gateway"
     gateway.mkdir()
     (gateway / "remit.toml").write_text('[journal]\nurl = "journal.db"\n')
@@ -116,8 +123,13 @@ async def both(remit_in: OpenRemit, folder: Path) -> tuple[Side, Side]:
         for recorder in (own, other):
             await recorder.cover()
             await recorder.end()
+        if log is not None:
+            for one, signer in ((remit, AGENT), (behind, GATEWAY)):
+                registrar = Registrar(one.runtime.journal, log, signer, lambda _: None)
+                await registrar.begin()
+                assert await registrar.catch_up()
         (session,) = await behind.runtime.journal.heads(HeadQuery(kind="session"))
-        return await side(remit, folder, f"job/{job.id}"), await side(behind, folder, session.stream)
+        return await side(remit, f"job/{job.id}"), await side(behind, session.stream, GATEWAY)
 
 
 def joined(agent: Path, gateway: Path, place: Path) -> Answer:
@@ -151,22 +163,57 @@ async def test_two_recorders_of_the_same_calls_are_compared(remit_in: OpenRemit,
     same = Side(gateway.account, agent.signer).written(tmp_path / "same.zip")
     assert joined(mine, same, tmp_path / "bad.zip").code == "l"
 
-    if CHECKER:
-        folder, bundle = tmp_path / "artifact", Bundle(whole)
-        for name in bundle.names:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(bundle.read(name))
-        command = [CHECKER, "--keys", str(tmp_path / "keys"), str(folder)]
-        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: ASYNC221 - alone here
-        (trace,) = (line for line in said.splitlines() if line.startswith("run trace/") and "AEL" in line)
-        assert ": AEL-2 +R " in trace, said
+    assert_granted(whole, "AEL-2 +R")
+
+
+async def test_what_a_log_got_meanwhile_anchors_both(remit_in: OpenRemit, tmp_path: Path) -> None:
+    with log_in(tmp_path, AGENT, GATEWAY) as log:
+        agent, gateway = await both(remit_in, tmp_path, log)
+        for one in (agent, gateway):
+            one.publish(tmp_path / "keys")
+        (tmp_path / "keys" / f"{log.fingerprint}.pub").write_bytes(b64encode(log.key.public))
+        whole, bad = tmp_path / "both.zip", tmp_path / "bad.zip"
+        mine, theirs = agent.written(tmp_path / "agent.zip"), gateway.written(tmp_path / "gateway.zip")
+        files = anchored(join(Bundle(mine), theirs, "independent"), log.prove, log.fingerprint, MOST)
+        whole.write_bytes(pack(files))
+        answer = catalog.check(whole, tmp_path / "keys")
+        assert answer is not None
+        assert (answer.code, "4 anchors, 0 records after the last" in answer.words) == (None, True), answer
+        assert_granted(whole, "AEL-3 +R")
+        alone = anchored(ael.write(*agent), log.prove, log.fingerprint, MOST)
+        mine.write_bytes(pack(alone))
+        assert FILE in alone
+        assert FILE not in join(Bundle(mine), theirs, "independent")  # one head of the log proves both, or none
+
+        lacking = gateway.written(tmp_path / "other.zip", without=0)
+        again = join(Bundle(agent.written(tmp_path / "less.zip", without=0)), lacking, "independent")
+        assert FILE not in anchored(again, log.prove, log.fingerprint, MOST)  # both left a call out, and signed again
+        again |= {FILE: files[FILE], "manifest.json": files["manifest.json"]}
+        bad.write_bytes(pack(again))
+        answer = catalog.check(bad, tmp_path / "keys")
+        assert answer is not None
+        assert answer.code == "p"
+
+
+def assert_granted(whole: Path, level: str) -> None:
+    """Ask the reference checker, if there is one, what it grants the run of the trace."""
+    if not CHECKER:
+        return
+    folder, bundle = whole.parent / "artifact", Bundle(whole)
+    for name in bundle.names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(bundle.read(name))
+    command = [CHECKER, "--keys", str(whole.parent / "keys"), str(folder)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    (trace,) = (line for line in said.splitlines() if line.startswith("run trace/") and "AEL" in line)
+    assert f": {level} " in trace, said
 
 
 async def test_an_artifact_of_other_calls_is_not_joined(remit_in: OpenRemit, tmp_path: Path) -> None:
     async with remit_in(tools=[think], recipes=[errand]) as remit:
         session = await remit.service.sessions.open("mcp", principal="ann")
         await remit.service.sessions.call(session, "own.think", {"text": "hm"})
-        alone = (await side(remit, tmp_path, f"session/{session}")).written(tmp_path / "alone.zip")
+        alone = (await side(remit, f"session/{session}")).written(tmp_path / "alone.zip")
     with pytest.raises(UsageError, match="saw no call"):
         join(Bundle(alone), alone, "independent")
     (tmp_path / "text.zip").write_text("hm")
@@ -177,20 +224,20 @@ async def test_an_artifact_of_other_calls_is_not_joined(remit_in: OpenRemit, tmp
 @pytest.mark.parametrize(
     ("given", "span"),
     [
-        ({"client": {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}}, ael.Span("a" * 32, "b" * 16)),
+        ({"client": {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}}, ael_trace.Span("a" * 32, "b" * 16)),
         ({"client": {"traceparent": "00-a-b-01"}}, None),
-        ({"tool_name": "mcp.shop.look", "trace_id": "c" * 32, "span_id": "d" * 16}, ael.Span("c" * 32, "d" * 16)),
+        ({"tool_name": "mcp.shop.look", "trace_id": "c" * 32, "span_id": "d" * 16}, ael_trace.Span("c" * 32, "d" * 16)),
         ({"trace_id": "c" * 32, "span_id": "d" * 16}, None),
         ({"tool_name": "mcp.shop.look", "span_id": ""}, None),
     ],
 )
 async def test_a_call_is_named_by_its_callers_span(
-    remit_in: OpenRemit, tmp_path: Path, given: dict[str, Any], span: ael.Span | None
+    remit_in: OpenRemit, tmp_path: Path, given: dict[str, Any], span: ael_trace.Span | None
 ) -> None:
     async with remit_in(tools=[think]) as remit:
         session = await remit.service.sessions.open("mcp", principal="ann")
         await remit.service.sessions.call(session, "own.think", {"text": "hm"})
-        account = (await side(remit, tmp_path, f"session/{session}")).account
+        account = (await side(remit, f"session/{session}")).account
     (entry,) = (entry for entry in account.entries if isinstance(entry.payload, k.ToolInvocationStarted))
     assert entry.payload is not None
-    assert ael.span_of(entry._replace(payload=msgspec.structs.replace(entry.payload, **given))) == span
+    assert ael_trace.span_of(entry._replace(payload=msgspec.structs.replace(entry.payload, **given))) == span

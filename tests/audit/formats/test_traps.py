@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from remit import Options
-from remit.audit.formats import ael, agent_action, catalog, intoto, ocsf, otlp, receipts
+from remit.audit.formats import ael, ael_record, agent_action, catalog, intoto, ocsf, otlp, receipts
 from remit.audit.formats.account import Account, Entry
 from remit.audit.formats.fault import FormError
 from remit.audit.formats.keys import PublicKey
@@ -51,7 +51,7 @@ _ZIPS = ("ael", "in-toto")
 def test_each_decision_derives_from_its_inputs_and_outcomes_stand_elsewhere(waiting: Account, tmp_path: Path) -> None:
     _, *decisions = lines_of(waiting, tmp_path, "decisions")
     for row in decisions:
-        assert ael.derive(ael.POLICY, row["decision"]["inputs"]) == row["decision"]["verdict"]
+        assert ael_record.derive(ael_record.POLICY, row["decision"]["inputs"]) == row["decision"]["verdict"]
         assert all(isinstance(value, str | bool | int) for value in row["decision"]["inputs"].values())
     verdicts = [(row["event"]["class"], row["decision"]["verdict"]) for row in decisions]
     assert {*verdicts} == {

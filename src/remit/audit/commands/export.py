@@ -16,6 +16,8 @@ from remit.cli.saving import require_free
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from remit.audit.formats import Form
     from remit.audit.formats.ael_join import Custody
     from remit.cli.opened import Opened
@@ -50,6 +52,11 @@ _PART: Final = 1 << 20
     help="With --beside: who keeps the two recorders apart. You say it; nothing proves it.",
 )
 @click.option(
+    "--anchored",
+    is_flag=True,
+    help="With --format ael: add what the log of audit.anchor_url has of its records.",
+)
+@click.option(
     "--publish",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
@@ -71,6 +78,7 @@ def command(
     custody: Custody | None,
     publish: Path | None,
     *,
+    anchored: bool,
     redacted: bool,
     force: bool,
 ) -> int:
@@ -85,7 +93,8 @@ def command(
 
     --format writes it for the tools of others: `ael` (Agent Evidence Level), `in-toto` (AI Agent Action in DSSE),
     `receipts` (signed decision receipts), `ocsf` (API Activity) and `otlp` (spans). The first three are signed with
-    audit.key. --beside puts two artifacts of AEL together, of recorders on both sides of the same calls over MCP.
+    audit.key. --beside puts two artifacts of AEL together, of recorders on both sides of the same calls over MCP, and
+    --anchored adds proofs of a log that got the hashes of their records while they were recorded.
     """
     from tempfile import TemporaryFile
 
@@ -93,6 +102,8 @@ def command(
         raise UsageError("--to sends spans", remedy="Use it with --format otlp, and without --output.")
     if (beside is None) != (custody is None) or (beside is not None and form != "ael"):
         raise UsageError("--beside is of two artifacts of AEL", remedy="Give --format ael, --beside and --custody.")
+    if anchored and form != "ael":
+        raise UsageError("--anchored is of an artifact of AEL", remedy="Give --format ael.")
     if (job is None) == (since is None) or (until is not None and since is None):
         raise UsageError(
             "an export is of one JOB, or of a time", remedy="Give JOB, or --since with or without --until."
@@ -106,6 +117,8 @@ def command(
             name = _pack_interval(state, since, until, file, redacted=redacted)
         if beside is not None and custody is not None:
             _join(file, beside, custody)
+        if anchored:
+            _anchor(state, file)
         file.seek(0)
         if to is not None:
             return _send(state, file.read(), to)
@@ -134,12 +147,39 @@ def _pack(state: State, job: str, file: IO[bytes], form: Form, publish: Path | N
 def _join(file: IO[bytes], beside: Path, custody: Custody) -> None:
     """Put the other recorder's artifact into the one in `file`."""
     from remit.audit.formats.ael_join import join
-    from remit.audit.formats.bundle import Bundle, pack
+    from remit.audit.formats.bundle import Bundle
 
-    data = pack(join(Bundle(file), beside, custody))
+    _rewrite(file, join(Bundle(file), beside, custody))
+
+
+def _anchor(state: State, file: IO[bytes]) -> None:
+    """Put what the log has of the artifact in `file` into it."""
+    from remit.audit.anchoring.client import MOST, AnchorClient
+    from remit.audit.formats.ael_anchors import FILE, anchored
+    from remit.audit.formats.bundle import Bundle
+    from remit.audit.settings import AuditSettings
+    from remit.settings.parts import settings_of
+
+    own = settings_of(state.settings(), "audit", AuditSettings)
+    if not own.anchor_url:
+        raise UsageError("there is no log to ask", remedy="Set audit.anchor_url and audit.anchor_key.")
+    client, bundle = AnchorClient.of(own), Bundle(file)
+    try:
+        files = anchored({name: bundle.read(name) for name in bundle.names}, client.prove, client.fingerprint, MOST)
+    except (OSError, ValueError) as error:
+        remedy = "Try again once it answers, or leave --anchored out."
+        raise UsageError(f"the log of anchors proves nothing: {error}", remedy=remedy) from error
+    if FILE not in files:
+        state.note("the log has none of its records: docs/audit.md says which are registered")
+    _rewrite(file, files)
+
+
+def _rewrite(file: IO[bytes], files: Mapping[str, bytes]) -> None:
+    from remit.audit.formats.bundle import pack
+
     file.seek(0)
     file.truncate()
-    file.write(data)
+    file.write(pack(files))
 
 
 def _pack_interval(state: State, since: str, until: str | None, file: IO[bytes], *, redacted: bool) -> str:

@@ -93,7 +93,7 @@ class Links:
                 self.endings[entry.stream] = entry
             case _:
                 pass
-        if entry.root not in self.salted and entry.payload is not None and _is_salted(entry.payload):
+        if entry.root not in self.salted and entry.payload is not None and is_salted(entry.payload):
             self.salted.add(entry.root)
 
     def digest(self, entry: Entry) -> str:
@@ -217,7 +217,8 @@ def _decoded(kind: str, data: bytes) -> Payload | None:
         return None  # its chain holds: it is told as an event of an unknown kind
 
 
-def _is_salted(payload: Payload) -> bool:
+def is_salted(payload: Payload) -> bool:
+    """Say whether a value of an event is about a subject: its digest is not told."""
     values = (getattr(payload, name) for name in _blobs(type(payload)))
     return any(isinstance(ref, BlobRef) and bool(ref.key) for ref in values)
 

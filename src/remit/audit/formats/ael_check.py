@@ -1,4 +1,4 @@
-"""The check of AEL artifacts: signatures, form, order, ends, heartbeats and decisions. It grants no level."""
+"""The check of AEL artifacts: signatures, form, order, ends, heartbeats, decisions and anchors. It grants no level."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import combinations, pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from remit.audit.formats.ael import ZERO, derive
+from remit.audit.formats import ael_anchors
+from remit.audit.formats.ael_record import ZERO, derive
 from remit.audit.formats.bundle import Bundle
 from remit.audit.formats.fault import canonical_of, invalid, strict, undecidable
 from remit.audit.formats.keys import PublicKey, instant
 from remit.canonical import sha256
 from remit.evidence.answer import Answer
+from remit.evidence.proofs import leaf_of
 from remit.evidence.verify import counted
 
 _LINE: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
@@ -30,16 +32,24 @@ _OWN: Final[dict[str, tuple[frozenset[str], frozenset[str]]]] = {
 """By type, the fields that a record must have beside the common ones, and those that it may have."""
 
 
-_Records = Sequence[tuple[dict[str, Any], str]]
-"""Records of a recorder, each with the hash of its bytes."""
+class _Record(NamedTuple):
+    said: dict[str, Any]
+    hash: str
+    """Of its bytes, as the record after it names it."""
+    leaf: bytes
+    """Of its bytes, as a log has it."""
+
+
+_Records = Sequence[_Record]
+"""The records of a recorder."""
 
 
 def check(bundle: Bundle, keys: Mapping[str, PublicKey]) -> Answer:
     """Check each run: its recorders one by one, then what they say of the same boundary. It grants no level."""
     manifest = strict(bundle.read("manifest.json"), "manifest.json")
     runs: dict[str, list[_Records]] = {name: [] for name in manifest["runs"]}
-    if manifest.keys() & {"anchor", "counterparty"} or len(runs) < len(manifest["runs"]):
-        raise undecidable("not_checked_here", "it has anchors or a counterparty: use the reference checker")
+    if "counterparty" in manifest or len(runs) < len(manifest["runs"]):
+        raise undecidable("not_checked_here", "it has a counterparty: use the reference checker")
     if {row["run"] for row in manifest["recorders"]} != runs.keys():
         raise undecidable("not_checked_here", "a run has no recorder: use the reference checker")
     for row in manifest["recorders"]:
@@ -51,14 +61,39 @@ def check(bundle: Bundle, keys: Mapping[str, PublicKey]) -> Answer:
     for recorders in runs.values():
         _check_boundary(recorders, manifest.get("correspondence") or {})
     count = sum(len(records) for recorders in runs.values() for records in recorders)
-    words = f"{counted(count, 'record')} in {counted(len(runs), 'run')}; a level is for AEL's own checker to grant"
-    return Answer("valid", None, words, count)
+    words = f"{counted(count, 'record')} in {counted(len(runs), 'run')}"
+    if "anchor" in manifest:
+        words = f"{words}, {_check_anchors(bundle, manifest['anchor'], runs, keys)}"
+    return Answer("valid", None, f"{words}; a level is for AEL's own checker to grant", count)
+
+
+def _check_anchors(
+    bundle: Bundle,
+    anchor: Mapping[str, Any],
+    runs: Mapping[str, Sequence[_Records]],
+    keys: Mapping[str, PublicKey],
+) -> str:
+    """Check the anchors; say how many there are, and how many records came after the last one of their run."""
+    every = [records for recorders in runs.values() for records in recorders]
+    if any(records[0].said["key"] == str(anchor["log_key"]).lower() for records in every):
+        raise invalid("u", "the key of the log is that of a recorder")
+    leaves = {
+        ael_anchors.Head(one.said["recorder"], one.said["run"], one.said["seq"]): one.leaf
+        for records in every
+        for one in records
+    }
+    heads = ael_anchors.check(bundle, anchor, leaves, keys)
+    latest: dict[tuple[str, str], int] = {}
+    for head in heads:
+        latest[head.recorder, head.run] = max(head.seq, latest.get((head.recorder, head.run), 0))
+    late = sum(head.seq > latest.get((head.recorder, head.run), head.seq) for head in leaves)
+    return f"{counted(len(heads), 'anchor')}, {counted(late, 'record')} after the last"
 
 
 def _check_boundary(recorders: Sequence[_Records], rule: Mapping[str, Any]) -> None:
     """Check that recorders of one run have keys of their own, and each event that the others have."""
     for one, other in combinations(recorders, 2):
-        if one[0][0]["key"] == other[0][0]["key"]:
+        if one[0].said["key"] == other[0].said["key"]:
             raise invalid("l", "two recorders sign with the same key")
         if not rule.get("classes") or rule.get("match") != "id":
             raise undecidable("m", "it names no class of events that all recorders must have")
@@ -67,12 +102,12 @@ def _check_boundary(recorders: Sequence[_Records], rule: Mapping[str, Any]) -> N
 
 
 def _covered(records: _Records, classes: Sequence[str]) -> set[str]:
-    events = [record["event"] for record, _ in records if record["type"] == "activity"]
+    events = [one.said["event"] for one in records if one.said["type"] == "activity"]
     return {event["id"] for event in events if event["class"] in classes}
 
 
 def _records(data: bytes, row: Mapping[str, Any], keys: Mapping[str, PublicKey]) -> _Records:
-    records = list[tuple[dict[str, Any], str]]()
+    records = list[_Record]()
     for line in data.decode("ascii", "replace").splitlines():
         parts = _LINE.fullmatch(line)
         if parts is None:
@@ -91,9 +126,9 @@ def _records(data: bytes, row: Mapping[str, Any], keys: Mapping[str, PublicKey])
         if canonical_of(record, "b") != payload:
             raise invalid("b", "a record is not in canonical form")
         _check_fields(record)
-        if row.get("key", record["key"]) != record["key"]:
+        if (row.get("key") or record["key"]) != record["key"]:
             raise invalid("l", "the manifest names another key than the records")
-        records.append((record, sha256(payload).removeprefix("sha256:")))
+        records.append(_Record(record, sha256(payload).removeprefix("sha256:"), leaf_of(payload)))
     if not records:
         raise invalid("a", "a recorder has no records")
     return records
@@ -108,7 +143,7 @@ def _check_fields(record: Mapping[str, Any]) -> None:
 
 def _check_order(records: _Records, row: Mapping[str, Any]) -> None:
     prev, earlier = ZERO, -1
-    for number, (record, name) in enumerate(records):
+    for number, (record, name, _) in enumerate(records):
         if record["run"] != row["run"] or record["recorder"] != row["id"] or record["seq"] <= earlier:
             raise invalid("d", "a record is of another run or recorder, or out of order")
         if record["prev"] != prev:
@@ -119,27 +154,27 @@ def _check_order(records: _Records, row: Mapping[str, Any]) -> None:
 
 
 def _check_liveness(records: _Records) -> None:
-    opened, last = records[0][0], records[-1][0]
+    opened, last = records[0].said, records[-1].said
     if opened["type"] != "open":
         raise invalid("f", "the first record does not open the run")
-    if last["type"] == "close" and (last["count"] != len(records) or last["head"] != records[-2][1]):
+    if last["type"] == "close" and (last["count"] != len(records) or last["head"] != records[-2].hash):
         raise invalid("i", "the close names another number of records, or another head")
     limit = timedelta(seconds=opened["hmax"] + opened["htol"]) if opened["hmax"] else None
-    times = [instant(record["ts"]) for record, _ in records]
+    times = [instant(one.said["ts"]) for one in records]
     for earlier, later in pairwise(times):
         if earlier is None or later is None or later < earlier:
             raise invalid("h", "a time goes back, or is not a time")
         if limit is not None and later - earlier > limit:
             raise invalid("h", "more time lies between two records than the run says")
     if limit is not None and last["type"] != "close":
-        raise invalid("j", "the run says that it ends with a close, and does not")
-    if limit is not None and not any(record["type"] == "heartbeat" for record, _ in records):
+        raise undecidable("j", "a run has no close: its session goes on, its process died, or its end was cut off")
+    if limit is not None and not any(one.said["type"] == "heartbeat" for one in records):
         raise invalid("h", "no heartbeat is signed")
 
 
 def _check_decisions(records: _Records, bundle: Bundle) -> None:
-    for record, _ in records:
-        decision = record.get("decision")
+    for one in records:
+        decision = one.said.get("decision")
         if decision is None:
             continue
         place = f"policy/{decision['policy']}.json"

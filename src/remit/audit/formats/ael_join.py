@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from remit.audit.formats.ael import TRACE
+from remit.audit.formats.ael_anchors import FILE
+from remit.audit.formats.ael_trace import TRACE
 from remit.audit.formats.bundle import Bundle
 from remit.audit.formats.fault import FormError, strict
 from remit.canonical import canonical
@@ -34,7 +35,9 @@ def join(own: Bundle, place: Path, custody: Custody) -> dict[str, bytes]:
 
 def _join(own: Bundle, other: Bundle, custody: Custody) -> dict[str, bytes]:
     manifest: dict[str, Any] = json.loads(own.read("manifest.json"))
-    files, ids = {name: own.read(name) for name in own.names}, {row["id"] for row in manifest["recorders"]}
+    manifest.pop("anchor", None)  # of one side alone: both are proven against one head of the log
+    files = {name: own.read(name) for name in own.names if name != FILE}
+    ids = {row["id"] for row in manifest["recorders"]}
     rows = [
         row for row in strict(other.read("manifest.json"), "manifest.json")["recorders"] if _is_shared(row, manifest)
     ]

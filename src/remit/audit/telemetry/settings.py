@@ -5,14 +5,10 @@ from typing import Annotated
 
 import msgspec
 
-from remit.settings.address import HIDDEN, address, url_or_empty
+from remit.settings.address import address, url_or_empty
 from remit.settings.expansion import variables
-from remit.settings.pictures import names
+from remit.settings.pictures import names, url
 from remit.settings.section import About, Section
-
-
-def _url(value: object) -> object:
-    return (address(value) if value else "") if isinstance(value, str) else HIDDEN
 
 
 def _claims_url(value: object) -> Iterator[str]:
@@ -32,7 +28,7 @@ class TelemetrySettings(Section, frozen=True):
         About(
             "The URL of an OTLP receiver over HTTP, such as `http://127.0.0.1:4318`; without a path, `/v1/traces`. "
             "Empty: nothing is sent.",
-            picture=_url,
+            picture=url,
             resolve=url_or_empty,
             claims=_claims_url,
         ),
