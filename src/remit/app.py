@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from types import TracebackType
 
-    from remit.capability import Capability
+    from remit.capability import Capability, Upkeep
     from remit.clock import Clock
     from remit.engines.port import Engine
     from remit.gateway.outcome import Outcome
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from remit.tools.migration import Migration
     from remit.tools.provider import ToolProvider
     from remit.tools.versions import ToolVersionRegistry
-    from remit.wiring.parts import KeepOn
     from remit.wiring.rereading import Difference
     from remit.wiring.runtime import Report, Runtime
 
@@ -211,7 +210,7 @@ class Remit:
         """The streams of jobs that requests of this process wait for: an engine may work on these alone."""
         return self.runtime.worker.awaited
 
-    def beside(self, stop: asyncio.Event, role: Literal["serve", "worker"]) -> list[KeepOn]:
+    def beside(self, stop: asyncio.Event, role: Literal["serve", "worker"]) -> list[Upkeep]:
         """Return what parts do beside a server or a worker, until `stop`. Raises UsageError or SettingsError."""
         from remit.wiring.parts import works_of
 

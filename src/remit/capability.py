@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -94,8 +94,8 @@ class Capability(NamedTuple):
     queues: tuple[str, ...] = ()
     """Kinds of streams that workers lease, for the gauges of `/metrics`."""
     works: str = ""
-    """The reference of a function from an open `Remit`, the event that ends it and its role (`serve`, `worker`) to a
-    coroutine, which goes on beside `remit serve` or `remit worker`; None if there is nothing to do there."""
+    """The reference of a function from an open `Remit`, the event that ends it and its role (`serve`, `worker`) to the
+    `Upkeep` beside `remit serve` or `remit worker`; None if there is nothing to do there. Raises SettingsError."""
     commands: tuple[Command, ...] = ()
     pages: str = ""
     """The reference of a tuple of `remit.pages.page.Page`. Its templates lie in `templates` beside that module."""
@@ -166,6 +166,15 @@ class Opening(NamedTuple):
     """Files that decide about agents: no tool writes it."""
     part: Section | None = None
     """The part's own settings, if it has any."""
+
+
+class Upkeep(NamedTuple):
+    """The work of a part beside a server or a worker; whatever ends it, it begins again."""
+
+    probe: str
+    """Its name in `/health`."""
+    run: Callable[[Callable[[str], object]], Coroutine[Any, Any, None]]
+    """Works until it is cancelled. It is given a function that takes why it cannot, for `/health`; empty: it can."""
 
 
 class Look(NamedTuple):

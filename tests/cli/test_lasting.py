@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from remit import Run, recipe
+from remit import Remit, Run, recipe
+from remit.capability import Upkeep
 from remit.cli import lasting
 from remit.codes import Code
 from remit.errors import JournalError, StateError
@@ -23,6 +24,12 @@ async def counts(run: Run) -> int:
     """Come to an end."""
     await run.now()
     return 7
+
+
+def on_tickets(remit: Remit, stop: asyncio.Event) -> Upkeep:
+    upkeep = opening.work_on_tickets(remit, stop, "serve")
+    assert upkeep is not None
+    return upkeep
 
 
 async def test_the_worker_begins_anew_each_time_the_journal_failed_it(
@@ -49,7 +56,6 @@ async def test_the_worker_begins_anew_each_time_the_journal_failed_it(
 async def test_the_work_on_tickets_begins_anew_and_log_and_health_say_why_it_ended(
     remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(opening, "AGAIN_S", 0.01)  # the third run lasts so long by the machine's clock
     stop, ends = asyncio.Event(), [StateError("not this one", code=Code.HEAD_FORGED), ValueError("a defect")]
     clock = ManualClock()
 
@@ -60,27 +66,26 @@ async def test_the_work_on_tickets_begins_anew_and_log_and_health_say_why_it_end
 
     monkeypatch.setattr(Runner, "run", run)
     async with remit_in(clock=clock) as remit:
-        keeping = asyncio.create_task(opening.keep_tickets(remit, stop))
+        keeping = asyncio.create_task(lasting.keep_part(remit, on_tickets(remit, stop)))
         for why in ("HEAD_FORGED: not this one", "a defect"):
             while (snapshot := await remit.service.health.ready()).optional["worker.tickets"].detail != why:
                 pass  # the keeper's next turn
             assert snapshot.degraded
-            clock.advance(opening.AGAIN_S)
+            clock.advance(lasting.AGAIN_S)
         while (await remit.service.health.ready()).degraded:
             pass  # the same
-        stop.set()
-        await keeping
+        keeping.cancel()
+        await asyncio.wait([keeping])
     assert [(one.levelname, one.getMessage().partition(";")[0]) for one in caplog.records] == [
-        ("ERROR", "the work on tickets ended: HEAD_FORGED: not this one"),
-        ("ERROR", "the work on tickets ended: a defect"),
+        ("ERROR", "worker.tickets: HEAD_FORGED: not this one"),
+        ("ERROR", "worker.tickets: a defect"),
     ]
 
 
 async def test_beside_a_journal_that_moved_everything_rests_and_says_so_once(
     remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for module in (lasting, opening):
-        monkeypatch.setattr(module, "AGAIN_S", 0.001)
+    monkeypatch.setattr(lasting, "AGAIN_S", 0.001)
     refusal, looks, often = Workers.refusal, [0], asyncio.Event()
 
     async def counted(workers: Workers) -> JournalError | None:
@@ -95,7 +100,10 @@ async def test_beside_a_journal_that_moved_everything_rests_and_says_so_once(
         await mark_moved(remit.runtime.journal, "elsewhere.db")
         remit.engine.start()
         stop = asyncio.Event()
-        keeping = [asyncio.create_task(one) for one in (lasting.keep_engine(remit), opening.keep_tickets(remit, stop))]
+        keeping = [
+            asyncio.create_task(one)
+            for one in (lasting.keep_engine(remit), lasting.keep_part(remit, on_tickets(remit, stop)))
+        ]
         await often.wait()
         parts = (await remit.service.health.ready()).optional
         assert all("JOURNAL_MOVED" in parts[name].detail for name in ("worker.jobs", "worker.tickets"))
@@ -103,8 +111,8 @@ async def test_beside_a_journal_that_moved_everything_rests_and_says_so_once(
         assert sum(one.getMessage().startswith("the engine stops") for one in caplog.records) == 1
         await mark_live(remit.runtime.journal)
         assert (await remit.service.jobs.settled([job.id]))[0].state == "completed"
-        stop.set()
-        keeping[0].cancel()
+        for one in keeping:
+            one.cancel()
         await asyncio.wait(keeping)
 
 

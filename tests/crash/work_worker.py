@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from remit import Remit
+from remit.cli.lasting import keep_part
 from remit.service import calls
 from remit.settings import load
-from remit.work.control import keep_control
+from remit.work.control import control_of
 
 EXECUTORS: Final = {
     "commit": "echo $REMIT_ISSUE_REF > done.txt",
@@ -72,6 +73,6 @@ def serve_until_killed(url: str, folder: str) -> None:
 
     async def main() -> None:
         async with opened(url, Path(folder), work=True) as remit:
-            await keep_control(remit, asyncio.Event())
+            await keep_part(remit, control_of(remit, asyncio.Event()))
 
     asyncio.run(main())

@@ -8,12 +8,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from remit import Code, Remit, Run, recipe, tool
+from remit.cli.lasting import keep_part
 from remit.errors import ProviderError
 from remit.journal.event import Claim
 from remit.notify.following import KIND, Follower, add_target
 from remit.notify.message import Message
 from remit.notify.notifications import NotificationRow, Notifications, TargetView
-from remit.notify.opening import keep_notifier, open_notifier
+from remit.notify.opening import work_on_notifications
 from remit.notify.sender import Answer, Sender
 from remit.notify.target import Target, read_targets
 from remit.notify.work import NotificationWork
@@ -133,9 +134,9 @@ class Teller:
 async def telling(remit: Remit) -> AsyncIterator[Remit]:
     """A Remit that tells its targets as a worker does, for the length of the block."""
     async with remit:
-        notifier = open_notifier(remit.runtime)
-        assert notifier is not None
-        task = asyncio.create_task(keep_notifier(remit, notifier))
+        upkeep = work_on_notifications(remit, asyncio.Event(), "worker")
+        assert upkeep is not None
+        task = asyncio.create_task(keep_part(remit, upkeep))
         try:
             yield remit
         finally:

@@ -275,7 +275,7 @@ async def test_one_process_at_a_time_is_the_control_plane(groups: Project, secon
     stop, turns = asyncio.Event(), list[Turn]()
     works = work_on_issues(second, stop, "serve")
     assert works is not None
-    beside = asyncio.create_task(works())
+    beside = asyncio.create_task(works.run(lambda _: None))
     async with asyncio.timeout(PATIENCE_S):
         while (await groups.work.board())[0].state != "review":
             mark = await groups.remit.runtime.journal.heads_changed(0)

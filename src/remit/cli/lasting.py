@@ -1,7 +1,7 @@
 """The services beside a command that stays up: the engine, servers that must be there, and the work of parts.
 
-Each part begins again when it fails, and says so in the log and in `/health`. Beside a journal that runs no jobs they
-rest: what is recorded there is served all the same.
+Each part begins again when it fails, whatever it was, and says so in the log and in `/health`. Beside a journal that
+runs no jobs they rest: what is recorded there is served all the same.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from remit.gateway.probes import JOBS
 
 if TYPE_CHECKING:
     from remit.app import Remit
+    from remit.capability import Upkeep
 
 _log: Final = logging.getLogger("remit.engine")
 AGAIN_S: Final = 5.0
@@ -52,6 +53,22 @@ async def keep_engine(remit: Remit) -> None:
                 _log.warning("the worker starts again in %g s", AGAIN_S)
                 await remit.clock.sleep(AGAIN_S)
         await engine.restart()
+
+
+async def keep_part(remit: Remit, upkeep: Upkeep) -> None:
+    """Do the work of a part until cancelled."""
+    tell = partial(remit.service.health.report, upkeep.probe)
+    while True:
+        tell("")
+        await remit.service.workers.rested(tell, AGAIN_S)
+        tell("")
+        try:
+            await upkeep.run(tell)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and the other parts go on
+            why = str(error) or type(error).__name__
+            _log.error("%s: %s; it starts again in %g s", upkeep.probe, why, AGAIN_S)
+            tell(why)
+        await remit.clock.sleep(AGAIN_S)
 
 
 async def keep_restarts(remit: Remit) -> None:

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from remit.cli import exit_codes
-from remit.cli.lasting import beside, keep_engine, keep_required, keep_restarts
+from remit.cli.lasting import beside, keep_engine, keep_part, keep_required, keep_restarts
 from remit.cli.rereading import keep_settings
 from remit.cli.running import Stop, run_async
 from remit.errors import SettingsError
@@ -116,7 +116,7 @@ def _parts(remit: Remit, stop: Stop, *, work: bool) -> list[Coroutine[Any, Any, 
     """Give what goes on beside serving; without `work`, the engine only runs tickets' runs that a request waits for."""
     works = remit.beside(stop.requested, "serve") if work else []
     remit.engine.start(only=None if work else remit.awaited, role="serve")
-    return [keep_engine(remit), keep_required(remit), keep_restarts(remit), *(work() for work in works)]
+    return [keep_engine(remit), keep_required(remit), keep_restarts(remit), *(keep_part(remit, work) for work in works)]
 
 
 def _needs_uvicorn() -> None:

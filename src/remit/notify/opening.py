@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-from collections.abc import Callable, Coroutine
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from remit.capability import Check, Look
+from remit.capability import Check, Look, Upkeep
 from remit.errors import JournalError, RemitError
 from remit.notify.following import add_target
 from remit.notify.notifications import Notifications
@@ -26,9 +24,7 @@ if TYPE_CHECKING:
     from remit.service.parts import Parts
     from remit.wiring.runtime import Runtime
 
-_log: Final = logging.getLogger("remit.notify")
-_AGAIN_S: Final = 5.0
-"""Seconds until notifications begin again after a failure of the journal."""
+PART: Final = "notify"
 _LAST_S: Final = 5.0
 """Seconds for messages that are on their way when the process stops."""
 
@@ -39,7 +35,17 @@ class Notifier(msgspec.Struct, frozen=True):
     work: NotificationWork
     engine: Engine
 
-    async def begin(self) -> None:
+    async def run(self, _tell: Callable[[str], object]) -> None:
+        """Tell the targets until cancelled. Raises JournalError."""
+        try:
+            await self._begin()
+            await self.engine.stopped()
+        except asyncio.CancelledError:
+            await self.engine.drain(_LAST_S)
+            await self.engine.stop()
+            raise
+
+    async def _begin(self) -> None:
         """Begin, or begin again after the engine's failure. Raises JournalError."""
         for target in self.work.routes:
             await add_target(self.work.journal, target)
@@ -64,29 +70,10 @@ def open_notifications(opening: NounOpening) -> Notifications:
     return Notifications(parts.journal, read_targets(parts.settings), _sender(parts), _console(parts))
 
 
-def work_on_notifications(
-    remit: Remit, _stop: asyncio.Event, _role: str
-) -> Callable[[], Coroutine[Any, Any, None]] | None:
+def work_on_notifications(remit: Remit, _stop: asyncio.Event, _role: str) -> Upkeep | None:
     """Return what tells the targets of `[[notify]]`; None without any. Raises SettingsError."""
     notifier = open_notifier(remit.runtime)
-    return None if notifier is None else partial(keep_notifier, remit, notifier)
-
-
-async def keep_notifier(remit: Remit, notifier: Notifier) -> None:
-    """Tell the targets of `[[notify]]`, and begin again after a failure of the journal."""
-    engine = notifier.engine
-    try:
-        while True:
-            try:
-                await remit.service.workers.rested(str, _AGAIN_S)
-                await notifier.begin()
-                await engine.stopped()
-            except JournalError as error:
-                _log.warning("notifications start again in %g s: %s", _AGAIN_S, error)
-            await remit.clock.sleep(_AGAIN_S)
-    finally:
-        await engine.drain(_LAST_S)
-        await engine.stop()
+    return None if notifier is None else Upkeep(PART, notifier.run)
 
 
 async def check_targets(look: Look) -> list[Check]:

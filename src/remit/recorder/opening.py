@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from remit.canonical import canonical
-from remit.capability import Check, Look
+from remit.capability import Check, Look, Upkeep
 from remit.clock import SECOND, isoformat
 from remit.errors import JournalError, RemitError, SettingsError, UsageError
 from remit.evidence.note import notes_in
@@ -59,31 +59,15 @@ async def open_recorder(runtime: Runtime) -> tuple[Recorder, Publisher]:
     return Recorder(runtime.journal, terms, signers, publisher), publisher
 
 
-def work_on_checkpoints(
-    remit: Remit, _stop: asyncio.Event, _role: str
-) -> Callable[[], Coroutine[Any, Any, None]] | None:
-    """Return what signs beside a worker or a server; None without `recorder.origin`. Raises SettingsError."""
+def work_on_checkpoints(remit: Remit, _stop: asyncio.Event, _role: str) -> Upkeep | None:
+    """Return what signs beside a worker or a server; None without `recorder.origin`."""
     own = settings_of(remit.settings, PART, RecorderSettings)
-    return partial(keep_recorder, remit) if own.origin else None
+    return Upkeep(PART, partial(_record, remit)) if own.origin else None
 
 
-async def keep_recorder(remit: Remit) -> None:
-    """Sign checkpoints until cancelled, then once more; what fails is told in `/health`, and tried again."""
-    tell = partial(remit.service.health.report, PART)
-    tell("")
-    while True:
-        await remit.service.workers.rested(tell, _AGAIN_S)
-        try:
-            recorder, publisher = await open_recorder(remit.runtime)
-            tell("")
-            await _record(remit, recorder, publisher, tell)
-        except RemitError as error:
-            tell(str(error))
-            _log.warning("checkpoints are signed again in %g s: %s", _AGAIN_S, error)
-        await remit.clock.sleep(_AGAIN_S)
-
-
-async def _record(remit: Remit, recorder: Recorder, publisher: Publisher, tell: Callable[[str], object]) -> None:
+async def _record(remit: Remit, tell: Callable[[str], object]) -> None:
+    """Sign checkpoints until cancelled, then once more."""
+    recorder, publisher = await open_recorder(remit.runtime)
     publishing = asyncio.create_task(publisher.keep(_AGAIN_S, tell), name="remit:recorder:publish")
     try:
         while True:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from remit.capability import Check, Look
+from remit.capability import Check, Look, Upkeep
 from remit.errors import RemitError, SettingsError
 from remit.retention.rule import FLOOR, read_rules
 
@@ -16,25 +16,28 @@ if TYPE_CHECKING:
     from remit.app import Remit
 
 _log: Final = logging.getLogger("remit.retention")
+PART: Final = "retention"
 _PAUSE_S: Final = 6 * 3_600
 """Seconds between two looks: what was kept for months may stay for some hours more."""
 _SHOWN: Final = 20
 _SHORT: Final = "six months is the least for a high-risk system (AI Act, articles 19 and 26)"
 
 
-def keep_to_rules(remit: Remit, _stop: asyncio.Event, _role: str) -> Callable[[], Coroutine[Any, Any, None]] | None:
+def keep_to_rules(remit: Remit, _stop: asyncio.Event, _role: str) -> Upkeep | None:
     """Return what applies the rules of `[[retention]]`; None without any. Raise SettingsError."""
-    return partial(_apply, remit) if read_rules(remit.settings) else None
+    return Upkeep(PART, partial(_apply, remit)) if read_rules(remit.settings) else None
 
 
-async def _apply(remit: Remit) -> None:
+async def _apply(remit: Remit, tell: Callable[[str], object]) -> None:
     """Apply the rules, now and every six hours; what failed is tried again the next time."""
     while True:
         try:
             done = await remit.service.retention.apply()
         except (RemitError, OSError) as error:
             _log.warning("retention: nothing more is pruned for now: %s", error)
+            tell(f"nothing more is pruned for now: {error}")
         else:
+            tell("")
             if done.pruned:
                 _log.info("retention: %d records pruned", len(done.pruned))
             for unit in [unit for unit in done.kept if unit.code][:_SHOWN]:

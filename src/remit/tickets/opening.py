@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from remit.capability import Upkeep
 from remit.settings.parts import settings_of
 from remit.tickets.derivation import Derivation
 from remit.tickets.desk import Desk, DeskSettings
@@ -19,11 +19,8 @@ if TYPE_CHECKING:
     from remit.app import Remit
     from remit.service.opening import NounOpening
 
-_log: Final = logging.getLogger("remit.engine")
-HEALTH: Final = "worker.tickets"
+PROBE: Final = "worker.tickets"
 """The work of this process on TOOL tickets, as readiness shows it."""
-AGAIN_S: Final = 5.0
-"""Seconds until it begins again after it failed."""
 
 
 def open_tickets(opening: NounOpening) -> Tickets:
@@ -42,28 +39,13 @@ def open_tickets(opening: NounOpening) -> Tickets:
     return Tickets(desk, opening.service.jobs, opening.principal, opening.worker)
 
 
-def work_on_tickets(remit: Remit, stop: asyncio.Event, role: str) -> Callable[[], Coroutine[Any, Any, None]] | None:
+def work_on_tickets(remit: Remit, stop: asyncio.Event, role: str) -> Upkeep | None:
     """Return what works on tickets beside a server."""
-    return partial(keep_tickets, remit, stop) if role == "serve" else None
+    return Upkeep(PROBE, partial(_work, remit, stop)) if role == "serve" else None
 
 
-async def keep_tickets(remit: Remit, stop: asyncio.Event) -> None:
-    """Work on TOOL tickets until `stop`, and begin again after whatever ended it."""
-    tickets, health = tickets_of(remit.service), remit.service.health
-    health.report(HEALTH)
-    while not stop.is_set():
-        if await remit.service.workers.rested(partial(health.report, HEALTH), AGAIN_S):
-            health.report(HEALTH)
-        runner = tickets.runner(RunnerConfig(owner=remit.engine.owner), tickets.executor())
-        running = asyncio.create_task(runner.run(stop, once=False), name="remit:tickets")
-        try:
-            if not (await asyncio.wait([running], timeout=AGAIN_S))[0]:
-                health.report(HEALTH)
-            await running
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and the other tickets go on
-            _log.error("the work on tickets ended: %s; it starts again in %g s", error, AGAIN_S)
-            health.report(HEALTH, str(error))
-            await remit.clock.sleep(AGAIN_S)
-        finally:
-            running.cancel()
-            await asyncio.wait([running])
+async def _work(remit: Remit, stop: asyncio.Event, _tell: Callable[[str], object]) -> None:
+    """Work on TOOL tickets until `stop`."""
+    tickets = tickets_of(remit.service)
+    runner = tickets.runner(RunnerConfig(owner=remit.engine.owner), tickets.executor())
+    await runner.run(stop, once=False)

@@ -18,13 +18,13 @@ from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from importlib.metadata import EntryPoint
     from pathlib import Path
 
     import click
 
-    from remit.capability import Check, Look, Noun, Opening
+    from remit.capability import Check, Look, Noun, Opening, Upkeep
     from remit.engines.port import Work
     from remit.evidence.answer import Answer
     from remit.http.reading import Reader
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from remit.service.parts import Parts
     from remit.settings import Settings
     from remit.tools.provider import ToolProvider
-
-    KeepOn = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Found(NamedTuple):
@@ -191,7 +189,7 @@ def command_of(parts: Iterable[Capability], word: str) -> click.Command | None:
     return None
 
 
-def works_of(parts: Iterable[Capability], remit: Any, stop: asyncio.Event, role: str) -> list[KeepOn]:
+def works_of(parts: Iterable[Capability], remit: Any, stop: asyncio.Event, role: str) -> list[Upkeep]:
     """Return what parts do beside `remit serve` or `remit worker`, until `stop`. Raises UsageError or SettingsError."""
     works = (_resolved(part.name, part.works)(remit, stop, role) for part in parts if part.works)
     return [work for work in works if work is not None]

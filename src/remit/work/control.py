@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from remit.capability import Upkeep
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import ProviderError, RemitError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("remit.work")
 STREAM: Final = "control/work"
 KIND: Final = "control"
-HEALTH: Final = "work.control"
+PROBE: Final = "work.control"
 """The control plane of this process, as readiness shows it."""
 _REST_S: Final = 30.0
 """Seconds until something that failed is tried again."""
@@ -366,32 +366,23 @@ def _in_vain(runs: list[Run]) -> int:
 # --- beside a server
 
 
-def work_on_issues(remit: Remit, stop: asyncio.Event, role: str) -> Callable[[], Coroutine[Any, Any, None]] | None:
+def work_on_issues(remit: Remit, stop: asyncio.Event, role: str) -> Upkeep | None:
     """Return what hands out issues beside a server; None where workflow.toml has no groups."""
     folder = remit.settings.folder
-    if role != "serve" or not (folder / FILE).is_file() or not read_workflow(folder).groups:
-        return None
-    return partial(keep_control, remit, stop)
+    is_here = role == "serve" and (folder / FILE).is_file() and bool(read_workflow(folder).groups)
+    return control_of(remit, stop) if is_here else None
 
 
-async def keep_control(remit: Remit, stop: asyncio.Event, tell: Callable[[Turn], None] = lambda _: None) -> None:
-    """Be the control plane until `stop`, and begin again after whatever ended it."""
+def control_of(remit: Remit, stop: asyncio.Event, follow: Callable[[Turn], object] = lambda _: None) -> Upkeep:
+    """Return what is the control plane until `stop`; `follow` is told of each turn."""
     control: ControlPlane = remit.service.work.control
-    health = remit.service.health
 
-    def told(turn: Turn) -> None:
-        failed = next((step for step in turn.steps if step.error), None)
-        health.report(HEALTH, f"{failed.issue_ref}: {failed.error}" if failed is not None else "")
-        tell(turn)
+    async def run(tell: Callable[[str], object]) -> None:
+        def told(turn: Turn) -> None:
+            failed = next((step for step in turn.steps if step.error), None)
+            tell(f"{failed.issue_ref}: {failed.error}" if failed is not None else "")
+            follow(turn)
 
-    while not stop.is_set():
-        await remit.service.workers.rested(partial(health.report, HEALTH), _LOOK_S)
-        health.report(HEALTH)
-        try:
-            await control.run(stop, told)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and the other issues go on
-            _log.error("the control plane stopped: %s; it starts again in %g s", error, _LOOK_S)
-            health.report(HEALTH, str(error))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_S):
-                    await stop.wait()
+        await control.run(stop, told)
+
+    return Upkeep(PROBE, run)

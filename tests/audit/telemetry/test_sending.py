@@ -23,6 +23,7 @@ from remit.audit.package import write_package
 from remit.audit.telemetry.exporter import FOLD
 from remit.audit.telemetry.opening import STREAM, work_on_telemetry
 from remit.audit.telemetry.spans import KINDS, Spans
+from remit.cli.lasting import keep_part
 from remit.clock import SystemClock
 from remit.settings import load
 from tests.audit.formats.errands import FLAGS, GIVEN, errands, remit_of, subject
@@ -41,7 +42,7 @@ async def sending(remit: Remit) -> AsyncIterator[Remit]:
     async with remit:
         keep = work_on_telemetry(remit, asyncio.Event(), "worker")
         assert keep is not None
-        task = asyncio.create_task(keep())
+        task = asyncio.create_task(keep_part(remit, keep))
         try:
             while await remit.runtime.journal.head(STREAM) is None:
                 await remit.clock.sleep(0.02)

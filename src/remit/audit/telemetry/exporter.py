@@ -52,10 +52,10 @@ class Exporter:
         own: TelemetrySettings,
         environ: Mapping[str, str],
         metrics: Registry,
-        tell: Callable[[str], object],
     ) -> None:
-        """Send as `own` says; `tell` is told why the collector takes nothing, and nothing once it does."""
-        self._journal, self._own, self._environ, self._tell = journal, own, environ, tell
+        """Send as `own` says."""
+        self._journal, self._own, self._environ = journal, own, environ
+        self._tell: Callable[[str], object] = str
         self._threads = Threads(1)
         self._position = self._kept = 0
         self._spans = metrics.counter(
@@ -63,11 +63,14 @@ class Exporter:
         )
         self._failures = metrics.counter("telemetry_failures_total", "Requests with spans that failed.")
 
-    async def run(self, held: HeldLease) -> None:
+    async def run(self, held: HeldLease, tell: Callable[[str], object]) -> None:
         """Send what ends from when the stream of the lease began; return once the lease is lost.
+
+        `tell` is told why the collector takes nothing, and nothing once it does.
 
         Raise JournalError, or SettingsError for a header that cannot be sent.
         """
+        self._tell = tell
         kept = await self._journal.folds.read(FOLD)
         self._position = self._kept = kept[0].position if kept else 0
         spans, mark, more = Spans(self._journal, values=self._own.values), 0, False

@@ -38,7 +38,7 @@ def command(state: State, concurrency: int | None) -> int:
 
 
 async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
-    from remit.cli.lasting import beside, keep_required, keep_restarts
+    from remit.cli.lasting import beside, keep_part, keep_required, keep_restarts
     from remit.cli.rereading import keep_settings
 
     flags = {"jobs.concurrency": concurrency}
@@ -55,7 +55,8 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
         _log.info("runs jobs of %s, %d at once", remit.url, settings.jobs.concurrency)
         _log.info("runs plans and the recipes %s", ", ".join(remit.service.recipes.names()))
         keeping = keep_settings(state, remit, flags, hangup=True)
-        async with beside(keep_required(remit), keep_restarts(remit), keeping, *(work() for work in works)):
+        parts = (keep_part(remit, work) for work in works)
+        async with beside(keep_required(remit), keep_restarts(remit), keeping, *parts):
             await _unless_stopped(stop, engine.stopped())
         drain = settings.jobs.drain_seconds
         if engine.running:

@@ -51,8 +51,8 @@ def command(state: State, once: bool, staged: bool) -> int:
                         await stop.requested.wait()
 
     async def here(stop: Stop) -> None:
-        from remit.cli.lasting import beside, keep_engine
-        from remit.work.control import keep_control
+        from remit.cli.lasting import beside, keep_engine, keep_part
+        from remit.work.control import control_of
 
         async with state.remit(creates=not staged) as remit:
             if staged:
@@ -67,8 +67,8 @@ def command(state: State, once: bool, staged: bool) -> int:
                 if once and turns.idle:
                     stop.requested.set()
 
-            async with beside(keep_engine(remit)):
-                await keep_control(remit, stop.requested, tell)
+            async with beside(keep_engine(remit), keep_part(remit, control_of(remit, stop.requested, tell))):
+                await stop.requested.wait()
                 await engine.drain(remit.settings.jobs.drain_seconds)
 
     run_async(there if state.server else here, gentle=True)
