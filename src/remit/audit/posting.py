@@ -28,6 +28,8 @@ def post(url: str, body: bytes, headers: Mapping[str, str], timeout_s: float, lo
         with error:
             error.msg = line(error.read(_TOLD).decode(errors="replace")) or error.msg
         raise
+    except urllib.error.URLError as error:
+        raise ConnectionError(str(error.reason)) from error
     except http.client.HTTPException as error:  # what answers speaks another language
         raise ConnectionError(f"no answer of HTTP: {type(error).__name__}") from error
 

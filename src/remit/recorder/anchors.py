@@ -170,7 +170,9 @@ def open_anchors(folder: Path, recorders: Sequence[Path], signer: Signer, clock:
         )
         log = AnchorLog(folder / "anchors.db", points, signer, clock)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the log of anchors: {error}", remedy="Name a folder and files that can be used.") from error
+        raise UsageError(
+            f"{folder} cannot hold the log of anchors: {error}", remedy="Name a folder and files that can be used."
+        ) from error
     return {"/anchors/register": log.register, "/anchors/prove": log.prove}
 
 
@@ -202,4 +204,4 @@ def _storing() -> Iterator[None]:
     try:
         yield
     except apsw.Error as error:
-        raise OSError(f"the log of anchors: {error}") from error
+        raise OSError(str(error)) from error

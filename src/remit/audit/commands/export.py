@@ -117,12 +117,11 @@ def command(
             name = _pack_interval(state, since, until, file, redacted=redacted)
         if beside is not None and custody is not None:
             _join(file, beside, custody)
-        if anchored:
-            _anchor(state, file)
+        anchors = _anchor(state, file) if anchored else None
         file.seek(0)
         if to is not None:
             return _send(state, file.read(), to)
-        return _write(state, file, output, f"{name}{ENDINGS[form]}", form, force=force)
+        return _write(state, file, output, f"{name}{ENDINGS[form]}", form, anchors, force=force)
 
 
 def _pack(state: State, job: str, file: IO[bytes], form: Form, publish: Path | None, *, redacted: bool) -> str:
@@ -152,8 +151,10 @@ def _join(file: IO[bytes], beside: Path, custody: Custody) -> None:
     _rewrite(file, join(Bundle(file), beside, custody))
 
 
-def _anchor(state: State, file: IO[bytes]) -> None:
-    """Put what the log has of the artifact in `file` into it."""
+def _anchor(state: State, file: IO[bytes]) -> int:
+    """Put what the log has of the artifact in `file` into it; return the number of anchors."""
+    import json
+
     from remit.audit.anchoring.client import MOST, AnchorClient
     from remit.audit.formats.ael_anchors import FILE, anchored
     from remit.audit.formats.bundle import Bundle
@@ -169,9 +170,8 @@ def _anchor(state: State, file: IO[bytes]) -> None:
     except (OSError, ValueError) as error:
         remedy = "Try again once it answers, or leave --anchored out."
         raise UsageError(f"the log of anchors proves nothing: {error}", remedy=remedy) from error
-    if FILE not in files:
-        state.note("the log has none of its records: docs/audit.md says which are registered")
     _rewrite(file, files)
+    return len(json.loads(files[FILE])["entries"]) if FILE in files else 0
 
 
 def _rewrite(file: IO[bytes], files: Mapping[str, bytes]) -> None:
@@ -199,9 +199,12 @@ def _pack_interval(state: State, since: str, until: str | None, file: IO[bytes],
     return interval.file_name
 
 
-def _write(state: State, file: IO[bytes], output: Path | None, name: str, form: Form, *, force: bool) -> int:
+def _write(
+    state: State, file: IO[bytes], output: Path | None, name: str, form: Form, anchors: int | None, *, force: bool
+) -> int:
     """Put what was packed where it belongs, and say what it is."""
     from remit.atomic import replace_file
+    from remit.cli.text import counted
 
     if output == Path("-"):
         from shutil import copyfileobj
@@ -216,9 +219,11 @@ def _write(state: State, file: IO[bytes], output: Path | None, name: str, form: 
     if form == "package":
         _say(state, place, size)
     elif state.as_json:
-        state.output.json({"file": str(place), "bytes": size, "format": form})
+        told = {} if anchors is None else {"anchors": anchors}
+        state.output.json({"file": str(place), "bytes": size, "format": form, **told})
     else:
-        state.output.out.line(f"{place}  {size} bytes")
+        words = "" if anchors is None else f"  {counted(anchors, 'anchor')}"
+        state.output.out.line(f"{place}  {size} bytes{words}")
         state.note(f"check it: remit verify {place}; what it cannot show: docs/audit.md")
     return exit_codes.OK
 
