@@ -112,7 +112,7 @@ async def test_one_that_cannot_be_understood_approves_nothing_and_stops_nothing(
 
 
 async def test_all_are_found_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "_PAGE", 2)
+    monkeypatch.setattr("remit.journal.scanning._HEADS", 2)
     async with opened() as world:
         kept = [await world.remembered.keep(approval(world), "c_1", "bob") for _ in range(5)]
         assert await world.remembered.active("note.write") == kept[::-1]

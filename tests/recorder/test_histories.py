@@ -236,7 +236,7 @@ async def test_the_same_holds_on_a_server(tmp_path: Path, witness: WitnessServer
 async def test_a_copy_that_is_made_while_checkpoints_are_signed_has_what_they_cover(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("remit.journal.copy.PAGE", 1)
+    monkeypatch.setattr("remit.journal.scanning._HEADS", 1)
     world = World(tmp_path, lambda clock: SqliteStore(str(tmp_path / "journal.db"), clock))
     process = world.start()
     await process.journal.post("job/old", "job", note(1))

@@ -7,7 +7,7 @@ Of one job everything is read from its streams, but who read it. Of a whole jour
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -19,6 +19,7 @@ from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
 from remit.journal.lineage import whole
 from remit.journal.owner import Owner
+from remit.journal.scanning import every_head
 from remit.policy.overlay import covers
 from remit.record.heads import head_of, stream_named
 from remit.record.job_story import beside
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from remit.journal.event import Event, Head
     from remit.journal.journal import Journal
 
-_HEADS: Final = 500
 Resumes = Literal["", "yes", "no", "ended"]
 
 
@@ -132,11 +132,8 @@ async def _events(journal: Journal, job: str) -> list[Event]:
     events: list[Event] = []
     for stream in [stream_named(job), *await beside(journal, job)]:
         events += await whole(journal, await journal.read(stream))
-        before = None
-        while page := await journal.heads(HeadQuery(prefix=f"{stream}/", before=before, limit=_HEADS)):
-            for head in page:
-                events += await journal.read(head.stream)
-            before = page[-1].stream
+        async for head in every_head(journal, HeadQuery(prefix=f"{stream}/")):
+            events += await journal.read(head.stream)
     return sorted({(one.stream, one.seq): one for one in events}.values(), key=lambda one: one.at)
 
 

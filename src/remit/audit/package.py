@@ -33,6 +33,7 @@ from remit.journal.event import Event, HeadQuery
 from remit.journal.kinds import BytesKept, JobForked, StreamPruned
 from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.salting import erasure_of
+from remit.journal.scanning import every_head
 from remit.journal.standing import KIND as STANDING
 from remit.journal.stub import stub_of
 from remit.journal.values import RESTORE
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from remit.journal.kinds import OptionalRaw, OptionalRef, Payload
     from remit.journal.references import Digest
 
-_PAGE: Final = 500
 _PART: Final = 1 << 20
 _RUNS: Final = 10_000
 _SHARED: Final = frozenset({STANDING, "limit", "notification", "reads", "recorder", "search", "telemetry", "worker"})
@@ -124,16 +124,14 @@ async def write_interval(journal: Journal, interval: Interval, file: IO[bytes], 
 
 async def _roots(journal: Journal, interval: Interval) -> dict[str, bool]:
     """Return the streams that were written to in an interval, themselves or below, and whether that is still there."""
-    roots, before = dict[str, bool](), None
-    while page := await journal.heads(HeadQuery(before=before, limit=_PAGE)):
-        for head in page:
-            root = root_of(head.stream)
-            if head.kind in _SHARED or roots.get(root) or not (trace := await _trace_in(journal, head, interval)):
-                continue
-            roots[root] = trace == "events"
-            if head.kind == CALL and "session" in head.labels:  # which says who called
-                roots.setdefault(stream_named(head.labels["session"]), False)
-        before = page[-1].stream
+    roots: dict[str, bool] = {}
+    async for head in every_head(journal, HeadQuery()):
+        root = root_of(head.stream)
+        if head.kind in _SHARED or roots.get(root) or not (trace := await _trace_in(journal, head, interval)):
+            continue
+        roots[root] = trace == "events"
+        if head.kind == CALL and "session" in head.labels:  # which says who called
+            roots.setdefault(stream_named(head.labels["session"]), False)
     return roots
 
 
@@ -285,11 +283,7 @@ class _Record:
     async def add(self, root: str) -> None:
         """Add a stream and those below it."""
         own = await self._journal.head(root)
-        below: list[Head] = []
-        before = None
-        while page := await self._journal.heads(HeadQuery(prefix=f"{root}/", before=before, limit=_PAGE)):
-            below += page
-            before = page[-1].stream
+        below = [head async for head in every_head(self._journal, HeadQuery(prefix=f"{root}/"))]
         for head in [*filter(None, [own]), *sorted(below, key=lambda head: head.stream)]:
             if head.stream not in self._streams and head.stream not in self._pruned:
                 await self._add(head)

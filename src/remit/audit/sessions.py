@@ -12,6 +12,7 @@ from remit.evidence.note import decoded
 from remit.evidence.proofs import leaf_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import decode
+from remit.journal.scanning import every_head
 
 if TYPE_CHECKING:
     from remit.journal.event import Event, Head
@@ -84,14 +85,11 @@ async def sessions_of(journal: Journal, streams: Container[str], since: int, unt
     """Return the sessions that went on between two times, and the next two, the first one first. Raise JournalError."""
     meanwhile: list[Head] = []
     later: list[Head] = []
-    before = None
-    while page := await journal.heads(HeadQuery(kind=KIND, before=before)):
-        for head in page:
-            if head.created_at > until:
-                later = [head, *later][:_LATER]
-            elif not head.closed or head.updated_at >= since:
-                meanwhile.insert(0, head)
-        before = page[-1].stream
+    async for head in every_head(journal, HeadQuery(kind=KIND)):
+        if head.created_at > until:
+            later = [head, *later][:_LATER]
+        elif not head.closed or head.updated_at >= since:
+            meanwhile.insert(0, head)
     return [await _session(journal, await journal.read(head.stream), streams) for head in meanwhile + later]
 
 

@@ -33,6 +33,7 @@ from remit.ids import new_id
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
 from remit.journal.kinds import ConfirmationDecided, ConfirmationPutOff, ConfirmationRequested, ConfirmationUsed
+from remit.journal.scanning import every_head
 from remit.redact import line
 
 if TYPE_CHECKING:
@@ -52,8 +53,6 @@ _PROVE: Final[dict[ProofMode, str]] = {
 }
 _ASKER: Final = "principal"
 _REASON: Final = 1_000
-PAGE: Final = 1_000
-"""Heads that are read at once."""
 
 
 class Confirmations:
@@ -149,16 +148,8 @@ class Confirmations:
 
     async def _open(self, prefix: str = "") -> list[Head]:
         """The heads of all questions that are not answered, below a prefix."""
-        heads: list[Head] = []
-        before: str | None = None
-        while page := await self._journal.heads(
-            HeadQuery(kind=KIND, states=("pending",), prefix=prefix, limit=PAGE, before=before)
-        ):
-            heads += page
-            before = page[-1].stream
-            if len(page) < PAGE:
-                break
-        return heads
+        query = HeadQuery(kind=KIND, states=("pending",), prefix=prefix)
+        return [head async for head in every_head(self._journal, query)]
 
     async def full(self, principal: str, most: int) -> bool:
         """Return whether so many questions of a principal, or more, can still be answered."""

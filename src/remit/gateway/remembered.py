@@ -25,6 +25,7 @@ from remit.errors import (
 from remit.journal.event import Head, HeadPatch, HeadQuery
 from remit.journal.kinds import ApprovalRemembered, ApprovalRevoked, decode
 from remit.journal.kinds.people import Extension
+from remit.journal.scanning import every_head
 from remit.journal.sharded.placement import new_identifier
 from remit.policy.remembered import Remembered, parse_remembered
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 KIND: Final = "approval"
 _TOOL: Final = "tool"
 """Label of the stream's head: the tool's full name."""
-_PAGE: Final = 500
 _log: Final = logging.getLogger("remit.gateway")
 
 
@@ -59,7 +59,8 @@ class RememberedApprovals:
         if not self.count:
             return []
         now = self._journal.clock.now()
-        found = [await self._load(head) for head in await self._heads({_TOOL: tool} if tool else {})]
+        query = HeadQuery(kind=KIND, states=("active",), labels={_TOOL: tool} if tool else {})
+        found = [await self._load(head) async for head in every_head(self._journal, query)]
         return [rule for rule in found if rule is not None and now < rule.expires_at]
 
     async def keep(
@@ -101,16 +102,6 @@ class RememberedApprovals:
                     return  # nothing uses it
                 if question.state == "approved":
                     await self._confirmations.release(question, f"remembered:{identifier} was revoked", by)
-
-    async def _heads(self, labels: dict[str, str]) -> list[Head]:
-        heads: list[Head] = []
-        while True:
-            before = heads[-1].stream if heads else None
-            query = HeadQuery(kind=KIND, states=("active",), labels=labels, before=before, limit=_PAGE)
-            page = await self._journal.heads(query)
-            heads += page
-            if len(page) < _PAGE:
-                return heads
 
     async def _load(self, head: Head) -> Remembered | None:
         """The approval; None for one that is not proven, or that this Remit cannot understand: it approves nothing."""

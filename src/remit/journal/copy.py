@@ -10,7 +10,8 @@ import msgspec
 from remit.errors import AppendConflictError, ChainBrokenError, RecordPrunedError
 from remit.journal.chain import link, root
 from remit.journal.event import NO_PATCH, Append, Cut, Event, Head, HeadPatch, HeadQuery
-from remit.journal.journal import PAGE, Journal
+from remit.journal.journal import Journal
+from remit.journal.scanning import every_head
 from remit.journal.standing import STREAM, busy
 from remit.journal.stub import stub_of
 
@@ -86,9 +87,7 @@ async def _copy_blobs(source: Journal, target: Journal) -> int:
 async def _heads(source: Journal) -> list[Head]:
     """Every head, oldest stream first, so that the copy lists them in the same order."""
     signing = await source.heads(HeadQuery(kind=_SIGNING, limit=1))
-    heads: list[Head] = []
-    while page := await source.heads(HeadQuery(limit=PAGE, before=heads[-1].stream if heads else None)):
-        heads += page
+    heads = [head async for head in every_head(source, HeadQuery())]
     heads.reverse()
     return [*_before(signing, heads)]
 

@@ -10,6 +10,7 @@ from remit.journal.journal import Journal
 from remit.journal.kinds import UNSET, SubjectErased, decode
 from remit.journal.references import Value, digests_of, values_in
 from remit.journal.salting import erasure_of
+from remit.journal.scanning import every_head
 
 _KIND = "subject"
 """The kind of the streams that erasures are recorded in."""
@@ -63,18 +64,17 @@ class _Found(msgspec.Struct):
 
 
 async def _of(journal: Journal, subject: str) -> _Found:
-    streams, left, digests, before = 0, 0, dict[str, None](), None
+    streams, left, digests = 0, 0, dict[str, None]()
     unfinished: list[str] = []
-    while page := await journal.heads(HeadQuery(subject=subject, before=before)):
-        for head in page:
-            for event in await journal.left(head.stream):
-                found = await _kept(journal, event)
-                digests |= dict.fromkeys(found.erasable)
-                left += found.left
-        streams += len(page)
-        going = [head.stream for head in page if head.state in OPEN_STATES and not head.closed]
-        unfinished += [stream for stream in going if stream.count("/") == 1]  # its questions end with it
-        before = page[-1].stream
+    async for head in every_head(journal, HeadQuery(subject=subject)):
+        for event in await journal.left(head.stream):
+            found = await _kept(journal, event)
+            digests |= dict.fromkeys(found.erasable)
+            left += found.left
+        streams += 1
+        is_root = head.stream.count("/") == 1  # its questions end with it
+        if is_root and head.state in OPEN_STATES and not head.closed:
+            unfinished.append(head.stream)
     return _Found(Erased(streams, len(digests), left, tuple(unfinished)), digests)
 
 

@@ -11,18 +11,17 @@ from collections.abc import AsyncIterator, Callable, Collection, Hashable, Mappi
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, runtime_checkable
 
-import msgspec
-
 from remit.gateway.remembered import KIND as APPROVAL
 from remit.jobs.state import stream_of
 from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
 from remit.journal.lineage import forebears
+from remit.journal.scanning import every_head
 from remit.record.heads import stream_named
 from remit.record.job_story import beside
 
 if TYPE_CHECKING:
-    from remit.journal.event import Event, Head
+    from remit.journal.event import Event
     from remit.journal.journal import Journal
     from remit.policy.decision import CallerKind
 
@@ -160,10 +159,11 @@ async def _pages_of(journal: Journal, job: str, kinds: Collection[str]) -> Async
     a stream counts as the one before.
     """
     own = stream_named(job)
-    heads = await _heads(journal, HeadQuery(kind=APPROVAL))
+    heads = [head async for head in every_head(journal, HeadQuery(kind=APPROVAL))]
     for root in (own, *await beside(journal, job), *await forebears(journal, own)):
         head = await journal.head(root)
-        heads += [*filter(None, [head]), *await _heads(journal, HeadQuery(prefix=f"{root}/"))]
+        heads += filter(None, [head])
+        heads += [below async for below in every_head(journal, HeadQuery(prefix=f"{root}/"))]
     events: list[tuple[int, Event]] = []
     for head in {head.stream: head for head in heads}.values():
         at = 0
@@ -175,14 +175,6 @@ async def _pages_of(journal: Journal, job: str, kinds: Collection[str]) -> Async
     events.sort(key=itemgetter(0))
     for first in range(0, len(events), _PAGE):
         yield [event for _, event in events[first : first + _PAGE]]
-
-
-async def _heads(journal: Journal, query: HeadQuery) -> list[Head]:
-    heads: list[Head] = []
-    while page := await journal.heads(query):
-        heads += page
-        query = msgspec.structs.replace(query, before=page[-1].stream)
-    return heads
 
 
 class _Origins:

@@ -18,6 +18,7 @@ from remit.evidence.note import Checkpoint, Key, decoded, encoded, signed_by
 from remit.evidence.proofs import leaf_of
 from remit.journal.event import End, HeadQuery
 from remit.journal.kinds import Payload, decode
+from remit.journal.scanning import every_head
 from remit.journal.signing import is_signature
 from remit.recorder.kinds import RecorderCheckpoint, RecorderClosed, RecorderOpened
 
@@ -94,13 +95,9 @@ async def read(journal: Journal, head: Head) -> Session:
     return session_of(head, events)
 
 
-async def sessions(journal: Journal, origin: str = "") -> AsyncIterator[Head]:
+def sessions(journal: Journal, origin: str = "") -> AsyncIterator[Head]:
     """The heads of every session, of a log or of any, the newest first."""
-    labels, before = ({ORIGIN: origin} if origin else {}), None
-    while page := await journal.heads(HeadQuery(kind=KIND, labels=labels, before=before)):
-        for head in page:
-            yield head
-        before = page[-1].stream
+    return every_head(journal, HeadQuery(kind=KIND, labels={ORIGIN: origin} if origin else {}))
 
 
 def encode_leaves(ends: Iterable[End]) -> bytes:

@@ -17,12 +17,12 @@ from remit.codes import Code
 from remit.errors import ChainBrokenError, StateError
 from remit.journal.event import HeadQuery
 from remit.journal.journal import Journal
+from remit.journal.scanning import every_head
 from remit.journal.standing import mark_copied
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_PAGE = 500
 _ELSEWHERE = "Use the server's own tools, such as pg_dump, or `remit journal copy --backup` while no process works."
 
 
@@ -71,16 +71,14 @@ async def back_up(source: Journal, file: Path, *, verify: bool) -> Backup:
 
 
 async def _checked(journal: Journal, made: Backup) -> Backup:
-    problems, proven, before = list(await journal.integrity()), set[str](), None
+    problems, proven = list(await journal.integrity()), set[str]()
     streams = events = 0
-    while page := await journal.heads(HeadQuery(before=before, limit=_PAGE)):
-        for head in page:
-            streams += 1
-            try:
-                events += (await journal.examine(head.stream, proven)).events
-            except ChainBrokenError as error:
-                problems.append(f"{error.code.name}: {error.message}")
-        before = page[-1].stream
+    async for head in every_head(journal, HeadQuery()):
+        streams += 1
+        try:
+            events += (await journal.examine(head.stream, proven)).events
+        except ChainBrokenError as error:
+            problems.append(f"{error.code.name}: {error.message}")
     return msgspec.structs.replace(made, streams=streams, events=events, problems=tuple(problems))
 
 

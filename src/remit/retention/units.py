@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.jobs.state import ENDED
 from remit.journal.event import HeadQuery
+from remit.journal.scanning import every_head
 from remit.journal.stub import is_pruned
 from remit.record.heads import CALL, SESSION
 from remit.record.job_story import beside
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from remit.journal.event import Head
     from remit.journal.journal import Journal
 
-_PAGE: Final = 500
 _WORK_DONE: Final = ("done",)
 _STOPPED: Final = ("failed", "blocked")
 """States of a ticket that can be taken up again, and was not for as long as the rule says."""
@@ -35,12 +35,9 @@ _ABOVE: Final = (("ticket", "ticket", ""), ("work", "issue", "issue"))
 
 async def roots(journal: Journal, kind: str, wants: Callable[[Head], bool]) -> AsyncIterator[Head]:
     """Give the roots of a kind that are wanted and not pruned yet, the newest first: forks before what they fork."""
-    before = None
-    while page := await journal.heads(HeadQuery(kind=kind, before=before, limit=_PAGE)):
-        for head in page:
-            if wants(head) and not is_pruned(head):
-                yield head
-        before = page[-1].stream
+    async for head in every_head(journal, HeadQuery(kind=kind)):
+        if wants(head) and not is_pruned(head):
+            yield head
 
 
 async def streams_of(journal: Journal, root: Head) -> list[Head]:
@@ -55,11 +52,7 @@ async def streams_of(journal: Journal, root: Head) -> list[Head]:
 
 
 async def _below(journal: Journal, stream: str) -> list[Head]:
-    heads: list[Head] = []
-    before = None
-    while page := await journal.heads(HeadQuery(prefix=f"{stream}/", before=before, limit=_PAGE)):
-        heads += page
-        before = page[-1].stream
+    heads = [head async for head in every_head(journal, HeadQuery(prefix=f"{stream}/"))]
     return sorted(heads, key=lambda head: head.stream)
 
 

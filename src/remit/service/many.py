@@ -11,6 +11,7 @@ from remit.errors import RemitError
 from remit.jobs.replay import ReplayReport
 from remit.jobs.state import ENDED, KIND, TIMERS, stream_of
 from remit.journal.event import HeadQuery
+from remit.journal.scanning import every_head
 from remit.record.heads import head_of
 from remit.record.views import JobRow, job_row
 
@@ -95,17 +96,9 @@ async def replayed(
     labels: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Replayed]:
     """Replay jobs one after the other, newest first: in these states, and created at `since` (µs) or later."""
-    before: str | None = None
-    while page := await journal.heads(
-        HeadQuery(kind=KIND, states=states, labels=dict(labels or {}), limit=_PAGE, before=before)
-    ):
-        for head in page:
-            if head.created_at >= since:
-                row = job_row(head)
-                yield await replayed_row(replay, row.job, row.name, row.state)
-        before = page[-1].stream
-        if page[-1].created_at < since:
-            return
+    async for head in every_head(journal, HeadQuery(kind=KIND, states=states, labels=dict(labels or {}), since=since)):
+        row = job_row(head)
+        yield await replayed_row(replay, row.job, row.name, row.state)
 
 
 async def replayed_row(replay: Replay, job: str, name: str, state: str) -> Replayed:

@@ -13,6 +13,7 @@ from remit.journal.erasing import Erased, erasable, erase
 from remit.journal.event import Event, Head, HeadQuery
 from remit.journal.lineage import forebears
 from remit.journal.resealing import Resealed, seal_all
+from remit.journal.scanning import every_head
 from remit.operation import Here, Wire, operation
 from remit.record.heads import CALL, head_of, stream_named
 from remit.record.job_story import beside, story_of, whole_step
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from remit.record.story import Story
     from remit.service.verification import Elsewhere, Verifier
 
-_PAGE: Final = 500
 _HERE: Final = Here("checkpoints are compared where the journal is", "Run it on the server's machine.")
 _JOB: Final = Wire("job", looked_up=True)
 
@@ -156,8 +156,5 @@ class Streams:
             own = await self._journal.head(stream)
             if own is not None:
                 yield own
-        prefix, before = f"{stream}/" if stream else "", None
-        while page := await self._journal.heads(HeadQuery(prefix=prefix, before=before, limit=_PAGE)):
-            for head in page:
-                yield head
-            before = page[-1].stream
+        async for head in every_head(self._journal, HeadQuery(prefix=f"{stream}/" if stream else "")):
+            yield head
