@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from remit.drift.retaking import Retaker
 from remit.journal import kinds as k
 from remit.policy.decision import EFFECTS, Effect
-from remit.record.decisions import DecisionCollector, FactReader, Missing
+from remit.record.decisions import DecisionCollector, FactReader, MissingFactError
 from remit.record.step import shown
 from remit.record.walk import walk
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.policy.decision import Decision
     from remit.policy.rules import Policy
-    from remit.record.decisions import Decided
+    from remit.record.decisions import Decided, Judge
     from remit.tools.meta import ToolMeta
 
 Direction = Literal["looser", "stricter", "people"]
@@ -94,13 +95,15 @@ async def backtest(
     `tools` are today's, for what an older Remit did not record of a tool. Raises JournalError.
     """
     judge = _Judge(journal, policy, tools, remembers=remembers)
-    await walk(journal, [DecisionCollector(judge.judge, seen=_seen(policy), since=since)])
-    return judge.report(policy.hash, since)
+    collector = collector_for(policy, judge.judge, since)
+    await walk(journal, [collector])
+    return judge.report(policy.hash, since, collector.missing)
 
 
-def _seen(policy: Policy) -> frozenset[str] | None:
-    """The tools whose results rules ask for; None: every one's, since rules of jobs may ask for more."""
-    return None if policy.needs_facts else frozenset()
+def collector_for(policy: Policy, judge: Judge, since: int) -> DecisionCollector:
+    """Return what gives `judge` the decisions at `since` (µs) or later, with the results that rules may ask for."""
+    seen = None if policy.needs_facts else frozenset[str]()  # every tool's, since rules of jobs may ask for more
+    return DecisionCollector(judge, seen=seen, since=since)
 
 
 class _Judge:
@@ -114,28 +117,25 @@ class _Judge:
         self._recorded: dict[Effect, int] = dict.fromkeys(EFFECTS, 0)
         self._now: dict[Effect, int] = dict.fromkeys(EFFECTS, 0)
         self._changes: dict[tuple[Direction, Effect, Effect, str, str, str], tuple[list[Example], list[int]]] = {}
-        self._missing: dict[str, int] = {}
 
     async def judge(self, decided: Decided) -> None:
         """Take a decision again; a call that a person approved is the one that the question was about."""
-        decision = await self._retaker.take(decided)
-        if isinstance(decided.payload, k.ConfirmationRequested):
+        payload = decided.payload
+        if isinstance(payload, k.ConfirmationRequested):
             self._questions.add(decided.call)
-        elif isinstance(decided.payload, k.ToolInvocationStarted) and (
-            decided.payload.attempt > 1 or decided.call in self._questions
-        ):
+        elif isinstance(payload, k.ToolInvocationStarted) and (payload.attempt > 1 or decided.call in self._questions):
+            with suppress(MissingFactError):
+                await self._retaker.take(decided)  # which counts what it takes of limits
             return
-        if isinstance(decision, Missing):
-            self._missing[decision.why] = self._missing.get(decision.why, 0) + 1
-            return
+        decision = await self._retaker.take(decided)
         self._recorded[decided.effect] += 1
         self._now[decision.effect] += 1
         direction = _direction(decided, decision)
         if direction is not None:
             self._note(direction, decided, decision)
 
-    def report(self, policy_hash: str, since: int) -> BacktestReport:
-        """Return what was found."""
+    def report(self, policy_hash: str, since: int, missing: Mapping[str, int]) -> BacktestReport:
+        """Return what was found, and what could not be taken again."""
         changes = [
             Change(
                 direction=direction, recorded=recorded, now=now, tool=tool, recorded_rule=before, rule=rule,
@@ -152,7 +152,7 @@ class _Judge:
             recorded=Tallies(**self._recorded),
             now=Tallies(**self._now),
             changes=tuple(sorted(changes, key=lambda one: (_ORDER.index(one.direction), -one.calls, one.tool))),
-            missing=dict(sorted(self._missing.items(), key=lambda one: -one[1])),
+            missing=dict(sorted(missing.items(), key=lambda one: -one[1])),
         )
 
     def _note(self, direction: Direction, decided: Decided, decision: Decision) -> None:

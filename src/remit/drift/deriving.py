@@ -11,7 +11,7 @@ from remit.errors import ChainBrokenError, PolicyError
 from remit.journal import kinds as k
 from remit.policy.recorded import overlays_named, policy_of
 from remit.policy.verdict import verdict_on
-from remit.record.decisions import Missing, taken_of
+from remit.record.decisions import MissingFactError, taken_of
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from remit.record.decisions import Decided, FactReader
 
 _MOST: Final = 100
-_NOT_KEPT: Final = Missing("an older Remit did not keep the rules")
-_UNREADABLE: Final = Missing("the rules cannot be read")
 _TAINT: Final = ("taint:", "default:taint")
 
 
@@ -56,17 +54,14 @@ class Deriver:
         """Read rules in `journal`, and facts with `reader`."""
         self._journal = journal
         self._reader = reader
-        self._policies: dict[str, Policy | Missing] = {}
+        self._policies: dict[str, Policy | None] = {}
+        """By their hash; None: they cannot be read."""
         self._decisions = self._wrong = 0
         self._different: list[Underivable] = []
-        self._missing: dict[str, int] = {}
 
     async def judge(self, decided: Decided) -> None:
-        """Derive a decision, and compare it with what was recorded. Raises JournalError."""
+        """Derive a decision, and compare it with what was recorded. Raises MissingFactError or JournalError."""
         decision = await self._derived(decided)
-        if isinstance(decision, Missing):
-            self._missing[decision.why] = self._missing.get(decision.why, 0) + 1
-            return
         self._decisions += 1
         payload = decided.payload
         if (decision.effect, decision.rule_id) == (decided.effect, payload.rule_id) or _is_edited(decided):
@@ -84,39 +79,38 @@ class Deriver:
                 )
             )
 
-    def report(self) -> DecisionsReport:
-        """Return what was found."""
+    def report(self, missing: dict[str, int]) -> DecisionsReport:
+        """Return what was found, and what could not be derived."""
         return DecisionsReport(
             decisions=self._decisions,
             same=self._decisions - self._wrong,
             different=tuple(self._different),
-            missing=dict(self._missing),
+            missing=missing,
         )
 
-    async def _derived(self, decided: Decided) -> Decision | Missing:
-        payload = decided.payload
-        if not payload.policy_kept:
-            return _NOT_KEPT
-        policy = await self._policy(payload.policy_hash)
-        if isinstance(policy, Missing):
-            return policy
+    async def _derived(self, decided: Decided) -> Decision:
+        if not decided.payload.policy_kept:
+            raise MissingFactError("an older Remit did not keep the rules")
+        policy = await self._policy(decided.payload.policy_hash)
         facts = await self._reader.facts_of(decided, exact=True)
-        return facts if isinstance(facts, Missing) else verdict_on(policy, _limited(policy, facts, decided))
+        return verdict_on(policy, _limited(policy, facts, decided))
 
-    async def _policy(self, digest: str) -> Policy | Missing:
-        policy = self._policies.get(digest)
+    async def _policy(self, digest: str) -> Policy:
+        if digest not in self._policies:
+            self._policies[digest] = await self._read(digest)
+        policy = self._policies[digest]
         if policy is None:
-            policy = self._policies[digest] = await self._read(digest)
+            raise MissingFactError("the rules cannot be read")
         return policy
 
-    async def _read(self, digest: str) -> Policy | Missing:
+    async def _read(self, digest: str) -> Policy | None:
         try:
             text = await self._journal.blob(digest) or b""
             overlays = [await self._journal.blob(one) or b"" for one in overlays_named(text)]
             policy = policy_of(text, overlays)
         except (ChainBrokenError, PolicyError):
-            return _UNREADABLE
-        return policy if policy.hash == digest else _UNREADABLE
+            return None
+        return policy if policy.hash == digest else None
 
 
 def _limited(policy: Policy, facts: RecordedFacts, decided: Decided) -> RecordedFacts:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.codes import Code
-from remit.drift.backtest import BacktestReport, backtest
+from remit.drift.backtest import BacktestReport, backtest, collector_for
 from remit.drift.code import CodeCollector, CodeDrift
 from remit.drift.deriving import DecisionsReport, Deriver
 from remit.drift.models import ModelCollector, ModelDrift, OutputDrift
@@ -20,7 +20,7 @@ from remit.engines.presence import present
 from remit.operation import Body, Patience, operation
 from remit.policy.groups import parse_groups
 from remit.policy.rules import Policy
-from remit.record.decisions import DecisionCollector, FactReader, Missing
+from remit.record.decisions import DecisionCollector, FactReader
 from remit.record.states import worker_words
 from remit.record.walk import walk
 from remit.tools.versions import ToolUse
@@ -107,9 +107,7 @@ class Drift:
         models = ModelCollector(journal, model, since, job)
         code, skills = CodeCollector(since, job), SkillCollector(since, job)
         judge = _Today(self._parts, metas, tool, job)
-        decisions = DecisionCollector(
-            judge.judge, seen=None if services.policy.needs_facts else frozenset(), since=since
-        )
+        decisions = collector_for(services.policy, judge.judge, since)
         chosen: list[Any] = (
             [models] if model and not tool else [tools, decisions] if tool else [tools, models, code, skills, decisions]
         )
@@ -124,7 +122,7 @@ class Drift:
             outputs=tuple(await models.outputs()),
             code=tuple(one for one in code.drifts(self._parts.programs.recipes) if one.change != "same"),
             skills=tuple(await skills.drifts(self._parts.skills)),
-            missing=judge.missing,
+            missing=decisions.missing,
             unlisted=dict(catalog.failures),
         )
 
@@ -170,8 +168,9 @@ class Drift:
         Raises JournalError.
         """
         deriver = Deriver(self._parts.journal, FactReader(self._parts.journal))
-        await walk(self._parts.journal, [DecisionCollector(deriver.judge, seen=None, since=since)])
-        return deriver.report()
+        collector = DecisionCollector(deriver.judge, seen=None, since=since)
+        await walk(self._parts.journal, [collector])
+        return deriver.report(collector.missing)
 
     @operation(
         "drift.uses",
@@ -243,7 +242,6 @@ class _Today:
         self._retaker = Retaker(parts.journal, reader, services.policy, remembers=services.remembered.count)
         self.changes = CallChanges()
         self.decisions = 0
-        self.missing: dict[str, int] = {}
 
     async def judge(self, decided: Decided) -> None:
         """Ask about one, if its tool is offered today."""
@@ -254,9 +252,6 @@ class _Today:
         if today is None:
             return  # gone, withheld or not listed, which is told of the tool
         decision = await self._retaker.take(decided, today=today)
-        if isinstance(decision, Missing):
-            self.missing[decision.why] = self.missing.get(decision.why, 0) + 1
-            return
         self.decisions += 1
         change = change_of(decided, decision)
         if change is not None:

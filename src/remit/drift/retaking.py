@@ -18,7 +18,7 @@ from remit.jobs.caller import overlay_of
 from remit.journal import kinds as k
 from remit.policy.recorded import overlay_of_text, overlays_named
 from remit.policy.verdict import verdict_on
-from remit.record.decisions import Missing
+from remit.record.decisions import MissingFactError
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from remit.tools.meta import ToolMeta
 
 _NOTHING: Final = (0, Decimal(0))
-_UNREADABLE: Final = Missing("what the caller added to the rules cannot be read")
 
 
 class Retaker:
@@ -43,19 +42,15 @@ class Retaker:
         self._reader = reader
         self._policy = policy
         self._remembers = remembers
-        self._overlays: dict[tuple[str, str], tuple[Overlay, ...] | Missing] = {}
+        self._overlays: dict[tuple[str, str], tuple[Overlay, ...] | None] = {}
+        """Additions to rules, by the hash of those and the job; None: they cannot be read."""
         self._taken: dict[str, tuple[int, Decimal]] = {}
         self._counted: set[tuple[str, str]] = set()
 
-    async def take(self, decided: Decided, *, today: ToolMeta | None = None) -> Decision | Missing:
-        """Return the decision; for a tool as it is `today`, if it is given. Raises JournalError."""
+    async def take(self, decided: Decided, *, today: ToolMeta | None = None) -> Decision:
+        """Return the decision; for a tool as it is `today`, if it is given. Raises MissingFactError or JournalError."""
         facts = await self._reader.facts_of(decided, today=today)
-        if isinstance(facts, Missing):
-            return facts
-        overlays = await self._added(decided)
-        if isinstance(overlays, Missing):
-            return overlays
-        policy = self._policy.under(overlays)
+        policy = self._policy.under(await self._added(decided))
         if not self._remembers and facts.remembered:
             facts = replace(facts, remembered=())
         if not policy.needs_facts:
@@ -89,27 +84,29 @@ class Retaker:
                 calls, total = self._taken.get(key, _NOTHING)
                 self._taken[key] = calls + 1, total + amount
 
-    async def _added(self, decided: Decided) -> Sequence[Overlay] | Missing:
+    async def _added(self, decided: Decided) -> Sequence[Overlay]:
         """Return what the job or the client added to the rules for its own calls."""
         created = decided.origin.created
         own = decided.origin.root if created is not None and created.overlay else ""
         key = (decided.payload.policy_hash, own)
-        overlays = self._overlays.get(key)
+        if key not in self._overlays:
+            self._overlays[key] = await self._read(decided.payload.policy_hash, decided)
+        overlays = self._overlays[key]
         if overlays is None:
-            overlays = self._overlays[key] = await self._read(decided.payload.policy_hash, decided)
+            raise MissingFactError("what the caller added to the rules cannot be read")
         return overlays
 
-    async def _read(self, policy_hash: str, decided: Decided) -> tuple[Overlay, ...] | Missing:
+    async def _read(self, policy_hash: str, decided: Decided) -> tuple[Overlay, ...] | None:
         created = decided.origin.created
         try:
             text = await self._journal.blob(policy_hash) if policy_hash else None
             if text is None:
                 return (overlay_of(created.overlay),) if created is not None and created.overlay else ()
             texts = [await self._journal.blob(one) for one in overlays_named(text)]
-            return tuple(overlay_of_text(one) for one in texts if one is not None) if all(texts) else _UNREADABLE
+            return tuple(overlay_of_text(one) for one in texts if one is not None) if all(texts) else None
         except PolicyError:
-            return _UNREADABLE
+            return None
         except JournalError as error:
             if error.code is not Code.BLOB_MISSING:
                 raise
-            return _UNREADABLE
+            return None

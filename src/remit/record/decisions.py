@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -71,13 +71,12 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.payload.decided_at or self.event.at
 
 
-class Missing(NamedTuple):
-    """Reason why a decision cannot be taken again."""
-
-    why: str
+class MissingFactError(Exception):
+    """A decision cannot be taken again; the message says why."""
 
 
 Judge = Callable[[Decided], Awaitable[None]]
+"""Looks at a decision. Raises MissingFactError if it cannot be taken again."""
 
 
 class DecisionCollector:
@@ -88,6 +87,8 @@ class DecisionCollector:
 
         `seen` are the tools whose last results count; None: every tool's.
         """
+        self.missing: dict[str, int] = {}
+        """Decisions that could not be taken again, by the reason."""
         self._judge = judge
         self._wanted = seen
         self._since = since
@@ -114,7 +115,10 @@ class DecisionCollector:
         """Judge what was collected."""
         waiting, self._waiting = self._waiting, []
         for decided in waiting:
-            await self._judge(decided)
+            try:
+                await self._judge(decided)
+            except MissingFactError as error:
+                self.missing[str(error)] = self.missing.get(str(error), 0) + 1
 
     def _start(self, origin: Origin, event: Event, payload: k.ToolInvocationStarted) -> None:
         if self._wanted is None or payload.tool_name in self._wanted:
@@ -185,25 +189,19 @@ class FactReader:
         self._inputs: dict[str, Any] = {}
         self._inherited: dict[str, Mapping[str, k.ToolInvocationFinished]] = {}
 
-    async def facts_of(
-        self, decided: Decided, *, today: ToolMeta | None = None, exact: bool = False
-    ) -> RecordedFacts | Missing:
-        """The facts of a decision; with `today` instead of the tool as it was. Raises JournalError.
+    async def facts_of(self, decided: Decided, *, today: ToolMeta | None = None, exact: bool = False) -> RecordedFacts:
+        """The facts of a decision; with `today` instead of the tool as it was.
 
-        `exact` leaves out remembered approvals that the gate did not look at.
+        `exact` leaves out remembered approvals that the gate did not look at. Raises MissingFactError or JournalError.
         """
         payload, origin = decided.payload, decided.origin
         try:
             args = await self._args(payload)
-            if isinstance(args, Missing):
-                return args
             tool = today or await self._tool(payload)
-            if isinstance(tool, Missing):
-                return tool
             untrusted = await self._untrusted(payload)
             facts = await self._beside(decided) if self._with else None
         except PayloadErasedError:
-            return Missing("its values were erased")
+            raise MissingFactError("its values were erased") from None
         principal = payload.principal or (origin.created.principal if origin.created is not None else "")
         caller = Caller(principal=principal, kind=origin.kind, recipe=origin.name, stream=_stream_of(decided))
         query = Query(
@@ -218,30 +216,29 @@ class FactReader:
         )
         return RecordedFacts(query=query, remembered=_held(decided, exact=exact), untrusted=untrusted)
 
-    async def _args(self, payload: Asked) -> dict[str, Any] | Missing:
-        if isinstance(payload.args, msgspec.Raw):
-            value = _decode(payload.args)
-        else:
-            encoded = await self._journal.value(payload.args, payload.args_blob)
-            if encoded is None:
-                return Missing("its arguments are not recorded")
-            value = _decode(encoded)
-        return value if isinstance(value, dict) else Missing("its arguments cannot be read")
+    async def _args(self, payload: Asked) -> dict[str, Any]:
+        args = payload.args
+        encoded = args if isinstance(args, msgspec.Raw) else await self._journal.value(args, payload.args_blob)
+        if encoded is None:
+            raise MissingFactError("its arguments are not recorded")
+        value = _decode(encoded)
+        if not isinstance(value, dict):
+            raise MissingFactError("its arguments cannot be read")
+        return value
 
     async def _untrusted(self, payload: Asked) -> tuple[str, ...]:
         encoded = await self._journal.value(payload.untrusted, payload.untrusted_blob)
         return tuple(dict.fromkeys(str(one.get("path", "")) for one in _decode_untrusted(encoded))) if encoded else ()
 
-    async def _tool(self, payload: Asked) -> ToolMeta | Missing | None:
+    async def _tool(self, payload: Asked) -> ToolMeta | None:
         """The tool as the gate knew it; None: there was none of this name."""
         if not payload.provider_id:
             if isinstance(payload, k.GateRefused) and UNKNOWN_TOOL.rule_id in {payload.rule_id, _rule_of(payload)}:
                 return None
             return self._elsewhere(payload)
-        schema = payload.request_schema_hash
-        whole = bool(payload.risk_level or isinstance(payload, k.ToolInvocationStarted))
-        if not whole:
+        if not payload.risk_level and not isinstance(payload, k.ToolInvocationStarted):
             return self._elsewhere(payload)
+        schema = payload.request_schema_hash
         confirms = payload.confirms or payload.rule_id == _CONFIRM_RULE
         form = (
             payload.tool_name, payload.provider_id, payload.capability_level, payload.risk_level, payload.side_effect,
@@ -261,10 +258,12 @@ class FactReader:
             )
         return tool
 
-    def _elsewhere(self, payload: Asked) -> ToolMeta | Missing:
+    def _elsewhere(self, payload: Asked) -> ToolMeta:
         """The tool as another event says it is, or as it is today."""
         known = self._named.get(payload.tool_name) or self._today.get(payload.tool_name)
-        return known if known is not None else Missing("what its tool was is not recorded")
+        if known is None:
+            raise MissingFactError("what its tool was is not recorded")
+        return known
 
     async def _schema(self, digest: str) -> dict[str, Any] | None:
         try:
