@@ -42,7 +42,7 @@ def test_a_histograms_buckets_count_what_is_not_above_their_bound(values: list[f
     registry = Registry()
     seconds = registry.histogram("seconds", "Durations.", "tool", bounds=(0.5, 1, 10))
     for value in values:
-        seconds.observe(value, "fs.read")
+        seconds.taker("fs.read")(value)
     samples = registry.collect()[0].samples
     if not values:
         assert samples == ()
@@ -60,7 +60,7 @@ def test_a_metric_keeps_a_bounded_number_of_series_and_its_total_stays_right() -
     seconds = registry.histogram("seconds", "Durations.", "tool")
     for number in range(MAX_SERIES + 500):
         calls.add(f"tool.{number}", "ok")
-        seconds.observe(1, f"tool.{number}")
+        seconds.taker(f"tool.{number}")(1)
     counted, observed = registry.collect()
     assert sum(sample.value for sample in counted.samples) == MAX_SERIES + 500
     assert len(counted.samples) == MAX_SERIES + 1

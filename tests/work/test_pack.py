@@ -44,7 +44,7 @@ def pack(tmp_path: Path) -> ContextPack:
 
 def test_a_pack_is_text_that_any_program_reads(pack: ContextPack) -> None:
     assert pack.order() == ORDER
-    assert IssueRef.from_file_name(pack.folder.parent.name) == ISSUE
+    assert pack.folder.parent.name == ISSUE.file_name
     texts = {path.name: path.read_text() for path in pack.folder.iterdir() if path.is_file()}
     assert texts["spec_snapshot.md"] == "# Mend it\n"
     assert "Must pass: `make test`" in texts["constraints.md"]

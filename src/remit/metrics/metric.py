@@ -92,12 +92,8 @@ class Histogram:
         self._bounds = tuple(bounds)
         self._series: dict[Labels, list[float]] = {}  # one number per bucket, those above every bound, the sum
 
-    def observe(self, value: float, *labels: str) -> None:
-        """Take one value; the values of the labels in their order."""
-        self.taker(*labels)(value)
-
     def taker(self, *labels: str) -> Callable[[float], None]:
-        """Return what takes values with these labels: what observes often keeps it."""
+        """Return what takes values with these labels, in their order: what observes often keeps it."""
         series = self._series.get(labels)
         if series is None:
             labels = _bounded(labels, self.labels, self._series)

@@ -43,11 +43,6 @@ def visible(text: str, shown: Callable[[str], str] = _escaped) -> str:
     return _PLAIN.sub(lambda match: _shown(match[0], shown), text)
 
 
-def is_visible(text: str) -> bool:
-    """Whether the text shows all that it holds."""
-    return visible(text) == text
-
-
 def _told_apart(word: str, shown: Callable[[str], str]) -> str:
     if word.isascii() or not _LATIN.search(word):
         return word

@@ -69,13 +69,6 @@ def wire_name(name: str) -> str:
     return name.replace(".", "__")
 
 
-def from_wire(wire: str) -> str:
-    """The full name behind a wire name. Raises NameInvalidError."""
-    if "." in wire:
-        raise NameInvalidError(f"{_shown(wire)} is not a name as models see it", remedy="Write it with `__` for dots.")
-    return check_name(wire.replace("__", "."))
-
-
 def provider_of(name: str) -> str | None:
     """The only provider that may offer an MCP tool of this full name, None for any other tool."""
     segments = name.split(".")

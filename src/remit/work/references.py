@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date
 from typing import Final, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from remit.codes import Code
 from remit.errors import UsageError
@@ -41,14 +41,6 @@ class IssueRef(NamedTuple):
             raise _invalid(text, "names no owner", "Write owner/repo#12; issues that are kept here are local#12.")
         return cls(project, int(number))
 
-    @classmethod
-    def from_file_name(cls, name: str) -> IssueRef:
-        """Read what `file_name` gave. Raise UsageError (WORK_INVALID) for a name that it never gives."""
-        issue = cls.parse(unquote(name))
-        if issue.file_name != name:
-            raise _invalid(name, "is not the folder of an issue", "Name the folder as `remit work show` prints it.")
-        return issue
-
     @property
     def is_local(self) -> bool:
         """Whether the issue is kept here, by no forge."""
@@ -56,7 +48,7 @@ class IssueRef(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """The reference as one component of a path, from which it can be read again."""
+        """The reference as one component of a path; no two have the same."""
         return quote(str(self), safe="")
 
     def __str__(self) -> str:
