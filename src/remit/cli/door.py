@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from remit.cli.values import usage_error
 from remit.errors import SettingsError, UsageError
 from remit.http.access_log import AccessLog
 from remit.http.guard import Guard
@@ -96,11 +97,9 @@ class Door:
         elif name == "-":
             yield AccessLog(sys.stderr, self._clock)
         else:
-            try:
+            with usage_error(f"--access-log: {name}"):
                 # Only the owner reads it: it says who did what. A line at a time, so that it can be followed.
                 handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            except OSError as error:
-                raise UsageError(f"--access-log: {name}: {error.strerror or error}") from error
             with os.fdopen(handle, "w", encoding="utf-8") as out:
                 yield AccessLog(out, self._clock)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from remit.atomic import replace_file
+from remit.cli.values import usage_error
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.settings.places import data_folder
@@ -53,10 +54,10 @@ async def export(remit: Remit) -> bytes:
 def exported(file: Path) -> Recorded:
     """Return what `export` made. Raises UsageError."""
     remedy = "Make it with `remit tools --export FILE`."
+    with usage_error(str(file), remedy):
+        data = file.read_bytes()
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Recorded)
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror or error}", remedy=remedy) from error
+        return msgspec.json.decode(data, type=Recorded)
     except msgspec.DecodeError as error:
         raise UsageError(f"{file} is not a tool catalog: {error}", code=Code.INVALID_INPUT, remedy=remedy) from error
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,15 @@ def since_us(age: str | None) -> int:
     from remit.clock import SECOND, SystemClock
 
     return SystemClock().now() - seconds(age, "--since") * SECOND if age else 0
+
+
+@contextmanager
+def usage_error(what: str, remedy: str = "") -> Iterator[None]:
+    """Raise UsageError for an OSError in the block: what cannot be done, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{what}: {error.strerror or error}", remedy=remedy) from error
 
 
 def _text(text: str, what: str) -> str:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -42,11 +42,6 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
     def ok(self) -> bool:
         """Whether it is there, and nothing wrong with it."""
         return not self.problems
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The fields as JSON."""
-        return dict(msgspec.to_builtins(self))
 
 
 async def back_up(source: Journal, file: Path, *, verify: bool) -> Backup:

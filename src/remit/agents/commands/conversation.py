@@ -11,7 +11,7 @@ from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
-from remit.errors import UsageError
+from remit.cli.values import usage_error
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
@@ -56,11 +56,8 @@ def export_command(state: State, job: str, file: Path | None, step: str) -> int:
         return exit_codes.OK
     import msgspec
 
-    try:
-        with file.open("xb") as written:
-            written.write(msgspec.json.format(msgspec.json.encode(messages)) + b"\n")
-    except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}", remedy="Name another file.") from error
+    with usage_error(f"{file} cannot be written", "Name another file."), file.open("xb") as written:
+        written.write(msgspec.json.format(msgspec.json.encode(messages)) + b"\n")
     told = f"{len(messages)} messages in {file}"
     return state.show({"file": str(file), "messages": len(messages)}, lambda state, _: state.note(told))
 

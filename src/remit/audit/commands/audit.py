@@ -113,10 +113,7 @@ def _answer(state: State, job: str, **question: Any) -> int:
 
     with reserved_stdout():
         found = state.ask(look) if question["today"] else state.ask(look, code="unused")
-    if state.as_json:
-        state.output.json(found)
-    else:
-        _print(state, found, question["what"])
+    state.show(found, lambda state, found: _print(state, found, question["what"]))
     return exit_codes.DIVERGED if found.index == "differs" else exit_codes.OK
 
 
@@ -139,10 +136,8 @@ def _write(state: State, place: Path, data: bytes) -> None:
     from remit.atomic import replace_file
 
     replace_file(place, data)
-    if state.as_json:
-        state.output.json({"file": str(place), "bytes": len(data)})
-    else:
-        state.output.out.line(f"{place}  {len(data)} bytes")
+    line = f"{place}  {len(data)} bytes"
+    state.show({"file": str(place), "bytes": len(data)}, lambda state, _: state.output.out.line(line))
 
 
 def _report(
@@ -163,7 +158,7 @@ def _report(
     if markdown is not None:
         _write(state, markdown, report.markdown(found).encode())
     if html is None and markdown is None:
-        _print_report(state, found)
+        state.show(found, _print_report)
     return exit_codes.OK
 
 
@@ -171,9 +166,6 @@ def _print_report(state: State, found: Report) -> None:
     from remit.audit.report import when
     from remit.cli.tables import Column, table
 
-    if state.as_json:
-        state.output.json(found)
-        return
     out = state.output.out
     out.line(when(found))
     out.line()

@@ -11,6 +11,7 @@ from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.text import clean, one_line, pretty
+from remit.cli.values import usage_error
 from remit.codes import Code
 from remit.errors import UsageError
 
@@ -90,10 +91,8 @@ def _export(state: State, name: str | None, target: Path) -> int:
     if str(target) == "-":
         click.echo(catalog, nl=False)
         return exit_codes.OK
-    try:
+    with usage_error(str(target), "Choose another file."):
         write(target, catalog)
-    except OSError as error:
-        raise UsageError(f"{target}: {error.strerror or error}", remedy="Choose another file.") from error
     state.note(f"wrote {target}")
     return exit_codes.OK
 

@@ -12,6 +12,7 @@ from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.text import clean, counted, one_line
+from remit.cli.values import usage_error
 from remit.codes import Code
 from remit.errors import JournalError, UsageError
 
@@ -33,6 +34,7 @@ _DAMAGE: Final = frozenset(
         Code.CHECKPOINT_DIFFERS,
     }
 )
+_EXPORTED: Final = "Name a file of `remit export`."
 _ENDINGS: Final = (".zip", ".json", ".jsonl", ".ndjson")
 """Endings of files; a job's id has none."""
 
@@ -123,10 +125,8 @@ def command(
 
 
 def _read(place: Path) -> str:
-    try:
+    with usage_error(f"cannot read {place}", "Name a file of checkpoints."):
         return place.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"cannot read {place}: {error.strerror}", remedy="Name a file of checkpoints.") from error
 
 
 def _verify_decisions(state: State) -> int:
@@ -155,10 +155,8 @@ def _verify_file(state: State, path: str, issuers: Path | None, keys: Sequence[s
     from remit.wiring.capabilities import FIRST_PARTY
     from remit.wiring.parts import answer_of
 
-    try:
+    with usage_error(f"cannot read {path}", _EXPORTED):
         answer = None if decisions else answer_of(FIRST_PARTY, Path(path), issuers)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}", remedy="Name a file of `remit export`.") from error
     if answer is None:
         return _verify_package(state, path, keys, decisions=decisions)
     last = {"verdict": answer.verdict, "code": answer.code}
@@ -179,11 +177,11 @@ def _verify_package(state: State, path: str, keys: Sequence[str], *, decisions: 
     from remit.evidence.verify import check, describe
 
     try:
-        verdict = check(path, sources() if decisions else None, [Key.parse(text) for text in keys])
+        parsed = [Key.parse(text) for text in keys]
     except ValueError as error:
         raise UsageError(f"--key: {error}", remedy="Copy it whole, as it was printed: name+id+key.") from error
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}", remedy="Name a file of `remit export`.") from error
+    with usage_error(f"cannot read {path}", _EXPORTED):
+        verdict = check(path, sources() if decisions else None, parsed)
     out = state.output.out
     first, _, rest = describe(path, verdict).partition(" ")
     told = f"{out.style(first, 'fail' if verdict.state == 'rejected' else 'ok')} {clean(rest)}"

@@ -33,10 +33,9 @@ def command(state: State, file: Path, *, verified: bool, force: bool) -> int:
 
     require_free(file, force=force)
     made = run_to_end(_back_up(state, file.absolute(), verified=verified))
-    if state.as_json:
-        state.output.json({**made.fields, "ok": made.ok})
-    else:
-        _print(state, made)
+    import msgspec
+
+    state.show({**msgspec.structs.asdict(made), "ok": made.ok}, lambda state, _: _print(state, made))
     return exit_codes.OK if made.ok else exit_codes.DAMAGED
 
 

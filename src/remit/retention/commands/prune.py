@@ -76,10 +76,7 @@ def command(
         place = str(archive.absolute()) if archive is not None else ""
         rule = Rule(keep=age, kinds=chosen, states=states, labels=pairs(labels, "--label"), archive=place)
     done = run_to_end(_prune(state, rule, dry_run=dry_run, vacuum=vacuum, yes=yes))
-    if state.as_json:
-        state.output.json(done)
-    else:
-        _print(state, done)
+    state.show(done, _print)
     return exit_codes.DAMAGED if any(unit.code == "CHAIN_BROKEN" for unit in done.kept) else exit_codes.OK
 
 

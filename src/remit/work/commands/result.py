@@ -11,6 +11,7 @@ import msgspec
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.values import usage_error
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 from remit.work.commands.asking import asking
@@ -96,11 +97,8 @@ def command(
 def _document(file: Path) -> bytes:
     from remit.work.document import MAX_DOCUMENT
 
-    try:
-        with file.open("rb") as opened:
-            return opened.read(MAX_DOCUMENT + 1)
-    except OSError as error:
-        raise UsageError(f"--file {file}: {error.strerror or error}", remedy="Name a file.") from error
+    with usage_error(f"--file {file}", "Name a file."), file.open("rb") as opened:
+        return opened.read(MAX_DOCUMENT + 1)
 
 
 async def _active(remit: Opened, issue: str, *, newest: bool) -> str:

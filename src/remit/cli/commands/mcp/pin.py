@@ -11,6 +11,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import Behind, json_option, pass_state
 from remit.cli.servers import complete_servers
+from remit.cli.values import usage_error
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,9 +69,7 @@ def _export(state: State, target: Path | None) -> int:
     pinned = state.ask(look, code="unused", servers=True)
     if target is None or not pinned:
         raise UsageError("no server is pinned", remedy="Pin one: remit mcp pin NAME")
-    try:
+    with usage_error(str(target), "Choose another file."):
         write(target, written_pins(pinned))
-    except OSError as error:
-        raise UsageError(f"{target}: {error.strerror or error}", remedy="Choose another file.") from error
     state.note(f"wrote {target}: {', '.join(sorted(pinned))}")
     return exit_codes.OK
