@@ -12,7 +12,6 @@ from remit.settings.base import PartSetting
 from remit.settings.file import NO_FILE, SettingsFile
 from remit.settings.section import Section
 from remit.settings.sections.app import AppSettings
-from remit.settings.sections.clients import ClientSettings
 from remit.settings.sections.confirm import ConfirmSettings
 from remit.settings.sections.evidence import EvidenceSettings
 from remit.settings.sections.fs import FsSettings
@@ -23,8 +22,7 @@ from remit.settings.sections.mcp import McpSettings
 from remit.settings.sections.models import ModelSettings
 from remit.settings.sections.output import OutputSettings
 from remit.settings.sections.policy import PolicySettings
-from remit.settings.sections.readiness import ReadinessSettings
-from remit.settings.sections.serve import ServeSettings
+from remit.settings.sections.serve import ClientSettings, ReadinessSettings, ServeSettings
 from remit.settings.sections.tools import ToolSettings
 
 HIDDEN: Final = "(set)"

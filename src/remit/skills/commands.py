@@ -196,7 +196,7 @@ def disable_command(state: State, skill: str, reason: str) -> int:
 @pass_state
 def new_command(state: State, name: str, folder: str) -> int:
     """Write a skill to fill in, as FOLDER/NAME/SKILL.md."""
-    from remit.skills.new import write_skill
+    from remit.skills.folder import write_skill
 
     file = write_skill(name, Path(folder))
     state.show({"file": str(file)}, lambda state, _: state.output.out.line(str(file)))

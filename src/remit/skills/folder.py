@@ -1,4 +1,4 @@
-"""The folder of a skill: what it holds within the limits, its digest, and its texts.
+"""The folder of a skill: what it holds within the limits, its digest, and its texts; and a new one to fill in.
 
 Nothing is reached by a link, nothing whose name begins with a dot is looked at, and nothing is run. The digest covers
 the path and the content of every file, so that a skill with the same digest is the same skill.
@@ -14,7 +14,7 @@ import msgspec
 
 from remit.canonical import canonical, sha256
 from remit.codes import Code
-from remit.errors import ProviderError
+from remit.errors import ProviderError, UsageError
 from remit.files.confined import ConfinedDirectory, Entry
 from remit.files.text import is_utf8
 from remit.journal.event import Blob
@@ -33,6 +33,19 @@ MAX_TEXTS: Final = 2 * 1024 * 1024
 SKILL_MD: Final = "SKILL.md"
 _MANIFESTS: Final = (SKILL_MD, "skill.md", "skill.yaml", "skill.yml", "skill.json")
 _SEEDS: Final = (".yaml", ".yml", ".json")
+_TEMPLATE: Final = """---
+name: {name}
+description: Say in one or two sentences what this skill does, and when an agent should use it.
+metadata:
+  remit-required-tools: ""
+  remit-risk: "ask"
+---
+
+# {name}
+
+1. Say what to do first.
+2. Say how the result should look.
+"""
 
 
 class Contents(NamedTuple):
@@ -174,6 +187,27 @@ def places_in(root: Path, most: int) -> tuple[list[SkillPlace], bool]:
     chosen = [entry for entry in shown if entry.kind in {"folder", "link"} or entry.name.endswith(_SEEDS)]
     places = [SkillPlace(root, entry.name, not entry.name.endswith(_SEEDS)) for entry in chosen[:most]]
     return places, len(chosen) > most
+
+
+def write_skill(name: str, folder: Path) -> Path:
+    """Write a skill into a folder of skills; the path of its SKILL.md. Raises UsageError."""
+    text = _TEMPLATE.format(name=name)
+    try:
+        manifest = read_skill_md(text.encode(), name)
+    except (InvalidManifestError, UnicodeEncodeError) as error:
+        raise UsageError(f"{name!r:.80} cannot be a skill's name: {error}", code=Code.SKILL_INVALID) from error
+    if manifest.findings:
+        remedy = "Use lower-case letters, digits and single hyphens, such as release-notes."
+        raise UsageError(f"{name!r:.80}: {manifest.findings[0].message}", code=Code.SKILL_INVALID, remedy=remedy)
+    file = folder / name / SKILL_MD
+    try:
+        file.parent.mkdir(parents=True)
+        file.write_text(text, encoding="utf-8")
+    except FileExistsError as error:
+        raise UsageError(f"{file.parent} is there already", remedy="Choose another name.") from error
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror or error}", remedy="Choose another folder: --in FOLDER.") from error
+    return file
 
 
 def _text(data: bytes) -> str | None:

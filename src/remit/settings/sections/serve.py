@@ -1,12 +1,13 @@
-"""The section `[serve]`."""
+"""The sections `[serve]`, `[[clients]]` and `[readiness]`: a server, who may connect, and when it is ready."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
+from remit.settings import pictures
 from remit.settings.address import url_or_empty
 from remit.settings.base import Base
-from remit.settings.section import About, Bytes, Section
+from remit.settings.section import About, Bytes, Section, Tables, Texts
 
 
 def _path(path: str, base: Base) -> str:
@@ -56,3 +57,30 @@ class ServeSettings(Section, frozen=True):
             resolve=url_or_empty,
         ),
     ] = ""
+
+
+class ClientSettings(Section, frozen=True):
+    """Who may connect over HTTP: each `[[clients]]` table is one client."""
+
+    array: ClassVar[str] = "entries"
+
+    entries: Annotated[
+        Tables,
+        About(
+            "The clients, one `[[clients]]` table each, as explained below. A JSON array in the environment.",
+            env=("REMIT_CLIENTS",),
+            picture=pictures.clients,
+        ),
+    ] = ()
+
+
+class ReadinessSettings(Section, frozen=True):
+    """What has to be there."""
+
+    required: Annotated[
+        Texts,
+        About(
+            "Dependencies that must work for this process to be ready: `mcp` (all MCP servers) or `mcp.<server>`. "
+            "An unknown name is never ready."
+        ),
+    ] = ()
