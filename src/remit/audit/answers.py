@@ -19,7 +19,7 @@ from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
 from remit.journal.lineage import whole
 from remit.journal.owner import Owner
-from remit.journal.scanning import every_head
+from remit.journal.scanning import event_at, every_head
 from remit.policy.overlay import covers
 from remit.record.heads import head_of, stream_named
 from remit.record.job_story import beside
@@ -99,7 +99,8 @@ async def answer(journal: Journal, question: Question, *, again: bool = False) -
         differs = "same" if known.counts == sums.counts else "differs"
     doubts = [act async for act in _doubts(journal, sums.state, question)]
     page, more, acts = _chosen(question, [*sums.counts.acts, *doubts])
-    entries = [told(act, event, await _context(journal, event)) for act in page if (event := await _at(journal, act))]
+    events = [(act, await event_at(journal, act.position)) for act in page]
+    entries = [told(act, event, await _context(journal, event)) for act, event in events if event is not None]
     return msgspec.structs.replace(_answer(question, sums.counts, acts, entries, more), index=differs)
 
 
@@ -203,11 +204,6 @@ def _is_held(head: Head | None, now: int) -> bool:
         return False
     owner = Owner.parse(head.lease_owner)
     return owner is None or not owner.dead()
-
-
-async def _at(journal: Journal, act: Act) -> Event | None:
-    page = await journal.scan(act.position - 1, (), 1)
-    return next((placed.event for placed in page.events if placed.position == act.position), None)
 
 
 async def _context(journal: Journal, event: Event) -> Context:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.audit.facts import Counts, Facts, State
-from remit.codes import Code
-from remit.errors import JournalError
 from remit.journal import kinds as k
 from remit.journal.event import Fold
+from remit.journal.scanning import event_at, every_page
 
 if TYPE_CHECKING:
     from remit.journal.event import Placed
@@ -29,8 +28,6 @@ STRETCH: Final = 20_000
 _PAGE: Final = 5_000
 _FORGOTTEN: Final = 1_000_000
 """Positions after which the end of a call that only reads, or an answer, is waited for no more."""
-_UNKEPT: Final = frozenset({Code.JOURNAL_READ_ONLY, Code.JOURNAL_LOCKED, Code.JOURNAL_FULL})
-"""Why an index may not be kept just now; it is used without that."""
 
 
 class _Row(msgspec.Struct, frozen=True, array_like=True):
@@ -125,12 +122,9 @@ class _Reading:
             self._kept = fold.position
             if not again:
                 await self._go_on(fold.data)
-        more, position = True, self._indexed
         fresh: list[Placed] = []
-        while more:
-            page = await self._journal.scan(position, (), _PAGE)
+        async for page in every_page(self._journal, self._indexed, (), _PAGE):
             fresh += [one for one in page.events if self._most is None or one.position <= self._most]
-            more, position = page.more and page.position > position, page.position
             if len(fresh) >= STRETCH:
                 self._fold(fresh)
                 fresh = []
@@ -168,11 +162,9 @@ class _Reading:
         except msgspec.DecodeError:
             return
         position, *identity = kept.last
-        page = await self._journal.scan(position - 1, (), 1)
-        for placed in page.events if kept.version == _VERSION else ():
-            event = placed.event
-            if placed.position == position and [event.stream, event.seq, event.hash.hex()] == identity:
-                self._rows, self._state, self._last, self._indexed = kept.stretches, state, kept.last, position
+        event = await event_at(self._journal, position) if kept.version == _VERSION else None
+        if event is not None and [event.stream, event.seq, event.hash.hex()] == identity:
+            self._rows, self._state, self._last, self._indexed = kept.stretches, state, kept.last, position
 
     def _fold(self, fresh: list[Placed]) -> None:
         before, facts = msgspec.json.encode(self._state), Facts(self._state)
@@ -196,23 +188,17 @@ class _Reading:
         folds += [
             Fold(f"{NAME}/{after}", position, msgspec.json.encode(stretch)) for after, stretch in self._made.items()
         ]
-        try:
-            return await self._journal.folds.keep(folds, self._kept)
-        except JournalError as error:
-            if error.code not in _UNKEPT:
-                raise
-            return True  # the answer is right all the same
+        return await self._journal.folds.keep_if_writable(folds, self._kept) is not False
 
     async def _counted(self, row: _Row, stretch: _Stretch) -> Counts:
         """Count what lies within the time, of a stretch that does so in part."""
         facts = Facts(msgspec.json.decode(stretch.before, type=State), self._since, self._until)
-        more, position = True, row.after
-        while more:
-            page = await self._journal.scan(position, (), _PAGE)
+        async for page in every_page(self._journal, row.after, (), _PAGE):
             for placed in page.events:
                 if placed.position <= row.last:
                     facts.take(placed.position, placed.event)
-            more, position = position < page.position < row.last, page.position
+            if page.position >= row.last:
+                break
         return facts.counts
 
 

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.clock import DAY
-from remit.codes import Code
-from remit.errors import JournalError
 from remit.gateway.spending import Spent
 from remit.journal.event import Event, Fold
 from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked, StreamPruned, decode
+from remit.journal.scanning import event_at, every_page
 from remit.journal.stub import stub_of
 
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ _OPEN_POSITIONS: Final = 1_000_000
 """Days and positions after which no answer is expected any more; what was reserved for it stays counted."""
 _COPIED: Final = 10_000
 """Positions within which a retry has copied what it takes over, besides as many as it takes."""
-_UNKEPT: Final = frozenset({Code.JOURNAL_READ_ONLY, Code.JOURNAL_LOCKED, Code.JOURNAL_FULL})
-"""Why sums may not be kept just now; they are used without that."""
 _HELD: Final = 2
 """Days that stay in memory."""
 
@@ -168,12 +165,8 @@ class ModelSums:
 
     async def _pruned(self) -> set[str]:
         """The streams whose events cannot be added up any more; what they took stays in the sums that are kept."""
-        streams, position, more = set[str](), 0, True
-        while more:
-            page = await self._journal.scan(position, (StreamPruned.KIND,), _PAGE)
-            streams |= {placed.event.stream for placed in page.events}
-            position, more = page.position, page.more
-        return streams
+        pages = every_page(self._journal, 0, (StreamPruned.KIND,), _PAGE)
+        return {placed.event.stream async for page in pages for placed in page.events}
 
     async def _refreshed(self, wanted: set[int]) -> bool:
         if not self._loaded:
@@ -262,12 +255,8 @@ class ModelSums:
         if state.last is None:
             return True
         position, stream, seq, chained = state.last
-        page = await self._journal.scan(position - 1, (), 1)
-        if any(
-            placed.position == position
-            and (placed.event.stream, placed.event.seq, placed.event.hash.hex()) == (stream, seq, chained)
-            for placed in page.events
-        ):
+        event = await event_at(self._journal, position)
+        if event is not None and (event.stream, event.seq, event.hash.hex()) == (stream, seq, chained):
             return True
         stub = stub_of(await self._journal.left(stream))
         return stub is not None and (stub.events > seq or (stub.events == seq and stub.hash == chained))
@@ -300,14 +289,10 @@ class ModelSums:
         state.open = {name: one for name, one in state.open.items() if one.day > day or one.position > position}
         folds = [Fold(NAME, self._position, msgspec.json.encode(state))]
         folds += [Fold(f"{NAME}/{_part(day)}", self._position, self._encoded(day)) for day in sorted(self._changed)]
-        try:
-            if not await self._journal.folds.keep(folds, self._kept):
-                return False
-        except JournalError as error:
-            if error.code not in _UNKEPT:
-                raise
-            self._new = 0  # the sums are right all the same, and are kept by a process that may write
-            return True
+        is_kept = await self._journal.folds.keep_if_writable(folds, self._kept)
+        if not is_kept:
+            self._new = 0  # a process that may write keeps them
+            return is_kept is None
         self._kept, self._new, self._spoilt = self._position, 0, False
         self._changed.clear()
         held = sorted(state.days)[-_HELD:]

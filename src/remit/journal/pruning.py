@@ -27,6 +27,7 @@ from remit.journal.kinds import (
     decode,
 )
 from remit.journal.references import digests_in, digests_of, names_in, values_in
+from remit.journal.scanning import every_page
 from remit.journal.stub import MARK, PRUNED, stub_of
 
 if TYPE_CHECKING:
@@ -114,12 +115,10 @@ class Uses:
 
     async def refresh(self) -> None:
         """Read what came since the last look."""
-        more = True
-        while more:
-            page = await self._journal.scan(self.seen, (), _PAGE)
+        async for page in every_page(self._journal, self.seen, (), _PAGE):
             for placed in page.events:
                 await self._take(placed.event)
-            self.seen, more = page.position, page.more
+            self.seen = page.position
 
     async def _take(self, event: Event) -> None:
         names = names_in(event.data)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from remit.journal.event import Event, Head, HeadQuery, Placed, Scanned
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
 
 _SPAN: Final = 10_000
 """Positions looked at for one page of some kinds, so that rare ones do not hold up a reader."""
@@ -27,15 +30,22 @@ def page(rows: Sequence[Sequence[Any]], limit: int, *, reached: int, newest: int
     return Scanned(events, position, more=position < newest)
 
 
-class Heads(Protocol):
-    """The journal, or the storage behind it."""
+async def every_page(journal: Journal, after: int, kinds: Iterable[str], limit: int) -> AsyncIterator[Scanned]:
+    """Give the pages behind a position, up to the newest event."""
+    more = True
+    while more:
+        page = await journal.scan(after, kinds, limit)
+        yield page
+        more, after = page.more and page.position > after, page.position
 
-    async def heads(self, query: HeadQuery) -> list[Head]:
-        """Heads that match, newest stream first, at most `limit`."""
-        ...
+
+async def event_at(journal: Journal, position: int) -> Event | None:
+    """Return the event at a position; None: it was removed, or there never was one."""
+    page = await journal.scan(position - 1, (), 1)
+    return next((placed.event for placed in page.events if placed.position == position), None)
 
 
-async def every_head(journal: Heads, query: HeadQuery) -> AsyncIterator[Head]:
+async def every_head(journal: Journal, query: HeadQuery) -> AsyncIterator[Head]:
     """Give all heads that match, newest stream first; the query's own `limit` does not count."""
     query = replace(query, limit=_HEADS)
     while page := await journal.heads(query):

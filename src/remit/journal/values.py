@@ -9,7 +9,7 @@ import msgspec
 
 from remit.canonical import sha256
 from remit.codes import Code
-from remit.errors import ChainBrokenError
+from remit.errors import ChainBrokenError, JournalError
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Fold
 from remit.journal.kinds import OptionalRaw, OptionalRef
@@ -17,6 +17,8 @@ from remit.journal.port import Store
 from remit.journal.salting import reveal
 
 RESTORE: Final = "Restore the journal from a backup."
+_UNWRITABLE: Final = frozenset({Code.JOURNAL_READ_ONLY, Code.JOURNAL_LOCKED, Code.JOURNAL_FULL})
+"""Why a fold may not be kept just now."""
 
 
 class Blobs(Protocol):
@@ -61,3 +63,12 @@ class Folds:
     async def keep(self, folds: Sequence[Fold], before: int) -> bool:
         """Keep a fold in the place of the one kept at the position `before`; False if another one is kept by now."""
         return await self._store.keep_folds(folds, before)
+
+    async def keep_if_writable(self, folds: Sequence[Fold], before: int) -> bool | None:
+        """The same; None if nothing can be written just now: they are right all the same, and used without that."""
+        try:
+            return await self.keep(folds, before)
+        except JournalError as error:
+            if error.code not in _UNWRITABLE:
+                raise
+            return None

@@ -16,7 +16,7 @@ from remit.jobs.state import stream_of
 from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
 from remit.journal.lineage import forebears
-from remit.journal.scanning import every_head
+from remit.journal.scanning import every_head, every_page
 from remit.record.heads import stream_named
 from remit.record.job_story import beside
 
@@ -145,11 +145,8 @@ async def walk(journal: Journal, collectors: Sequence[Collector], job: str = "")
 
 async def _pages(journal: Journal, kinds: Collection[str]) -> AsyncIterator[list[Event]]:
     """Yield every event of these kinds, in the order of the commits."""
-    position, more = 0, True
-    while more:
-        page = await journal.scan(position, kinds, _PAGE)
+    async for page in every_page(journal, 0, kinds, _PAGE):
         yield [placed.event for placed in page.events]
-        more, position = page.more and page.position > position, page.position
 
 
 async def _pages_of(journal: Journal, job: str, kinds: Collection[str]) -> AsyncIterator[list[Event]]:
