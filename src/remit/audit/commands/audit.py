@@ -107,12 +107,10 @@ def _answer(state: State, job: str, **question: Any) -> int:
     if question["today"]:
         count_in_files_of(state, (job,))
 
-    async def look(remit: Opened) -> Answer:
-        found: Answer = await remit.service.audit.ask(job, **question)
-        return found
-
     with reserved_stdout():
-        found = state.ask(look) if question["today"] else state.ask(look, code="unused")
+        found: Answer = state.ask(
+            lambda remit: remit.service.audit.ask(job, **question), code="needed" if question["today"] else "unused"
+        )
     state.show(found, lambda state, found: _print(state, found, question["what"]))
     return exit_codes.DIVERGED if found.index == "differs" else exit_codes.OK
 
@@ -148,11 +146,7 @@ def _report(
     for place in filter(None, (html, markdown)):
         require_free(place, force=force)
 
-    async def look(remit: Opened) -> report.Report:
-        found: report.Report = await remit.service.audit.report(since, until=until)
-        return found
-
-    found = state.ask(look, code="unused")
+    found: Report = state.ask(lambda remit: remit.service.audit.report(since, until=until), code="unused")
     if html is not None:
         _write(state, html, report.html(found))
     if markdown is not None:

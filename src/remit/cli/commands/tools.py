@@ -16,6 +16,7 @@ from remit.codes import Code
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
+    from remit.app import Remit
     from remit.cli.opened import Opened
     from remit.record.views import ToolView
 
@@ -74,18 +75,16 @@ def _missing(provider: str, why: str) -> str:
 
 def _export(state: State, name: str | None, target: Path) -> int:
     from remit.cli.recorded import export
-    from remit.cli.running import run_to_end
     from remit.cli.saving import write
 
     if name is not None:
         msg = "--export writes all tools: omit NAME"
         raise click.UsageError(msg)
 
-    async def look() -> tuple[bytes, dict[str, str]]:
-        async with state.remit(blank=True) as remit:
-            return await export(remit), await remit.service.tools.failures()
+    async def look(remit: Remit) -> tuple[bytes, dict[str, str]]:
+        return await export(remit), await remit.service.tools.failures()
 
-    catalog, failures = run_to_end(look())
+    catalog, failures = state.ask_here(look, blank=True)
     if failures:
         raise _incomplete(failures)
     if str(target) == "-":

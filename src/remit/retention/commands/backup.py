@@ -29,20 +29,15 @@ def command(state: State, file: Path, *, verified: bool, force: bool) -> int:
     place and run `remit journal activate`. A journal in PostgreSQL is backed up with the server's own tools, or with
     `remit journal copy --backup` while no process works.
     """
-    from remit.cli.running import run_to_end
+    import msgspec
 
     require_free(file, force=force)
-    made = run_to_end(_back_up(state, file.absolute(), verified=verified))
-    import msgspec
+    made: Backup = state.ask_here(
+        lambda remit: remit.service.retention.back_up(file.absolute(), verify=verified), code="unused", writes=True
+    )
 
     state.show({**msgspec.structs.asdict(made), "ok": made.ok}, lambda state, _: _print(state, made))
     return exit_codes.OK if made.ok else exit_codes.DAMAGED
-
-
-async def _back_up(state: State, file: Path, *, verified: bool) -> Backup:
-    async with state.remit(code="unused", writes=True) as remit:
-        made: Backup = await remit.service.retention.back_up(file, verify=verified)
-        return made
 
 
 def _print(state: State, made: Backup) -> None:

@@ -13,6 +13,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
+    from remit.app import Remit
     from remit.journal.erasing import Erased
 
 
@@ -35,9 +36,9 @@ def command(state: State, subject: str, reason: str, *, dry_run: bool, yes: bool
     verifies. A job of the subject that has not ended cannot go on: end it first. What an older Remit recorded inside
     events cannot be erased: the status is then 1. Packages, copies and backups that were made before keep the values.
     """
-    from remit.cli.running import run_to_end
-
-    done = run_to_end(_erase(state, subject, reason, dry_run=dry_run, yes=yes))
+    done = state.ask_here(
+        lambda remit: _erase(state, remit, subject, reason, dry_run=dry_run, yes=yes), code="unused", writes=True
+    )
     incomplete = Code.ERASURE_INCOMPLETE.name if done.left else ""
     if state.as_json:
         import msgspec
@@ -52,26 +53,22 @@ def command(state: State, subject: str, reason: str, *, dry_run: bool, yes: bool
     return exit_codes.ERROR if incomplete and not dry_run else exit_codes.OK
 
 
-async def _erase(state: State, subject: str, reason: str, *, dry_run: bool, yes: bool) -> Erased:
+async def _erase(state: State, remit: Remit, subject: str, reason: str, *, dry_run: bool, yes: bool) -> Erased:
     from remit.settings.principal import principal
 
-    async with state.remit(code="unused", writes=True) as remit:
-        streams = remit.service.streams
-        found = await streams.erasable(subject)
-        if not found.streams:
-            why, remedy = (
-                f"no stream is about the subject {subject!r}",
-                "Give the subject that the jobs were started with.",
-            )
-            raise NotFoundError(why, code=Code.STREAM_NOT_FOUND, remedy=remedy)
-        if dry_run:
-            return found
-        if not yes:
-            if state.as_json or not state.output.interactive:
-                raise UsageError("there is no terminal to ask at", remedy="Look with --dry-run, then give --yes.")
-            _print(state, found, "would be erased")
-            click.confirm("Erase them for good?", err=True, abort=True)
-        return await streams.erase(subject, by=principal(remit.settings), reason=reason)
+    streams = remit.service.streams
+    found = await streams.erasable(subject)
+    if not found.streams:
+        why, remedy = f"no stream is about the subject {subject!r}", "Give the subject that the jobs were started with."
+        raise NotFoundError(why, code=Code.STREAM_NOT_FOUND, remedy=remedy)
+    if dry_run:
+        return found
+    if not yes:
+        if state.as_json or not state.output.interactive:
+            raise UsageError("there is no terminal to ask at", remedy="Look with --dry-run, then give --yes.")
+        _print(state, found, "would be erased")
+        click.confirm("Erase them for good?", err=True, abort=True)
+    return await streams.erase(subject, by=principal(remit.settings), reason=reason)
 
 
 def _print(state: State, found: Erased, verb: str) -> None:

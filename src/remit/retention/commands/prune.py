@@ -14,7 +14,9 @@ from remit.cli.options import json_option, pass_state
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
+    from remit.app import Remit
     from remit.retention.pruning import Pruning
+    from remit.retention.rule import Rule
 
 
 @click.command("prune")
@@ -61,7 +63,6 @@ def command(
     question, is damaged, or is needed by a fork or a later turn of a conversation stays. If the command is interrupted,
     run it again.
     """
-    from remit.cli.running import run_to_end
     from remit.cli.values import pairs, seconds
     from remit.retention.rule import KINDS, Rule
 
@@ -75,28 +76,28 @@ def command(
         chosen = tuple(kind for kind in KINDS if not kinds or kind in kinds)
         place = str(archive.absolute()) if archive is not None else ""
         rule = Rule(keep=age, kinds=chosen, states=states, labels=pairs(labels, "--label"), archive=place)
-    done = run_to_end(_prune(state, rule, dry_run=dry_run, vacuum=vacuum, yes=yes))
+    done = state.ask_here(
+        lambda remit: _prune(state, remit, rule, dry_run=dry_run, vacuum=vacuum, yes=yes), code="unused", writes=True
+    )
     state.show(done, _print)
     return exit_codes.DAMAGED if any(unit.code == "CHAIN_BROKEN" for unit in done.kept) else exit_codes.OK
 
 
-async def _prune(state: State, rule: object, *, dry_run: bool, vacuum: bool, yes: bool) -> Pruning:
-    from remit.retention.rule import Rule, rule_for
+async def _prune(state: State, remit: Remit, rule: Rule | None, *, dry_run: bool, vacuum: bool, yes: bool) -> Pruning:
+    from remit.retention.rule import rule_for
 
-    async with state.remit(code="unused", writes=True) as remit:
-        retention = remit.service.retention
-        rules = (rule,) if isinstance(rule, Rule) else retention.rules
-        now = remit.clock.now()
-        prune = partial(retention.prune, lambda head: rule_for(rules, head, now))
-        if not dry_run and not yes:
-            if state.as_json or not state.output.interactive:
-                raise UsageError("there is no terminal to ask at", remedy="Look with --dry-run, then give --yes.")
-            doomed: Pruning = await prune(dry_run=True, compact=False)
-            if doomed.pruned:
-                _print(state, doomed)
-                click.confirm("Remove them for good?", err=True, abort=True)
-        done: Pruning = await prune(dry_run=dry_run, compact=vacuum)
-        return done
+    retention, now = remit.service.retention, remit.clock.now()
+    rules = (rule,) if rule is not None else retention.rules
+    prune = partial(retention.prune, lambda head: rule_for(rules, head, now))
+    if not dry_run and not yes:
+        if state.as_json or not state.output.interactive:
+            raise UsageError("there is no terminal to ask at", remedy="Look with --dry-run, then give --yes.")
+        doomed: Pruning = await prune(dry_run=True, compact=False)
+        if doomed.pruned:
+            _print(state, doomed)
+            click.confirm("Remove them for good?", err=True, abort=True)
+    done: Pruning = await prune(dry_run=dry_run, compact=vacuum)
+    return done
 
 
 def _print(state: State, done: Pruning) -> None:
