@@ -252,7 +252,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any, braces: set[str]) -> Par
         source = Source.KEY if here is None else Source.HERE
     elif (wire.name or parameter.name) in braces:
         source = Source.PATH
-    struct = next((one for one in (kind, *get_args(kind)) if _is_struct(one)), None) if flat is not None else None
+    struct = next((one for one in (kind, *get_args(kind)) if is_struct(one)), None) if flat is not None else None
     if flat is not None and struct is None:
         raise TypeError(f"{parameter.name} is not a struct")
     return Parameter(
@@ -272,7 +272,8 @@ def _mark(marks: list[Any], kind: type[M]) -> M | None:
     return next((mark for mark in marks if isinstance(mark, kind)), None)
 
 
-def _is_struct(kind: Any) -> bool:
+def is_struct(kind: Any) -> bool:
+    """Say whether a type is a struct."""
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 

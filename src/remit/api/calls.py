@@ -19,6 +19,7 @@ from remit.errors import NotFoundError, UsageError
 from remit.http.access import ANYBODY
 from remit.http.trace_context import TraceContext
 from remit.nearest import did_you_mean
+from remit.operation import is_struct
 from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def operation_named(name: str, parts: Iterable[Capability] = FIRST_PARTY) -> Rou
 def parameters_of(route: Route) -> tuple[str, ...]:
     """Return the names that a route takes: those of its path, its query and its body."""
     kinds = (route.query, route.body)
-    fields = [each.encode_name for kind in kinds if _is_struct(kind) for each in msgspec.structs.fields(kind)]
+    fields = [each.encode_name for kind in kinds if is_struct(kind) for each in msgspec.structs.fields(kind)]
     return tuple(dict.fromkeys((*route.parameters, *fields)))
 
 
@@ -120,15 +121,11 @@ async def _stays() -> None:
 
 
 def _types(kind: Any) -> dict[str, Any]:
-    return {each.encode_name: each.type for each in msgspec.structs.fields(kind)} if _is_struct(kind) else {}
-
-
-def _is_struct(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    return {each.encode_name: each.type for each in msgspec.structs.fields(kind)} if is_struct(kind) else {}
 
 
 def _takes_any(route: Route) -> bool:
-    return route.body is not None and not _is_struct(route.body)
+    return route.body is not None and not is_struct(route.body)
 
 
 def _value(text: str, kind: Any) -> Any:

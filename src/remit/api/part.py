@@ -103,7 +103,7 @@ class Api:
         asked = ApiRequest(
             service=self._service,
             path=path_of(route, segments),
-            query=query_of(route, scope["query_string"]),
+            query=query_of(route.query, scope["query_string"]),
             body=await body_of(route, request.headers, receive, self._body_s),
             access=request.access,
             headers=request.headers,

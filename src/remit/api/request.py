@@ -57,11 +57,11 @@ async def bytes_of(
         raise Problem(Code.BODY_TIMEOUT, f"The body did not arrive within {seconds:g} s.") from None
 
 
-def query_of(route: Route, raw: bytes) -> Any:
-    """The query as the route's type; a name that may come several times becomes a list. Raise Problem."""
+def query_of(kind: type[msgspec.Struct], raw: bytes) -> Any:
+    """The query as its type; a name that may come several times becomes a list. Raise Problem."""
     if len(raw) > MAX_QUERY:
         raise Problem(Code.INVALID_INPUT, f"The query is longer than {MAX_QUERY} bytes.")
-    return pairs_of(raw, route.query, "The query")
+    return pairs_of(raw, kind, "The query")
 
 
 def pairs_of(raw: bytes, kind: type[msgspec.Struct], what: str, most: int = 100) -> Any:

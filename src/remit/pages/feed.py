@@ -11,7 +11,7 @@ import msgspec
 
 from remit.api.errors import problem_of
 from remit.api.events import serve_events
-from remit.api.request import pairs_of
+from remit.api.request import pairs_of, query_of
 from remit.api.route import Sent
 from remit.api.sessions import HttpSessions
 from remit.errors import RemitError
@@ -22,7 +22,7 @@ from remit.pages.memory import Memory
 from remit.pages.navigation import entries_of
 from remit.pages.page import SAFE, Page, PageRequest, View, zone_of
 from remit.pages.rendering import render
-from remit.pages.routes import find, page_query
+from remit.pages.routes import find
 from remit.pages.shell import shell_for
 from remit.randomness import salt
 from remit.service.reach import check_reach
@@ -95,7 +95,7 @@ class Live:
             page, names = find(self._pages, "GET", path)
             request.access.require(page.scope)
             await check_reach(self._service, request.access, names)
-            values = page_query(page, raw.encode("latin-1", "replace"))
+            values = query_of(page.query, raw.encode("latin-1", "replace"))
         except (Problem, RemitError) as error:
             await _status(send, problem_of(error).status)
             return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 import msgspec
 
 from remit.api.errors import problem_of
-from remit.api.request import MAX_BODY, bytes_of, pairs_of
+from remit.api.request import MAX_BODY, bytes_of, pairs_of, query_of
 from remit.api.sessions import HttpSessions
 from remit.codes import Code
 from remit.http.limits import Places, Strangers
@@ -25,7 +25,7 @@ from remit.pages.memory import Memory
 from remit.pages.navigation import entries_of
 from remit.pages.page import SAFE, File, Page, PageRequest, See, View, zone_of
 from remit.pages.rendering import render
-from remit.pages.routes import find, page_query
+from remit.pages.routes import find
 from remit.pages.shell import shell_for
 from remit.service.reach import check_reach
 
@@ -135,7 +135,7 @@ class Pages:
         asked = PageRequest(
             service=self._service,
             path=path,
-            query=page_query(page, scope["query_string"]),
+            query=query_of(page.query, scope["query_string"]),
             form=await self._form(page.form, request, visitor, receive) if page.form is not None else None,
             access=request.access,
             now=self._clock.now(),

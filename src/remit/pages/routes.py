@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import unquote
 
-from remit.api.request import MAX_QUERY, pairs_of
 from remit.codes import Code
 from remit.http.problem import Problem
 from remit.pages.page import Page
@@ -26,13 +24,6 @@ def find(pages: Sequence[Page], method: str, path: str) -> tuple[Page, dict[str,
     if allowed:
         raise Problem(Code.METHOD_NOT_ALLOWED, headers={"allow": ", ".join(sorted(allowed))})
     raise Problem(Code.PATH_UNKNOWN)
-
-
-def page_query(page: Page, raw: bytes) -> Any:
-    """The query as the page's type. Raises Problem."""
-    if len(raw) > MAX_QUERY:
-        raise Problem(Code.INVALID_INPUT, f"The query is longer than {MAX_QUERY} bytes.")
-    return pairs_of(raw, page.query, "The query")
 
 
 def _given(shape: list[str], segments: list[str]) -> dict[str, str] | None:

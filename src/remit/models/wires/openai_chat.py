@@ -11,10 +11,10 @@ from remit.models.identifiers import wire_ids
 from remit.models.message import Block, Message, Refusal, Text, ToolCall, ToolResult
 from remit.models.offers import Dialect, Offer, offers_of
 from remit.models.prompt import Ask
-from remit.models.reply import Delta, Reply, Stop, Usage, Watch
+from remit.models.reply import Delta, Reply, Stop, Watch
 from remit.models.strict import openai_strict
-from remit.models.wires import openai_error
-from remit.models.wires.reading import count, event, obj, part, parts, place, said, text, written
+from remit.models.wires import openai
+from remit.models.wires.reading import event, obj, part, parts, place, said, text, written
 from remit.models.wires.wire import Failure
 
 _STOPS: Final[Mapping[str, Stop]] = {
@@ -84,7 +84,7 @@ class OpenAIChat:
         return ChatReducer(ask.id, producer)
 
     def fault(self, failure: Failure) -> ModelFault:
-        return openai_error.fault(failure)
+        return openai.fault(failure)
 
 
 def _tool(offer: Offer) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class ChatReducer:
             return
         chunk = event(data)
         if chunk.get("error"):
-            raise openai_error.stream_fault(obj(chunk["error"]))
+            raise openai.stream_fault(obj(chunk["error"]))
         self._id = text(chunk.get("id")) or self._id
         self._model = text(chunk.get("model")) or self._model
         self._usage = obj(chunk.get("usage")) or self._usage
@@ -180,7 +180,7 @@ class ChatReducer:
             message=Message("assistant", (*blocks, *calls), self._producer),
             stop=self._stop(),
             stop_raw=self._finish,
-            usage=usage_of(self._usage),
+            usage=openai.usage_of(self._usage, "prompt_tokens", "completion_tokens"),
             usage_raw=self._usage,
             model=self._model,
             response_id=self._id,
@@ -241,17 +241,3 @@ def _content(value: Any) -> str:
             case other:
                 raise Server(f"the provider sent content of the type {other!r}, which is not text")
     return "".join(pieces)
-
-
-def usage_of(raw: dict[str, Any] | None) -> Usage | None:
-    """Chat's usage in our terms; its input includes what was cached, its output what was reasoned."""
-    if raw is None:
-        return None
-    inputs, outputs = obj(raw.get("prompt_tokens_details")), obj(raw.get("completion_tokens_details"))
-    return Usage(
-        input=count(raw.get("prompt_tokens")),
-        output=count(raw.get("completion_tokens")),
-        cached=count(inputs.get("cached_tokens")),
-        cache_written=count(inputs.get("cache_write_tokens")),
-        reasoning=count(outputs.get("reasoning_tokens")),
-    )

@@ -13,10 +13,10 @@ from remit.models.identifiers import wire_ids
 from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult
 from remit.models.offers import Dialect, Offer, offers_of
 from remit.models.prompt import Ask
-from remit.models.reply import Delta, Reply, Stop, Usage, Watch
+from remit.models.reply import Delta, Reply, Stop, Watch
 from remit.models.strict import openai_strict
-from remit.models.wires import openai_error
-from remit.models.wires.reading import count, event, json_text, obj, part, parts, place, said, text, written
+from remit.models.wires import openai
+from remit.models.wires.reading import event, json_text, obj, part, parts, place, said, text, written
 from remit.models.wires.wire import Failure
 
 _CONTENT: Final[Mapping[str, Any]] = {"system": "input_text", "user": "input_text", "assistant": "output_text"}
@@ -66,7 +66,7 @@ class OpenAIResponses:
         return ResponsesReducer(ask.id, producer)
 
     def fault(self, failure: Failure) -> ModelFault:
-        return openai_error.fault(failure)
+        return openai.fault(failure)
 
 
 def _tool(offer: Offer) -> dict[str, Any]:
@@ -133,9 +133,9 @@ class ResponsesReducer:
             case "response.completed" | "response.incomplete":
                 self._response, self.done = obj(found.get("response")), True
             case "response.failed":
-                raise openai_error.stream_fault(obj(obj(found.get("response")).get("error")))
+                raise openai.stream_fault(obj(obj(found.get("response")).get("error")))
             case "error":
-                raise openai_error.stream_fault(obj(found.get("error")) or found)
+                raise openai.stream_fault(obj(found.get("error")) or found)
             case _:
                 pass
 
@@ -154,7 +154,7 @@ class ResponsesReducer:
             message=message,
             stop=stop,
             stop_raw=reason or text(response.get("status")),
-            usage=usage_of(usage),
+            usage=openai.usage_of(usage, "input_tokens", "output_tokens"),
             usage_raw=usage,
             model=text(response.get("model")),
             response_id=text(response.get("id")),
@@ -206,17 +206,3 @@ def _stop(status: str, reason: str, message: Message) -> Stop:
     if any(isinstance(block, Refusal) for block in message.blocks):
         return "refused"
     return "tools" if message.calls else "answer"
-
-
-def usage_of(raw: dict[str, Any] | None) -> Usage | None:
-    """Usage in our terms; its input includes what was cached, its output what was reasoned."""
-    if raw is None:
-        return None
-    inputs, outputs = obj(raw.get("input_tokens_details")), obj(raw.get("output_tokens_details"))
-    return Usage(
-        input=count(raw.get("input_tokens")),
-        output=count(raw.get("output_tokens")),
-        cached=count(inputs.get("cached_tokens")),
-        cache_written=count(inputs.get("cache_write_tokens")),
-        reasoning=count(outputs.get("reasoning_tokens")),
-    )

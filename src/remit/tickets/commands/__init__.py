@@ -10,7 +10,7 @@ import click
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import clean
+from remit.cli.text import clean, pretty
 from remit.cli.values import json_value
 
 if TYPE_CHECKING:
@@ -114,15 +114,9 @@ def _json(state: State, title: str, value: Any) -> None:
 
     out = state.output.out
     out.line(f"  {out.style(title, 'dim')}")
-    text = value if isinstance(value, str) else _pretty(value)
+    text = value if isinstance(value, str) else pretty(value)
     for row in text.splitlines():
         out.line("    " + clean(row))
-
-
-def _pretty(value: Any) -> str:
-    import msgspec
-
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 @command.command("create")

@@ -1,4 +1,4 @@
-"""Errors of OpenAI's two wires, which servers of other makes copy."""
+"""Errors and usage on OpenAI's two wires, which servers of other makes copy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from remit.models.faults import (
     by_status,
     retry_after,
 )
-from remit.models.wires.reading import body, obj, text
+from remit.models.reply import Usage
+from remit.models.wires.reading import body, count, obj, text
 from remit.models.wires.wire import Failure
 
 _CODES: Final[Mapping[str, type[ModelFault]]] = {
@@ -61,3 +62,17 @@ def stream_fault(error: dict[str, Any]) -> ModelFault:
 
 def _kind(error: dict[str, Any]) -> type[ModelFault] | None:
     return _CODES.get(text(error.get("code"))) or _CODES.get(text(error.get("type")))
+
+
+def usage_of(raw: dict[str, Any] | None, inputs: str, outputs: str) -> Usage | None:
+    """Return usage in our terms, by what a wire calls its tokens; inputs include what was cached, outputs reasoning."""
+    if raw is None:
+        return None
+    read, made = obj(raw.get(f"{inputs}_details")), obj(raw.get(f"{outputs}_details"))
+    return Usage(
+        input=count(raw.get(inputs)),
+        output=count(raw.get(outputs)),
+        cached=count(read.get("cached_tokens")),
+        cache_written=count(read.get("cache_write_tokens")),
+        reasoning=count(made.get("reasoning_tokens")),
+    )
