@@ -89,7 +89,7 @@ def digest(value: Any) -> str:
 
 
 def _is_plain(container: Any, levels: int) -> bool:  # noqa: C901 - one flat loop: calls would double its cost
-    """Whether msgspec encodes all within this exact dict, list or tuple as RFC 8785 does; False is always safe."""
+    """Say whether msgspec encodes all within this exact dict, list or tuple as RFC 8785 does; False is always safe."""
     if levels == 0:
         return False
     items = container

@@ -48,13 +48,13 @@ def exit_words(error: BaseException) -> str:
 
 
 def place_of(function: Callable[..., object]) -> str:
-    """Where a function stands, as `file:line in function`."""
+    """Return where a function stands, as `file:line in function`."""
     code = getattr(unwrap(function), "__code__", None)
     return f"{_near(code.co_filename)}:{code.co_firstlineno} in {code.co_qualname}" if code else repr(function)
 
 
 def is_own(file: str) -> bool:
-    """Whether a file is the user's: neither Remit's, nor Python's, nor an installed library's."""
+    """Return whether a file is the user's: neither Remit's, nor Python's, nor an installed library's."""
     return not file.startswith((_OURS, *_libraries(), "<frozen"))
 
 

@@ -34,12 +34,12 @@ def decode(data: bytes) -> Any:
 
 
 def is_large(value: object) -> bool:
-    """Whether a value is large; it looks at no more of it than that takes."""
+    """Return whether a value is large; it looks at no more of it than that takes."""
     return _exceeds(value, _PARTS, LARGE)
 
 
 def has_too_many_values(data: bytes, value: object) -> bool:
-    """Whether what was decoded from these bytes has more than MAX_VALUES members and items."""
+    """Return whether what was decoded from these bytes has more than MAX_VALUES members and items."""
     return len(data) > 2 * MAX_VALUES and _exceeds(value, MAX_VALUES, sys.maxsize)
 
 

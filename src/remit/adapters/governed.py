@@ -104,7 +104,7 @@ def told(outcome: Outcome) -> str:
 
 
 def traced(outcome: Outcome) -> dict[str, Any]:
-    """Where the call is on record, for the program around the agent."""
+    """Return where the call is on record, for the program around the agent."""
     return {
         "invocation_id": outcome.invocation_id,
         "code": outcome.code.name if isinstance(outcome.code, Code) else "",

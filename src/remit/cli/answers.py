@@ -99,7 +99,7 @@ async def answer_many(state: State, choice: Choice, decision: Decision) -> int:
 
 
 async def _confirmed(state: State, questions: list[ConfirmationView], decision: Decision) -> bool:
-    """Whether the person types how many there are, after all were shown whole."""
+    """Return whether the person types how many there are, after all were shown whole."""
     err, now = state.output.err, SystemClock().now()
     page = Page(err)
     for one in questions:

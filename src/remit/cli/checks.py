@@ -92,7 +92,7 @@ def _sqlite() -> Check:
 
 
 def _extras() -> Check:
-    """Which extras are here: everything that each needs is installed."""
+    """Return which extras are here: everything that each needs is installed."""
     here: dict[str, bool] = {}
     for line in requires("remit") or ():
         needs, _, condition = line.partition(";")

@@ -90,7 +90,7 @@ def waiting(state: State, job: End) -> None:
 
 
 def _stuck(state: State, job: End) -> None:
-    """Why no code here can continue a job; no signal and no answer helps it until that has changed."""
+    """Return why no code here can continue a job; no signal and no answer helps it until that has changed."""
     err, code = state.output.err, job.row.code
     error = job.error or TaskError(code=code, message="")
     failed(state, job.job, msgspec.structs.replace(error, remedy=error.remedy or _STUCK.get(code, "")))

@@ -104,7 +104,7 @@ def _status(error: RemitError) -> int:
 
 
 def _usage(error: click.ClickException) -> str:
-    """Where to read how it is used, and what to do about an option in the wrong place."""
+    """Return where to read how it is used, and what to do about an option in the wrong place."""
     context = getattr(error, "ctx", None)
     if context is None:
         return ""

@@ -73,12 +73,12 @@ class Channel:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person looks at it, on something that understands control sequences."""
+        """Return whether a person looks at it, on something that understands control sequences."""
         return self.stream.isatty() and os.environ.get("TERM") != "dumb"
 
     @property
     def colored(self) -> bool:
-        """Whether to colour."""
+        """Return whether to colour."""
         return self.color == "always" or (self.color == "auto" and self.is_terminal)
 
     @property
@@ -128,7 +128,7 @@ class Output:
 
     @property
     def interactive(self) -> bool:
-        """Whether a person can be asked: they type into stdin and see stderr."""
+        """Return whether a person can be asked: they type into stdin and see stderr."""
         return sys.stdin is not None and sys.stdin.isatty() and self.err.stream.isatty()
 
     def json(self, value: Any, *, indent: bool = False) -> None:

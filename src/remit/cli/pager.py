@@ -36,7 +36,7 @@ class Page(Channel):
 
     @property
     def fits(self) -> bool:
-        """Whether the screen shows them all, with a few lines for what comes before and after them."""
+        """Return whether the screen shows them all, with a few lines for what comes before and after them."""
         return len(self.lines) + _AROUND <= shutil.get_terminal_size().lines
 
     def write(self) -> None:

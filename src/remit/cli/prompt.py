@@ -221,7 +221,7 @@ def _about(question: ConfirmationView) -> str:
 
 
 def has_editor() -> bool:
-    """Whether there is an editor to open."""
+    """Return whether there is an editor to open."""
     from shutil import which
 
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")

@@ -42,7 +42,7 @@ class Stop:
 
     @property
     def came(self) -> bool:
-        """Whether there was a signal."""
+        """Return whether there was a signal."""
         return self._count > 0
 
     @contextlib.contextmanager

@@ -33,7 +33,7 @@ def require_free(place: Path, *, force: bool) -> None:
 
 
 def runs_by_name(name: str) -> bool:
-    """Whether a program might run or obey a file because of its name: a hidden one, or one that tools look for."""
+    """Say whether a program might run or obey a file because of its name: a hidden one, or one that tools look for."""
     *folders, file = name.lower().split("/")
     hidden = any(part.startswith(".") for part in (*folders, file))
     known = file in _RUN_BY_NAME or file.endswith(_RUN_BY_ENDING)
@@ -41,7 +41,7 @@ def runs_by_name(name: str) -> bool:
 
 
 def place_below(folder: Path, name: str, *, force: bool, named: bool = False) -> Path:
-    """Where a file of that name goes; `named` says that the user asked for just this name.
+    """Return where a file of that name goes; `named` says that the user asked for just this name.
 
     Raises UsageError for a name that leads elsewhere, a file that is there, and (ARTIFACT_NAME_REFUSED) a name that
     could make another program run it, unless it was asked for.

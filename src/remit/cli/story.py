@@ -68,7 +68,7 @@ class Story:
     # --- head and timeline
 
     def head(self) -> None:
-        """Which job, by whom, and when."""
+        """Tell of the job, who began it, and when."""
         out, told = self._out, self._told
         state = f"  {out.style(self._state, self._state)}" if self._state else ""
         out.line(f"{out.style(told.job, 'bold')}  {one_line(told.name)}{state}")
@@ -193,7 +193,7 @@ class Story:
         self._out.line(f"  {self._time(one.at)}  {changed} {one_line(one.words)}: was {was}, is {now}")
 
     def stuck(self, one: Waited) -> None:
-        """When the code at hand could not go on."""
+        """Tell why the code at hand could not go on."""
         for text, style in waited_lines(one, asked=set()):
             self._out.line(f"  {self._time(one.since)}  {self._out.style(text, style)}")
 

@@ -60,7 +60,7 @@ class Asker(Protocol):
     """The question on the screen, or the one last left for later; empty while an answer is being recorded."""
 
     def ask(self, question: ConfirmationView) -> Coroutine[Any, Any, bool]:
-        """Whether it was answered; False: it is left for later."""
+        """Return whether it was answered; False: it is left for later."""
         ...
 
     def withdraw(self) -> None:
@@ -117,7 +117,7 @@ class Watch:
         self._pause_s = min(max(_SPACING_S, _SHARE * (clock.monotonic() - began)), _LONGEST_S)
 
     async def _still(self) -> bool:
-        """Whether nothing has happened to any job since it was looked at; what was read after its row may be newer."""
+        """Say whether nothing happened to any job since it was looked at; what was read after its row may be newer."""
         for job in self.jobs:
             if not job.ended and await self._remit.service.jobs.row(job.job) != job.row:
                 return False

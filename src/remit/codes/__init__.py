@@ -380,7 +380,7 @@ class Code(Enum):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same call, unchanged, may succeed later."""
+        """Return whether the same call, unchanged, may succeed later."""
         return self._value_.retryable
 
     @property

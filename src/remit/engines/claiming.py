@@ -118,7 +118,7 @@ class Claiming:
         return [(head.stream, due) for head in heads if head is not None and (due := self._due(head)) is not None]
 
     def _due(self, head: Head) -> int | None:
-        """When to take a chosen stream: whatever its route the first time, and when it was woken since."""
+        """Return when to take a chosen stream: whatever its route the first time, and when it was woken since."""
         if head.stream in self._new and self._holding.keeper:
             return None if head.closed else 0
         public, keeper = unkept(head.route)
@@ -126,7 +126,7 @@ class Claiming:
         return None if left and self._seen.get(head.stream) == head.wakes else head.due_at
 
     async def next_due(self) -> int | None:
-        """When the next stream is due; None: none will be by itself."""
+        """Return when the next stream is due; None: none will be by itself."""
         if self.only is None:
             return await self._journal.next_due(self._work.kind, self._routes)
         return min([due for _, due in await self._dues(self.only)], default=None)

@@ -55,7 +55,7 @@ class Work(Protocol):
 
     @property
     def journal(self) -> Journal:
-        """Where they are."""
+        """Return the journal that they are in."""
         ...
 
     @property
@@ -97,12 +97,12 @@ class Engine(Protocol):
 
     @property
     def failure(self) -> JournalError | None:
-        """Why the engine stopped by itself; its streams go on elsewhere, or here once the journal works again."""
+        """Say why the engine stopped by itself; its streams go on elsewhere, or here once the journal works again."""
         ...
 
     @property
     def working(self) -> bool:
-        """Whether it was started, and has neither stopped nor failed since."""
+        """Return whether it was started, and has neither stopped nor failed since."""
         ...
 
     @property

@@ -41,7 +41,7 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     started: WorkerStarted
 
     def outdated(self) -> bool:
-        """Whether the process is of this machine, and its remit.toml says something else than when it began."""
+        """Return whether the process is of this machine, and its remit.toml says something else than when it began."""
         file = SettingsFile(self.started.settings_file, self.started.settings_digest)
         return alive(self.started.owner) and file.differs
 

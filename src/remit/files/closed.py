@@ -20,7 +20,7 @@ class Closed:
         return found
 
     def __contains__(self, place: str) -> bool:
-        """Whether a path without links is one of them, or lies in one."""
+        """Return whether a path without links is one of them, or lies in one."""
         return bool(self._places) and any(_within(place.casefold(), one) for one in self._places)
 
 

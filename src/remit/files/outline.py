@@ -97,7 +97,7 @@ def _definitions(text: str) -> list[Mark]:
 
 
 def _with_lead(text: str, at: int, after: int) -> int:
-    """Where the decorators and comments right above the line at `at` begin, later than `after`."""
+    """Return where the decorators and comments right above the line at `at` begin, later than `after`."""
     while at > 0:
         above = text.rfind("\n", 0, at - 1) + 1
         if above <= after or not text[above:at].lstrip().startswith(_LEADS):

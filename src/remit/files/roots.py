@@ -21,7 +21,7 @@ _SETTINGS = "remit.toml"
 
 
 def is_ours(name: str) -> bool:
-    """Whether a file or folder of this name belongs to Remit: it is not read, listed or searched."""
+    """Return whether a file or folder of this name belongs to Remit: it is not read, listed or searched."""
     return name.casefold() == _OURS
 
 
@@ -51,7 +51,7 @@ class Roots:
 
     @property
     def several(self) -> bool:
-        """Whether a path begins with the name of its root."""
+        """Return whether a path begins with the name of its root."""
         return "" not in self.names
 
     def find(self, path: str) -> tuple[ConfinedDirectory, str, str]:
@@ -65,7 +65,7 @@ class Roots:
         return root, below, prefix
 
     def shown(self, root: ConfinedDirectory) -> Callable[[Entry], bool]:
-        """Whether what a walk through a root meets is listed and searched."""
+        """Return whether what a walk through a root meets is listed and searched."""
         private, place = self._private.below(root.root), root.root
         return lambda entry: not is_ours(entry.name) and f"{place}/{entry.path}" not in private
 

@@ -72,7 +72,7 @@ def readable(name: str, data: bytes) -> Readable | None:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether the bytes behind a text were UTF-8: Python reads others as lone surrogates."""
+    """Return whether the bytes behind a text were UTF-8: Python reads others as lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -87,7 +87,7 @@ def suffix_of(path: str) -> str:
 
 
 def is_prose(path: str) -> bool:
-    """Whether a file of this name is written for people, going by its suffix; source code and data are not."""
+    """Return whether a file of this name is written for people, going by its suffix; source code and data are not."""
     return suffix_of(path) in _PROSE | _DOCUMENTS
 
 

@@ -73,7 +73,7 @@ def _read(
 
 
 async def _bound(journal: Journal, head: Head, request: ConfirmationRequested) -> bool:
-    """Whether the recorded call is the one that its digest stands for; also if its arguments were erased."""
+    """Return whether the recorded call is the one that its digest stands for; also if its arguments were erased."""
     if not request.tool_name:
         return True  # a recipe asked, and no call hangs on the answer
     try:

@@ -48,7 +48,7 @@ async def _spend(
 
 
 async def overtaken(call: Call, confirmations: Confirmations, now: int) -> str:
-    """Why what allowed a call may not hold any more, just before it is announced; empty: it holds."""
+    """Return why what allowed a call may not hold any more, just before it is announced; empty: it holds."""
     if now - call.query.now > _FRESH:
         return "policy decided too long ago"  # while a dependency was waited for: rules and facts may have changed
     if call.decision.until is not None and now >= call.decision.until:

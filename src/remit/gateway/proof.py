@@ -79,7 +79,7 @@ class Proofs:
         return _WORDS.get(self.mode, "given")
 
     async def refusal(self, request: ConfirmationRequested, said: ConfirmationDecided, at: int | None = None) -> str:
-        """Why an approval does not count; empty: it does.
+        """Return why an approval does not count; empty: it does.
 
         A key counts if it is valid now, or was `at` that moment, in microseconds since the Unix epoch.
         """
@@ -106,7 +106,7 @@ class Proofs:
         return found
 
     async def signed(self, request: ConfirmationRequested, said: ConfirmationDecided, at: int | None = None) -> bool:
-        """Whether an answer is signed by the person whom it names, with a key that is valid now, or was `at` then."""
+        """Say whether an answer is signed by the person that it names, with a key that is valid now, or was then."""
         text = statement(request.confirmation, request.digest, said.decision, said.by, said.remember)
         return await self._holds(text, said.signature, said.by, at)
 

@@ -151,7 +151,7 @@ async def proven(
 
 
 def wants(answer: ConfirmationDecided, question: Confirmation, extension: Extension) -> bool:
-    """Whether an answer to a question says that its approval holds as far as this, and as long."""
+    """Return whether an answer to a question says that its approval holds as far as this, and as long."""
     wanted = answer.remember
     return (
         isinstance(wanted, Extension)

@@ -42,6 +42,6 @@ class KeptTexts:
         return tuple(blobs)
 
     def _lacks(self, digest: str) -> bool:
-        """Whether it was never recorded, or with events that the storage lost or refused."""
+        """Return whether it was never recorded, or with events that the storage lost or refused."""
         writer = self._with.get(digest)
         return writer is None or writer.failure is not None

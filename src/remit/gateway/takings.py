@@ -112,7 +112,7 @@ class Takings:
         return False
 
     async def _append(self, wanted: Sequence[tuple[Part, _Count]]) -> bool:
-        """Whether no other process was faster."""
+        """Return whether no other process was faster."""
         drafts = []
         for part, count in wanted:
             stream = _stream(part.key)

@@ -81,7 +81,7 @@ class Turnstile:
 
     @property
     def idle(self) -> bool:
-        """Whether no call of this process waits or is inside."""
+        """Return whether no call of this process waits or is inside."""
         return not (self._works or self._inside)
 
     async def enter(self, call: str, share: str, timeout_s: float) -> Obstacle | None:

@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 
 def why_blocked(text: str) -> str:
-    """Why an address must not be reached; empty: it may."""
+    """Return why an address must not be reached; empty: it may."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

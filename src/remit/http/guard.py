@@ -103,7 +103,7 @@ class Guard:
 
     @property
     def open(self) -> bool:
-        """Whether everyone on this machine is let in."""
+        """Return whether everyone on this machine is let in."""
         return not self._tokens and self._issuers is None
 
     @property
@@ -132,7 +132,7 @@ class Guard:
         return found
 
     def _known(self, host: str) -> bool:
-        """Whether we go by this name, with any port."""
+        """Return whether we go by this name, with any port."""
         name, colon, port = host.lower().rpartition(":")
         if not colon or port.endswith("]"):
             return host.lower() in self._names
@@ -146,7 +146,7 @@ def _bearer(headers: Mapping[str, str]) -> str:
 
 
 def _is_ours(scheme: str, origin: str, host: str) -> bool:
-    """Whether a page of this origin is ours: on this machine other programs serve theirs at other ports."""
+    """Return whether a page of this origin is ours: on this machine other programs serve theirs at other ports."""
     name, port = _parted(scheme, origin)
     return name not in LOOPBACK or port == _parted(scheme, host)[1]
 

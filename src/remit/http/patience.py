@@ -109,7 +109,7 @@ class _Patient(asyncio.Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is under way."""
+        """Return whether no request is under way."""
         cycle = self._inner.cycle
         return cycle is None or bool(cycle.response_complete)
 
@@ -172,7 +172,7 @@ class _Patient(asyncio.Protocol):
             self._timer = None
 
     def _in_head(self) -> bool:
-        """Whether a request has begun of which not all headers are there."""
+        """Return whether a request has begun of which not all headers are there."""
         cycle, scope = self._inner.cycle, self._inner.scope
         return scope is not None and (cycle is None or cycle.scope is not scope)
 

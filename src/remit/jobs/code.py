@@ -178,7 +178,7 @@ def _constant(value: Any) -> str | None:
 
 @cache
 def _is_users(name: str) -> bool:
-    """Whether a module is the user's own: not of Python, not installed, not of Remit."""
+    """Return whether a module is the user's own: not of Python, not installed, not of Remit."""
     if name.partition(".")[0] in sys.stdlib_module_names:
         return name == "__main__"
     file = getattr(sys.modules.get(name), "__file__", None)

@@ -80,7 +80,7 @@ class Inbox:
         await self._leave(message, value, job, lambda: self.has(message.key))
 
     def has(self, key: str) -> bool:
-        """Whether a signal was left under a key."""
+        """Return whether a signal was left under a key."""
         return any(isinstance(message, SignalSent) and message.key == key for _, message in self.messages)
 
     async def decide(self, message: StepDecided, value: bytes | None, job: Head) -> None:

@@ -88,7 +88,7 @@ class LeasedJob(HeldLease):
         await self.release(patch=HeadPatch(state="pending", due_at=due, route=route))
 
     async def check(self) -> bool:
-        """Whether the job is still ours; what was left in its inbox is read."""
+        """Return whether the job is still ours; what was left in its inbox is read."""
         head = await self.current()
         if head is None:
             return False

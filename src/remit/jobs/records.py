@@ -37,14 +37,14 @@ class CallRecord(msgspec.Struct, eq=False, gc=False):
 
     @property
     def ended(self) -> bool:
-        """Whether the outcome is final: recorded is done (rule 2)."""
+        """Return whether the outcome is final: recorded is done (rule 2)."""
         if self.refused is not None:
             return True
         return self.finished is not None and self.finished.step_outcome not in {"retryable_failure", "uncertain"}
 
     @property
     def unknown(self) -> bool:
-        """Whether the newest attempt may have happened without anyone knowing (rule 3)."""
+        """Return whether the newest attempt may have happened without anyone knowing (rule 3)."""
         if self.started is None or self.refused is not None:
             return False
         return self.finished is None or self.finished.step_outcome == "uncertain"
@@ -80,7 +80,7 @@ class ModelRecord(msgspec.Struct, eq=False, gc=False):
 
     @property
     def ended(self) -> bool:
-        """Whether the outcome is final: recorded is done (rule 2)."""
+        """Return whether the outcome is final: recorded is done (rule 2)."""
         return self.refused is not None or (self.committed is not None and self.committed.again_ms is None)
 
     @property

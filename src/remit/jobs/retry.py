@@ -66,7 +66,7 @@ def _place(payload: k.Payload) -> str:
 
 
 def _kept(history: History, place: str) -> bool:
-    """Whether a place has an outcome, or a call that may have happened (rule 3)."""
+    """Return whether a place has an outcome, or a call that may have happened (rule 3)."""
     if place in history.calls:
         return history.calls[place].ended or history.calls[place].unknown
     if place in history.models:
@@ -90,7 +90,7 @@ def _again(order: Sequence[str], cuts: Iterable[str], *, strict: bool) -> frozen
 
 
 def _beside(one: str, other: str) -> bool:
-    """Whether two places lie in different branches of the same gather, so that neither waits for the other."""
+    """Return whether two places lie in different branches of the same gather, so that neither waits for the other."""
     left, right = one.split("."), other.split(".")
     for index, (mine, its) in enumerate(zip(left, right, strict=False)):
         if mine != its:
@@ -99,7 +99,7 @@ def _beside(one: str, other: str) -> bool:
 
 
 def _effective(history: History, place: str) -> bool:
-    """Whether a call with side effects ended well there, and was not undone."""
+    """Return whether a call with side effects ended well there, and was not undone."""
     record = history.calls.get(place)
     if record is None or record.started is None or place in history.undone or record.started.side_effect == "read":
         return False

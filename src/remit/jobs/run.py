@@ -273,7 +273,7 @@ class Run:
 
     @effect
     async def patched(self, name: str) -> bool:
-        """Whether to take the new way of a change in this recipe: `if await run.patched("name")`.
+        """Return whether to take the new way of a change in this recipe: `if await run.patched("name")`.
 
         True for a job that comes here with nothing recorded after this place, and from then on; False for one that
         recorded the old way. Raises UsageError for a name that is empty or longer than 200 characters.

@@ -28,12 +28,12 @@ class Running:
 
     @property
     def done(self) -> bool:
-        """Whether the program has come to an end."""
+        """Return whether the program has come to an end."""
         return self.task.done()
 
     @property
     def quiet(self) -> bool:
-        """Whether every branch waits, and nothing has happened since that could end a wait."""
+        """Return whether every branch waits, and nothing has happened since that could end a wait."""
         return self.activity.active == 0 and not self.activity.attention.is_set() and not self.done
 
     def outcome(self) -> BaseException | None:

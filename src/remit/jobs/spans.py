@@ -44,7 +44,7 @@ def due(span: Span | datetime | None, now: int) -> int | None: ...
 
 
 def due(span: Span | datetime | None, now: int) -> int | None:
-    """When a span that begins now is over, or the moment itself; microseconds since the Unix epoch, `now` too.
+    """Return when a span that begins now is over, or the moment itself; microseconds since the Unix epoch, `now` too.
 
     Raises UsageError for a datetime without a time zone: it means another moment on each machine.
     """

@@ -66,7 +66,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def refused(self) -> bool:
-        """Whether the policy `fail` refuses to go on: any tool of the registry may have changed, and a text too."""
+        """Say whether the policy `fail` refuses to go on: any tool of the registry may have changed, and a text too."""
         return self.about != "registry" and self.drift not in _HARMLESS
 
 

@@ -94,7 +94,7 @@ class CommitThread:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more is taken."""
+        """Return whether nothing more is taken."""
         return self._closed
 
     @property
@@ -146,7 +146,7 @@ class CommitThread:
     # --- on the event loop
 
     def _alone(self) -> bool:
-        """Whether this task has long been the only one that waits, and the loop came round lately."""
+        """Return whether this task has long been the only one that waits, and the loop came round lately."""
         task = id(asyncio.current_task(self._loop))
         self._streak = self._streak + 1 if task == self._last else 0
         self._last = task

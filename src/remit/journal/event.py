@@ -213,7 +213,7 @@ class Commit(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def changes_heads(self) -> bool:
-        """Whether it does more than add events to streams that exist."""
+        """Return whether it does more than add events to streams that exist."""
         for append in self.appends:
             if append.patch is not NO_PATCH or append.expect_seq == 0:
                 return True

@@ -24,7 +24,7 @@ _ATTEMPTS: Final = 3
 
 
 def default_place(folder: Path, journal: Path) -> Path:
-    """Where the keys of a journal's file are kept below a folder of the user's own."""
+    """Return where the keys of a journal's file are kept below a folder of the user's own."""
     name = hashlib.sha256(os.fsencode(journal.resolve())).hexdigest()[:40]
     return folder / "journal-keys" / f"{name}.keys"
 
@@ -97,7 +97,7 @@ def _opened(place: Path, setting: str) -> int:
 
 
 def _shared(found: os.stat_result) -> bool:
-    """Whether root lets a group of this process read a file, as Kubernetes does with `fsGroup`."""
+    """Return whether root lets a group of this process read a file, as Kubernetes does with `fsGroup`."""
     return found.st_uid == 0 and found.st_gid != 0 and found.st_gid in {os.getegid(), *os.getgroups()}
 
 

@@ -50,7 +50,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
         return cls(host=parts[0], pid=int(parts[1]), started=parts[2], worker=parts[3])
 
     def dead(self) -> bool:
-        """Whether the process certainly runs no more; an owner on another machine never is."""
+        """Return whether the process certainly runs no more; an owner on another machine never is."""
         if self.host != _host():
             return False
         if not _alive(self.pid):
@@ -59,7 +59,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def alive(recorded: str) -> bool:
-    """Whether the process of a recorded owner is known to run still; one on another machine is not."""
+    """Return whether the process of a recorded owner is known to run still; one on another machine is not."""
     owner = Owner.parse(recorded)
     return owner is not None and owner.host == _host() and not owner.dead()
 

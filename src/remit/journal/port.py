@@ -167,7 +167,7 @@ class Leasing(Protocol):
         ...
 
     async def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
-        """When the next stream of a kind wants a worker, of those a claim for these routes finds; None: none does."""
+        """Say when the next stream of a kind wants a worker, of those a claim for these routes finds; None: never."""
         ...
 
     async def routes(self, kind: str) -> list[str]:
@@ -202,7 +202,7 @@ class Store(Writing, Reading, Leasing, Watching, Protocol):
 
     @property
     def url(self) -> str:
-        """Where the journal is, without secrets, as `remit doctor` shows it."""
+        """Return where the journal is, without secrets, as `remit doctor` shows it."""
         ...
 
     def missing(self) -> list[str]:

@@ -50,7 +50,7 @@ class Shape(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing stands there."""
+        """Return whether nothing stands there."""
         return not any(self)
 
 
@@ -77,7 +77,7 @@ class Digest(NamedTuple):
 
 @lru_cache(maxsize=256)
 def shape_of(struct: type[msgspec.Struct]) -> Shape:
-    """Where values and digests stand in a struct, told from the types of its fields."""
+    """Return where values and digests stand in a struct, told from the types of its fields."""
     hints = get_type_hints(struct, include_extras=True)
     fields = {field.name: hints[field.name] for field in msgspec.structs.fields(struct)}
     values = tuple(
@@ -187,7 +187,7 @@ def overlays_of(text: bytes) -> list[Digest]:
 
 
 def is_expired(payload: Payload, now: int) -> bool:
-    """Whether the bytes that an event keeps were to be kept until `now` or less."""
+    """Return whether the bytes that an event keeps were to be kept until `now` or less."""
     return isinstance(payload, BytesKept) and payload.until is not None and payload.until <= now
 
 

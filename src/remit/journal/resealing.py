@@ -66,7 +66,7 @@ async def seal_all(journal: Journal) -> Resealed:
 
 
 async def _seal(journal: Journal, head: Head, seals: Seals) -> bool:
-    """Whether it is sealed: not where someone wrote to the stream at the same moment, who sealed it then."""
+    """Return whether it is sealed: not where someone wrote to the stream at the same moment, who sealed it then."""
     seal = seals.seal(head)
     append = Append(
         stream=head.stream,

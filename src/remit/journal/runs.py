@@ -17,7 +17,7 @@ class AppendRun:
         self.commits = [index]
 
     def takes(self, append: Append) -> bool:
-        """Whether the append continues this run."""
+        """Return whether the append continues this run."""
         return append.expect_hash == self.events[-1].hash and append.epoch == self.first.epoch
 
     def add(self, append: Append, index: int) -> None:
@@ -28,7 +28,7 @@ class AppendRun:
 
 
 def folds(commit: Commit) -> bool:
-    """Whether a commit is only events at the end of one existing stream, and perhaps blobs."""
+    """Return whether a commit is only events at the end of one existing stream, and perhaps blobs."""
     if len(commit.appends) != 1 or commit.wakes:
         return False
     append = commit.appends[0]

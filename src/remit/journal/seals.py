@@ -88,7 +88,7 @@ class Seals:
         return self._current.over(covered(head))(head.hash)
 
     def doubt(self, head: Head) -> ChainBrokenError | None:
-        """Why a head is not to be believed: HEAD_UNSEALED or HEAD_FORGED; None if its seal holds."""
+        """Return why a head is not to be believed: HEAD_UNSEALED or HEAD_FORGED; None if its seal holds."""
         if not head.seal:
             why = f"{head.stream}: its head has no seal, or someone removed it"
             return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_LOOK)
@@ -113,7 +113,7 @@ class Seals:
 
 
 def keyless(head: Head) -> ChainBrokenError:
-    """Why a sealed head is not to be believed where its key is not."""
+    """Return why a sealed head is not to be believed where its key is not."""
     why = f"{head.stream}: its head is sealed under the key {head.seal[:ID_BYTES].hex()}, which is not here"
     return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_BRING)
 

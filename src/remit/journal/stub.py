@@ -29,7 +29,7 @@ _NOWHERE: Final = "No evidence package was archived before; only the stub is lef
 
 
 def is_pruned(head: Head) -> bool:
-    """Whether nothing of a stream is left but its stub."""
+    """Return whether nothing of a stream is left but its stub."""
     return head.labels.get(MARK) == str(head.seq)
 
 

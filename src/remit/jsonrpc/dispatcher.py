@@ -140,7 +140,7 @@ class Dispatcher:
             self.fail(key, MCPError(code=CONNECTION_CLOSED, message="the client left"))
 
     def awaits(self, request_id: RequestId) -> bool:
-        """Whether a request of ours has no answer yet."""
+        """Return whether a request of ours has no answer yet."""
         future = self._waiting.get(key_of(request_id))
         return future is not None and not future.done()
 
@@ -261,7 +261,7 @@ class Dispatcher:
                 return
 
     def _blocked(self) -> bool:
-        """Whether a request that was just taken has to be answered before the next message is looked at."""
+        """Return whether a request that was just taken has to be answered before the next message is looked at."""
         return self._held is not None
 
     def _read(self, body: bytes) -> None:
@@ -371,7 +371,7 @@ class Dispatcher:
     # --- common
 
     def _go_on(self) -> None:
-        """Where nothing comes any more, wait for the next answer that is owed, or end the conversation."""
+        """Wait for the next answer that is owed where nothing comes any more, or end the conversation."""
         if not self._ending or self.why_closed:
             return
         if self._limit is not None:

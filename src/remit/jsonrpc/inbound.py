@@ -36,7 +36,7 @@ class Asking(Protocol):
 
     @property
     def may_ask(self) -> bool:
-        """Whether the peer takes any while we serve its own."""
+        """Return whether the peer takes any while we serve its own."""
         ...
 
     async def ask(
@@ -77,7 +77,7 @@ class Inbound:
 
     @property
     def can_send_request(self) -> bool:
-        """Whether the peer can be asked back."""
+        """Return whether the peer can be asked back."""
         return self._open and self._asking is not None and self._asking.may_ask
 
     def end(self) -> None:
@@ -147,7 +147,7 @@ async def contained(work: Awaitable[None]) -> None:
 
 
 def intercepted(intercept: OnNotifyIntercept | None, method: str, params: Mapping[str, Any] | None) -> bool:
-    """Whether a notification goes no further; one that the interceptor fails at goes on."""
+    """Return whether a notification goes no further; one that the interceptor fails at goes on."""
     try:
         return intercept is not None and intercept(method, params)
     except Exception:  # noqa: BLE001 - as above

@@ -84,12 +84,12 @@ def as_request_id(value: object) -> RequestId | None:
 
 
 def has_handshake(version: str) -> bool:
-    """Whether a conversation of this version begins with `initialize` (before 2026-07-28)."""
+    """Return whether a conversation of this version begins with `initialize` (before 2026-07-28)."""
     return version in HANDSHAKE_VERSIONS
 
 
 def is_modern(version: str | None) -> bool:
-    """Whether requests of this version stand for themselves (2026-07-28 and later), without a session."""
+    """Return whether requests of this version stand for themselves (2026-07-28 and later), without a session."""
     return version in MODERN_VERSIONS
 
 

@@ -101,7 +101,7 @@ class JsonText:
     # --- where things stand
 
     def _start_of(self, path: Sequence[str]) -> int:
-        """Where the value begins."""
+        """Return where the value begins."""
         if not path:
             blank = _SPACE.match(self._plain)
             return blank.end() if blank else 0

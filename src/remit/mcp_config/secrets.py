@@ -28,7 +28,7 @@ class Replaced(NamedTuple):
 
 
 def looks_secret(name: str, text: str) -> bool:
-    """Whether a value of this name holds a secret itself; references to the environment do not."""
+    """Return whether a value of this name holds a secret itself; references to the environment do not."""
     bare = _SCHEME.sub("", literal(text), count=1).strip()
     if _NO_SECRET.fullmatch(bare):
         return False
@@ -124,7 +124,7 @@ def refuse_secrets(server: str, table: dict[str, Any], so: str) -> None:
 
 
 def is_url(text: str) -> bool:
-    """Whether a text can be taken apart as a URL."""
+    """Return whether a text can be taken apart as a URL."""
     try:
         return "://" in text and bool(urlsplit(text).netloc)
     except ValueError:

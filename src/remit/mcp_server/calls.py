@@ -109,7 +109,7 @@ class Calls:
         await self._tasks.ended()
 
     async def _decided(self, confirmation: str, asker: Asker) -> bool:
-        """Whether it is decided within the client's patience: in its dialog, or meanwhile elsewhere."""
+        """Return whether it is decided within the client's patience: in its dialog, or meanwhile elsewhere."""
         key = (id(asker.client), confirmation)
         dialog = self._dialogs.get(key)
         if dialog is None:

@@ -302,7 +302,7 @@ async def _body(headers: Mapping[str, str], receive: Receive) -> bytes:
 
 @lru_cache(maxsize=64)
 def _accepted(accept: str) -> tuple[bool, bool]:
-    """Whether a client takes JSON, and whether it takes event streams."""
+    """Return whether a client takes JSON, and whether it takes event streams."""
     kinds = {each.partition(";")[0].strip().lower() for each in accept.split(",")}
     return bool(kinds & {_JSON, "application/*", "*/*"}), bool(kinds & {_EVENTS, "text/*", "*/*"})
 

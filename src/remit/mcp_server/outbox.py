@@ -49,7 +49,7 @@ class Outbox:
 
     @property
     def open(self) -> bool:
-        """Whether it is carried to the client."""
+        """Return whether it is carried to the client."""
         return self._open
 
     def listen(self) -> None:

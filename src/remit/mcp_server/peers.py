@@ -73,7 +73,7 @@ class ClientPeer:
 
     @property
     def hears_late(self) -> bool:
-        """Whether an answer to a question of ours may come when the request itself has been answered."""
+        """Return whether an answer to a question of ours may come when the request itself has been answered."""
         return not self.request.modern
 
     @property

@@ -115,7 +115,7 @@ def reason_in(answer: object) -> str:
 
 
 def approvable(question: ConfirmationView) -> bool:
-    """Whether a client is shown the whole call, nothing masked and nothing cut, so that it can be approved there."""
+    """Say whether a client is shown the whole call, nothing masked nor cut, so that it can be approved there."""
     whole = _pretty(question)
     return len(whole) <= _SHOWN and len(visible(whole)) <= _SHOWN and not _hides(whole)
 

@@ -272,7 +272,7 @@ def _is(uri: str, known: str) -> bool:
 
 
 def _begins(uri: str, known: str) -> bool:
-    """Whether a URI begins like a template, up to the template's first variable (RFC 6570)."""
+    """Return whether a URI begins like a template, up to the template's first variable (RFC 6570)."""
     literal, variable, _ = known.partition("{")
     return bool(variable) and len(literal) > len(_scheme(known)) and uri.startswith(literal)
 

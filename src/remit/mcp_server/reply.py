@@ -62,20 +62,20 @@ async def reply_of(
 
 
 def _is_theirs(outcome: OutcomeView, given: Mapping[str, Any]) -> bool:
-    """Whether the outcome is the server's result: a success, or the error that the tool reports."""
+    """Return whether the outcome is the server's result: a success, or the error that the tool reports."""
     failed = given.get("isError") is True
     return outcome.ok if not failed else outcome.code in _OF_TOOLS
 
 
 def _promises_structure(tool: OfferedTool | None) -> bool:
-    """Whether clients want the structure of an output schema from each result of a tool, errors excepted."""
+    """Return whether clients want the structure of an output schema from each result of a tool, errors excepted."""
     if tool is None or tool.output_schema is None:
         return False
     return tool.definition is not None or tool.output_schema.get("type") == "object"
 
 
 def _has_failed(value: Any) -> bool:
-    """Whether the job that a call stands for ended badly; that it was started is all that the call itself says."""
+    """Say whether the job that a call stands for ended badly; that it was started is all that the call itself says."""
     return isinstance(value, dict) and value.get("state") in {"failed", "cancelled"}
 
 
@@ -113,7 +113,7 @@ def _text(value: Any) -> dict[str, Any]:
 
 
 def _are_blocks(value: Any) -> bool:
-    """Whether a value is content as an MCP server gave it."""
+    """Return whether a value is content as an MCP server gave it."""
     return isinstance(value, list) and all(
         isinstance(each, dict) and isinstance(each.get("type"), str) for each in value
     )

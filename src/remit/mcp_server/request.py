@@ -75,7 +75,7 @@ class ClientRequest(NamedTuple):
 
     @property
     def takes_tasks(self) -> bool:
-        """Whether it can be answered with a task at any time (2026-07-28)."""
+        """Return whether it can be answered with a task at any time (2026-07-28)."""
         extensions = self.declared.get("extensions")
         return self.modern and isinstance(extensions, Mapping) and TASKS in extensions
 
@@ -85,7 +85,7 @@ class ClientRequest(NamedTuple):
 
     @property
     def unattended(self) -> bool:
-        """Whether its program says that no person is there, as `codex exec` does."""
+        """Return whether its program says that no person is there, as `codex exec` does."""
         meta = self.params.get("_meta")
         turn = meta.get(_TURN) if isinstance(meta, Mapping) else None
         if isinstance(turn, str):
@@ -97,10 +97,10 @@ class ClientRequest(NamedTuple):
 
     @property
     def wants_task(self) -> bool:
-        """Whether its client asks to be answered with a task (2025-11-25)."""
+        """Return whether its client asks to be answered with a task (2025-11-25)."""
         return self.version == TASKS_VERSION and isinstance(self.params.get("task"), Mapping)
 
     @property
     def modern(self) -> bool:
-        """Whether it stands for itself, without a session (2026-07-28)."""
+        """Return whether it stands for itself, without a session (2026-07-28)."""
         return is_modern(self.version)

@@ -249,7 +249,7 @@ class ToolServer:
             await peer.told()
 
     async def _allows_task(self, viewer: Viewer, name: str) -> bool:
-        """Whether a tool's definition lets clients of 2025-11-25 ask for a task."""
+        """Return whether a tool's definition lets clients of 2025-11-25 ask for a task."""
         tool = await self._service.tools.known(await self._views.full(viewer, name))
         return tool is not None and task_support(tool.definition) != "forbidden"
 

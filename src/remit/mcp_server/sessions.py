@@ -56,7 +56,7 @@ class Session:
 
     @property
     def idle(self) -> bool:
-        """Whether no request of it is served."""
+        """Return whether no request of it is served."""
         return not self._busy
 
     def close_streams(self) -> None:

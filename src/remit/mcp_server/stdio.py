@@ -291,7 +291,7 @@ class _Outwards(asyncio.BaseProtocol):
 
 
 def _enveloped(params: Mapping[str, Any] | None) -> bool:
-    """Whether a request is of 2026-07-28 or later: only these carry their protocol version."""
+    """Return whether a request is of 2026-07-28 or later: only these carry their protocol version."""
     meta = (params or {}).get("_meta")
     return isinstance(meta, Mapping) and PROTOCOL_VERSION_META_KEY in meta
 

@@ -72,7 +72,7 @@ def view_of(visible: Visible, names: Names, listed: Sequence[str] | None) -> Vie
 
 
 def _stays(tool: OfferedTool, shown: str, listed: Sequence[str]) -> bool:
-    """Whether a tool is in the list although others have to be found; none can be where ours are."""
+    """Return whether a tool is in the list although others have to be found; none can be where ours are."""
     return shown not in OURS and (covers(listed, tool.name, tool.key) or covers(listed, shown, shown))
 
 

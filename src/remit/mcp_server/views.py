@@ -50,7 +50,7 @@ class Views:
         return view
 
     async def seen(self, viewer: Viewer, patience_s: float) -> Callable[[str], bool | None]:
-        """Whether a client sees an MCP server: it may use one of its tools, or would any that it might have.
+        """Return whether a client sees an MCP server: it may use one of its tools, or would any that it might have.
 
         None where its tools are not known.
         """

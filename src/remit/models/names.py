@@ -61,7 +61,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it names whatever its provider serves under it at the time, such as `…-latest`."""
 
     def is_same(self, other: ModelInfo) -> bool:
-        """Whether two are the same model as far as their names tell: an alias fits every version of its name."""
+        """Return whether two are the same model as far as their names tell: an alias fits every version of its name."""
         if (self.name, self.provider) != (other.name, other.provider):
             return False
         return self.version == other.version or not (self.version and other.version)

@@ -24,12 +24,12 @@ HEAD: Final = "Summary of the conversation so far, which was shortened:\n"
 
 
 def is_brief(message: Message | None) -> bool:
-    """Whether a message asks for a summary."""
+    """Return whether a message asks for a summary."""
     return message is not None and message.role == "user" and message.text == BRIEF
 
 
 def turns_of(thread: Thread) -> list[int]:
-    """Where turns begin: the place of every answer of the model."""
+    """Return where turns begin: the place of every answer of the model."""
     return [place for place, message in enumerate(thread.messages()) if message.role == "assistant"]
 
 

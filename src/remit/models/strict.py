@@ -145,7 +145,7 @@ def _required(schema: Schema) -> list[Any]:
 
 
 def _named(schema: Schema) -> bool:
-    """Whether an object has properties, or says that it has none; else it may have any."""
+    """Return whether an object has properties, or says that it has none; else it may have any."""
     return bool(_properties(schema)) or "additionalProperties" in schema
 
 
@@ -180,7 +180,7 @@ _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
 
 
 def _answers(value: Any, schema: Any) -> bool:
-    """Whether a value has the form that the strict schema of `schema` demands: all properties, and no others."""
+    """Return whether a value has the form that the strict schema of `schema` demands: all properties, and no others."""
     if not isinstance(schema, dict) or not _is_among(value, schema):
         return False
     if "anyOf" in schema:
@@ -196,7 +196,7 @@ def _answers(value: Any, schema: Any) -> bool:
 
 
 def _is_among(value: Any, schema: Schema) -> bool:
-    """Whether a value is one of those that are listed, and of the types that are named."""
+    """Return whether a value is one of those that are listed, and of the types that are named."""
     if "enum" in schema and value not in schema["enum"]:
         return False
     if "const" in schema and value != schema["const"]:

@@ -164,7 +164,7 @@ async def _job(journal: Journal, events: Sequence[Event], event: Event, name: Ev
 
 
 def _settles(event: Event, waiting: k.JobWaiting, since: int) -> bool:
-    """Whether an event, recorded in the job or left in its inbox, ends what a step waits for."""
+    """Return whether an event, recorded in the job or left in its inbox, ends what a step waits for."""
     match k.decode(event.kind, event.data):
         case k.WaitCompleted(step=step, correlation_key=key):
             return (step, key) == (waiting.step, waiting.correlation_key)

@@ -108,7 +108,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return bool(self.tools or self.levels)
 
     def wants(self, *, tool: str, level: str, recipe: str, labels: Mapping[str, str]) -> bool:
-        """Whether the conditions on tool, level, recipe and labels hold for an event."""
+        """Return whether the conditions on tool, level, recipe and labels hold for an event."""
         return (
             _fits(recipe, self.recipes)
             and _fits(tool, self.tools)
@@ -235,7 +235,7 @@ def mail_server(smtp: str) -> MailServer | None:
 
 
 def url_problem(url: str) -> _Problem:
-    """Why nothing is posted to a URL, and what to do; None: it can be."""
+    """Return why nothing is posted to a URL, and what to do; None: it can be."""
     wrong = "url must begin with https:// and a host", "Correct it."
     try:
         parts = urlsplit(url)
@@ -258,7 +258,7 @@ def url_problem(url: str) -> _Problem:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, by its name or address alone."""
+    """Return whether a host is this machine, by its name or address alone."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -157,7 +157,7 @@ class _Walk:
         return known[0] if known else None  # content is the last of them
 
     def _listed(self, value: str, schemas: list[JsonSchema]) -> bool:
-        """Whether the schema itself lists the value: then the tool's owner has chosen it."""
+        """Return whether the schema itself lists the value: then the tool's owner has chosen it."""
         if self._foreign or self._said(schemas) is not None:
             return False
         return any(value in (schema.get("enum") or ()) or schema.get("const") == value for schema in schemas)

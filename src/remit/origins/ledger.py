@@ -73,7 +73,7 @@ class Ledger:
         self._untrusted.add(wide(text), len(self._sources) - 1)
 
     def trusts(self, argument: Argument) -> bool:
-        """Whether a trusted text holds an argument, or each of its parts; or there is nothing to distrust."""
+        """Return whether a trusted text holds an argument, or each of its parts; or there is nothing to distrust."""
         if not self.tainted or any(map(self._holds, whole(argument))):
             return True
         pieces = parts(argument)
@@ -93,7 +93,7 @@ class Ledger:
         return self._shown(found, hit) if hit is not None else found
 
     def _holds(self, needle: Needle) -> bool:
-        """Whether a trusted text holds it that does not merely repeat what the model said."""
+        """Return whether a trusted text holds it that does not merely repeat what the model said."""
         wanted = folded(needle.text)
         return any(wanted not in self._sources[hit.source].given for hit in self._trusted.find(needle))
 
@@ -179,7 +179,7 @@ def _fields(value: Any, name: str) -> Iterator[_Field]:
 
 
 def _is_free(field: _Field) -> bool:
-    """Whether a field is text that someone has written."""
+    """Return whether a field is text that someone has written."""
     value = field.value
     if not isinstance(value, str) or not value:
         return False

@@ -104,7 +104,7 @@ def role_of_name(name: str) -> Role | None:
 
 
 def is_count(name: str) -> bool:
-    """Whether a single number of this name says how many of what identifiers are of, such as `rooms`."""
+    """Return whether a single number of this name says how many of what identifiers are of, such as `rooms`."""
     last = _words(name)[-1:]
     return bool(last) and last[0] not in _BY_WORD and _BY_WORD.get(last[0].removesuffix("s")) == "id"
 
@@ -123,18 +123,18 @@ def addresses_in(text: str) -> Iterator[tuple[Role, str]]:
 
 
 def is_moment(value: str) -> bool:
-    """Whether a text is a date or a time and no more."""
+    """Return whether a text is a date or a time and no more."""
     return _MOMENT.fullmatch(value) is not None
 
 
 def is_header(name: str) -> bool:
-    """Whether an argument of this name is a line, such as one of the head of an e-mail."""
+    """Return whether an argument of this name is a line, such as one of the head of an e-mail."""
     words = _words(name)
     return bool(words) and words[-1] in _HEADERS
 
 
 def is_listed(name: str) -> bool:
-    """Whether a field or an argument of this name holds an identifier for which a listing can vouch."""
+    """Return whether a field or an argument of this name holds an identifier for which a listing can vouch."""
     words = _words(name)
     if words[-1:] == ["name"]:
         words.pop()

@@ -101,7 +101,7 @@ class TextIndex:
 
 
 def stands(text: str, start: int, end: int, loose: str = "") -> bool:
-    """Whether what lies between two places is a whole: no letter or digit continues it, nor a name it is a part of.
+    """Say whether what lies between two places is a whole: no letter or digit continues it, nor a name it is a part of.
 
     A full stop at the end of a sentence joins nothing; one before another word does. What is shorter than four
     characters may not be the hour of a time either. Signs in `loose` join nothing.

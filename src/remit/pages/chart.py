@@ -75,7 +75,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def first_hour(now: int) -> int:
-    """When the first of the hours begins; the last one goes on."""
+    """Return when the first of the hours begins; the last one goes on."""
     return (now // HOUR - HOURS + 1) * HOUR
 
 

@@ -64,7 +64,7 @@ class Visitor(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether they may see pages at all."""
+        """Return whether they may see pages at all."""
         return self.access is not NOBODY
 
 
@@ -81,7 +81,7 @@ class Entry:
 
     @property
     def open(self) -> bool:
-        """Whether everyone on this machine is let in without a token."""
+        """Return whether everyone on this machine is let in without a token."""
         return self._guard.open
 
     def admit(self, headers: Mapping[str, str]) -> Access:
@@ -99,7 +99,7 @@ class Entry:
         return Visitor(session.access, cookie, self._csrf(cookie), session.until)
 
     def lasts(self, visitor: Visitor) -> bool:
-        """Whether a visitor's session goes on; to ask does not prolong it."""
+        """Return whether a visitor's session goes on; to ask does not prolong it."""
         if self._guard.open:
             return True
         session, now = self._sessions.get(_digest(visitor.cookie)), self._clock.now()
@@ -188,7 +188,7 @@ def _name(headers: Mapping[str, str], *, secure: bool) -> str:
 
 
 def _set(headers: Mapping[str, str], value: str) -> str:
-    """Where the browser came over TLS, which only its Origin tells us behind a proxy, the cookie stays there."""
+    """Keep the cookie to TLS if the browser came over it, which only its Origin tells us behind a proxy."""
     secure = headers.get("origin", "").startswith("https://")
     age = LONGEST_S if value else 0
     mark = "; Secure" if secure else ""

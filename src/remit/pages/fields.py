@@ -124,7 +124,7 @@ def _json(text: str, what: str) -> Any:
 
 
 def _same(text: str, before: str) -> bool:
-    """Whether a field came back as it was shown."""
+    """Return whether a field came back as it was shown."""
     return _plain(text) in {_plain(before), _plain(visible(before))}
 
 

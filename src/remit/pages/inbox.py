@@ -36,7 +36,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def narrow(self) -> bool:
-        """Whether anything is left out."""
+        """Return whether anything is left out."""
         return bool(self.tool or self.recipe or self.label or self.principal)
 
     @property
@@ -139,7 +139,7 @@ def grouped(questions: list[ConfirmationView]) -> tuple[Group, ...]:
 
 
 def hindrance(question: ConfirmationView, access: Access) -> str:
-    """Why someone cannot answer a question, in a sentence; empty: they can, as far as a page knows."""
+    """Return why someone cannot answer a question, in a sentence; empty: they can, as far as a page knows."""
     who = access.principal
     if not access.allows("decide"):
         return "Your token lacks the scope decide."

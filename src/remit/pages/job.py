@@ -269,7 +269,7 @@ def _messages(view: StepView) -> tuple[Spoken, ...]:
 
 
 def _is_answer(view: StepView) -> bool:
-    """Whether a model answered with a text."""
+    """Return whether a model answered with a text."""
     told = view.narrative
     return told is not None and told.llm_invocation is not None and bool((view.value or {}).get("content"))
 

@@ -56,7 +56,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def narrow(self) -> bool:
-        """Whether anything is left out."""
+        """Return whether anything is left out."""
         return bool(self.state or self.recipe or self.label or self.principal or self.text or self.within)
 
 

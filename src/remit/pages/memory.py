@@ -59,7 +59,7 @@ class Day:
         self._making: asyncio.Task[None] | None = None
 
     async def tallies(self, now: int) -> tuple[int, list[Tally]]:
-        """When the first hour began, and the counts."""
+        """Return when the first hour began, and the counts."""
         age = now - self._at
         if not 0 <= age < OLD:
             await asyncio.shield(self._make(now))

@@ -55,7 +55,7 @@ class Scale:
             last = gap.until
 
     def at(self, instant: int) -> float:
-        """Where an instant stands; what lies outside is put at the ends."""
+        """Return where an instant stands; what lies outside is put at the ends."""
         index = max(0, bisect_right(self._starts, instant) - 1)
         x = self._places[index] + (instant - self._starts[index]) * self._rates[index]
         return min(WIDTH, max(0.0, x))

@@ -209,7 +209,7 @@ def _segments(told: StepNarrative, scale: Scale, until: int) -> tuple[Segment, .
 
 
 def _came(wait: Waited, told: StepNarrative) -> int | None:
-    """When what it waited for came, as far as that is recorded beside the wait itself."""
+    """Return when what it waited for came, as far as that is recorded beside the wait itself."""
     if wait.due_at is not None and (wait.timed_out or wait.type == "timer"):
         return wait.due_at
     asked = next((one for one in told.confirmations if one.confirmation == wait.key), None)

@@ -24,7 +24,7 @@ _JOBS: Final = frozenset({"job", "plan"})
 
 
 def caller_matcher(patterns: Iterable[str]) -> Callable[[Caller], bool]:
-    """Whether one of the patterns covers a caller, as a function; no patterns cover everyone."""
+    """Return whether one of the patterns covers a caller, as a function; no patterns cover everyone."""
     checks = [_matcher(pattern) for pattern in patterns]
     if len(checks) == 1:
         return checks[0]

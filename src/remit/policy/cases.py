@@ -54,7 +54,7 @@ class TestResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether the policy said what was expected."""
+        """Return whether the policy said what was expected."""
         return not self.problem
 
 
@@ -126,7 +126,7 @@ def _problem(case: Case, decision: Decision, known: Mapping[str, ToolMeta], *, s
 
 
 def _impossible(case: Case, tool: ToolMeta | None, known: Collection[str]) -> str:
-    """Why no such call can be made; empty if one can, or if the test is about an unknown tool."""
+    """Return why no such call can be made; empty if one can, or if the test is about an unknown tool."""
     if tool is not None:
         return "; ".join(misfits(tool, case.args))
     if case.rule == UNKNOWN_TOOL.rule_id:

@@ -42,14 +42,14 @@ def check_of(name: str, operand: Any, *, wide: bool) -> Check:
 
 
 def takes_lists(name: str, operand: Any) -> bool:
-    """Whether an operator looks at a list as a whole, and not at each of its items."""
+    """Return whether an operator looks at a list as a whole, and not at each of its items."""
     if name in {"equals", "in", "not_in"}:
         return any(isinstance(one, list) for one in ([operand] if name == "equals" else operand))
     return name == "max_length"
 
 
 def every(verdicts: Iterable[Verdict]) -> Verdict:
-    """Whether all hold."""
+    """Return whether all hold."""
     result: Verdict = True
     for verdict in verdicts:
         if verdict is False:
@@ -60,7 +60,7 @@ def every(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def some(verdicts: Iterable[Verdict]) -> Verdict:
-    """Whether at least one holds."""
+    """Return whether at least one holds."""
     result: Verdict = False
     for verdict in verdicts:
         if verdict:
@@ -137,7 +137,7 @@ class _Anywhere:
         self._below: _Covers = _below(name, core) if core else _nothing
 
     def covers(self, text: str) -> Verdict:
-        """Whether the text may be what the pattern means."""
+        """Return whether the text may be what the pattern means."""
         if self._root == "/" and text.startswith("/"):
             return False  # both from the same root, and compared already
         if self._below(text):
@@ -148,7 +148,7 @@ class _Anywhere:
 
 
 def _covers(name: str, patterns: list[str], *, wide: bool) -> _Covers:
-    """Whether a text is what one of the patterns says."""
+    """Return whether a text is what one of the patterns says."""
     if not patterns:
         return _nothing
     if name == "glob":
@@ -160,7 +160,7 @@ def _covers(name: str, patterns: list[str], *, wide: bool) -> _Covers:
 
 
 def _below(name: str, core: str) -> _Covers:
-    """Whether a text is what a pattern says, seen from one of its folders."""
+    """Return whether a text is what a pattern says, seen from one of its folders."""
     if name == "glob":
         return globs.path_matcher(["**/" + core], wide=True)
     step = "/" + core
@@ -184,7 +184,7 @@ def _max_length(limit: int) -> Check:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal; true is not 1, but 1 is 1.0."""
+    """Return whether two JSON values are equal; true is not 1, but 1 is 1.0."""
     if _kind(one) != _kind(other):
         return False
     if isinstance(one, dict):

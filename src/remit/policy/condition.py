@@ -87,7 +87,7 @@ def _plain(rule: Conditioned) -> Callable[[Query], bool]:
 
 
 def _exempt(rule: Conditioned) -> Callable[[Query], bool] | None:
-    """Whether `unless` lets the rule match."""
+    """Return whether `unless` lets the rule match."""
     wide, judges = rule.wide, [one.judge(wide=not rule.wide) for one in rule.unless]
 
     def met(query: Query) -> bool:
@@ -99,7 +99,7 @@ def _exempt(rule: Conditioned) -> Callable[[Query], bool] | None:
 
 
 def _timed(rule: Conditioned) -> Callable[[Query], bool] | None:
-    """Whether the time is right."""
+    """Return whether the time is right."""
     wide, during, outside = rule.wide, rule.during, rule.outside
 
     def met(query: Query) -> bool:
@@ -113,7 +113,7 @@ def _timed(rule: Conditioned) -> Callable[[Query], bool] | None:
 
 
 def _limited(rule: Conditioned) -> Callable[[Query], bool] | None:
-    """Whether there is room for an allow rule, or none that is known of for a deny or ask rule."""
+    """Return whether there is room for an allow rule, or none that is known of for a deny or ask rule."""
     wide, limit, name = rule.wide, rule.limit, rule.id
 
     def met(query: Query) -> bool:

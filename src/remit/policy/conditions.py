@@ -48,7 +48,7 @@ def explained(rule: Rule, query: Query) -> Iterator[tuple[Verdict, str]]:
 
 
 def worded(key: str, constraint: Constraint, query: Query, found: Verdict) -> str:
-    """Whether a constraint holds, in words."""
+    """Return whether a constraint holds, in words."""
     values, missing = find(query.args, constraint.path)
     schema = query.tool.input_schema if query.tool is not None else None
     if constraint.path == HOST and (places := places_of(schema)).urls:

@@ -56,7 +56,7 @@ class Constraint(msgspec.Struct, frozen=True):
 
     @property
     def bounds(self) -> bool:
-        """Whether it names the values, or patterns of them, that there may be; a pattern of anything names nothing."""
+        """Say whether it names the values, or patterns of them, that may be; a pattern of anything names nothing."""
         return any(
             one.name in {"equals", "in"}
             or (one.name in {"glob", "prefix"} and all(set(pattern) - set("*?/.") for pattern in one.operand))
@@ -64,7 +64,7 @@ class Constraint(msgspec.Struct, frozen=True):
         )
 
     def judge(self, *, wide: bool) -> Judge:
-        """Whether arguments meet it, as a function; `wide` is how a rule that restricts reads them."""
+        """Return whether arguments meet it, as a function; `wide` is how a rule that restricts reads them."""
         optional = any(one.name == OPTIONAL for one in self.operators)
         judges = [
             _judge(self.path, operator, wide=wide, optional=optional)
@@ -143,7 +143,7 @@ def find(args: dict[str, Any], path: str) -> tuple[list[Any], bool]:
 
 
 def declares(schema: JsonSchema | None, path: str) -> bool:
-    """Whether a tool with this input schema may take an argument at this path."""
+    """Return whether a tool with this input schema may take an argument at this path."""
     if not isinstance(schema, dict) or not _OPEN_SCHEMA.isdisjoint(schema):
         return True
     properties = schema.get("properties", {})

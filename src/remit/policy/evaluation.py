@@ -47,7 +47,7 @@ def compiled(node: Node) -> Evaluate:
 
 
 def verdict(evaluate: Evaluate, query: Query) -> bool | None:
-    """Whether a condition holds; None: unknown."""
+    """Return whether a condition holds; None: unknown."""
     found = evaluate(query)
     return found if found is True or found is False else None
 
@@ -157,7 +157,7 @@ def _not(value: Any) -> Any:
 
 
 def same(one: Any, other: Any) -> Any:
-    """Whether two values are equal, or UNKNOWN. True is not 1; texts that differ only to a machine are UNKNOWN."""
+    """Say whether two values are equal, or UNKNOWN. True is not 1; texts that differ only to a machine are UNKNOWN."""
     if isinstance(one, str) and isinstance(other, str):
         return True if one == other else _alike(one, other)
     if one is UNKNOWN or other is UNKNOWN:

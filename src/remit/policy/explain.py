@@ -107,7 +107,7 @@ def _considered(rule: Rule, query: Query, decider: Rule | None) -> Considered:
 
 
 def _match(rule: Rule, query: Query) -> tuple[bool, str]:
-    """Whether a rule matches, and why not, or in spite of which doubts."""
+    """Return whether a rule matches, and why not, or in spite of which doubts."""
     if query.tool is None:
         return False, "the tool is unknown"
     why = rule.unconcerned(query.tool, query.key) or _caller(rule, query)

@@ -18,7 +18,7 @@ _UNSUPPORTED: Final = re.compile(r"[\[\]{}\\]")
 
 
 def is_glob(pattern: str) -> bool:
-    """Whether a pattern holds wildcards."""
+    """Return whether a pattern holds wildcards."""
     return _SPECIAL.search(pattern) is not None
 
 
@@ -33,7 +33,7 @@ def _cached(pattern: str) -> Callable[[str], object]:
 
 
 def name_matches(pattern: str, name: str) -> bool:
-    """Whether a name glob covers the whole of a name."""
+    """Return whether a name glob covers the whole of a name."""
     return bool(_cached(pattern)(name))
 
 

@@ -48,7 +48,7 @@ def effective_level(tool: ToolMeta) -> Level:
 
 
 def exposed(tool: ToolMeta, unprotected: Iterable[str]) -> bool:
-    """Whether a tool executes in this very process without leave: neither it nor one of these patterns says so."""
+    """Say whether a tool executes in this very process without leave: neither it nor one of these patterns says so."""
     bare = tool.isolation == "none" and effective_level(tool) is Level.L2
     return bare and not any(name_matches(pattern, tool.name) for pattern in unprotected)
 

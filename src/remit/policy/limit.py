@@ -65,7 +65,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
         return _exact(value)
 
     def within(self, rule_id: str, query: Query) -> Verdict:
-        """Whether there is room for one more call; None if unknown."""
+        """Return whether there is room for one more call; None if unknown."""
         taken = query.facts.taken if query.facts is not None else None
         amount, key = self.amount(query), self.key(rule_id, query)
         if taken is None or amount is None or not key:
@@ -73,7 +73,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
         return self.room(*taken.get(key, _UNTOUCHED), amount)
 
     def room(self, calls: int, total: Decimal, amount: Decimal) -> bool:
-        """Whether a call that takes so much fits, after so many calls with such a sum."""
+        """Return whether a call that takes so much fits, after so many calls with such a sum."""
         if self.calls is not None and calls + 1 > self.calls:
             return False
         return self.max is None or total + amount <= _exact(self.max)

@@ -233,7 +233,7 @@ def _open(rule: Rule, scope: _Scope) -> Iterator[Finding]:
 
 
 def _reaches(name: str, schema: object) -> bool:
-    """Whether an argument decides what a call reaches, as far as its schema tells."""
+    """Return whether an argument decides what a call reaches, as far as its schema tells."""
     known = schema if isinstance(schema, Mapping) else {}
     if known.get("type") == "boolean":
         return False  # such as `create_folders`: it switches something on
@@ -264,7 +264,7 @@ def _taint(rule: Rule, scope: _Scope) -> Iterator[Finding]:
 
 
 def _is_blind(tool: ToolMeta) -> bool:
-    """Whether a tool has arguments, and none of them decides what a call reaches, as far as its schema tells."""
+    """Return whether a tool has arguments, and none of them decides what a call reaches, as far as its schema tells."""
     known = (tool.input_schema or {}).get("properties", {})
     return bool(known) and not any(_reaches(name, known[name]) for name in known)
 
@@ -303,7 +303,7 @@ def _more(rule: Rule) -> tuple[object, ...]:
 
 
 def _beats(one: Rule, other: Rule) -> bool:
-    """Whether `one` decides a call that both match."""
+    """Return whether `one` decides a call that both match."""
     if one.default != other.default:
         return other.default
     if one.effect != other.effect:
@@ -314,14 +314,14 @@ def _beats(one: Rule, other: Rule) -> bool:
 
 
 def _demands(one: Rule, other: Rule) -> bool:
-    """Whether an ask rule demands all that another does."""
+    """Return whether an ask rule demands all that another does."""
     people = not other.approvers or (bool(one.approvers) and set(one.approvers) <= set(other.approvers))
     time = other.expires_s is None or (one.expires_s is not None and one.expires_s <= other.expires_s)
     return one.approvals >= other.approvals and people and time
 
 
 def _covers(one: Rule, other: Rule) -> bool:
-    """Whether `one` matches every caller and all arguments that `other` matches."""
+    """Return whether `one` matches every caller and all arguments that `other` matches."""
     if one.callers and not (other.callers and set(other.callers) <= set(one.callers)):
         return False
     asked = {constraint.path: set(map(str, constraint.operators)) for constraint in other.when}

@@ -31,17 +31,17 @@ class Overlay(msgspec.Struct, frozen=True, kw_only=True):
     """The same in canonical JSON."""
 
     def lists(self, name: str, key: str) -> bool:
-        """Whether a tool is among those that may be called."""
+        """Return whether a tool is among those that may be called."""
         return self.tools is None or covers(self.tools, name, key)
 
 
 def covers(tools: Iterable[str], name: str, key: str) -> bool:
-    """Whether one of these full names, globs and exact keys means the tool of this full name and key."""
+    """Return whether one of these full names, globs and exact keys means the tool of this full name and key."""
     return any(name_matches(pattern, name) or pattern == key for pattern in tools)
 
 
 def within(pattern: str, tools: Iterable[str]) -> bool:
-    """Whether every tool that a pattern covers is one of `tools`, as far as their text shows it."""
+    """Return whether every tool that a pattern covers is one of `tools`, as far as their text shows it."""
     # A star may stand for a star in the other pattern; a question mark may not.
     wider = [one for one in tools if one == pattern or not (is_glob(pattern) and "?" in one)]
     return covers(wider, pattern, pattern)

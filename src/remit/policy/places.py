@@ -44,7 +44,7 @@ class Places(NamedTuple):
     """Arguments that are URLs or hosts."""
 
     def concern(self, path: str, *, wide: bool) -> bool:
-        """Whether a rule about an argument has to look at more, or at something else, than its value."""
+        """Return whether a rule about an argument has to look at more, or at something else, than its value."""
         if path == HOST and self.urls:
             return True
         return path in self.below or (wide and path == PATH and bool(self.named))

@@ -82,7 +82,7 @@ def wide(text: str) -> Readings | None:
 
 
 def starts_elsewhere(text: str) -> bool:
-    """Whether a text or pattern starts from a place of its own: a root, a home, a drive or a scheme."""
+    """Return whether a text or pattern starts from a place of its own: a root, a home, a drive or a scheme."""
     return text.startswith(("/", "~")) or ":" in text.partition("/")[0]
 
 
@@ -122,7 +122,7 @@ def _hidden(plain: str, decoded: str) -> tuple[str, ...]:
 
 
 def _disguised(text: str) -> bool:
-    """Whether a character is drawn as nothing, or would become one that matters in a path, were it normalised."""
+    """Say whether a character is drawn as nothing, or would become one that matters in a path, were it normalised."""
     if text.isascii():
         return False
     return bool(IGNORED.search(text)) or _MARKS.findall(text) != _MARKS.findall(unicodedata.normalize("NFKC", text))

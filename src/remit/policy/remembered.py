@@ -82,11 +82,11 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         )
 
     def answers(self, query: Query, asked: Decision) -> bool:
-        """Whether it covers this call and satisfies what is asked."""
+        """Return whether it covers this call and satisfies what is asked."""
         return not self.unanswered(query, asked)
 
     def unanswered(self, query: Query, asked: Decision) -> str:
-        """Why it does not answer; empty where it does."""
+        """Return why it does not answer; empty where it does."""
         if asked.effect != "ask":
             return "nothing is asked"
         if asked.doubt:

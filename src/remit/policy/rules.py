@@ -174,7 +174,7 @@ class Policy:
         return max(decision, stricter or decision, key=lambda one: EFFECTS.index(one.effect))
 
     def is_strict(self, query: Query) -> bool:
-        """Whether every argument of a call counts, not only those that decide what it reaches; never raises."""
+        """Return whether every argument of a call counts, not only those that decide what it reaches; never raises."""
         try:
             said = [rule.taint for rule in self._about(query) if rule.taint is not None]
         except Exception:  # noqa: BLE001 - in doubt every argument counts
@@ -182,7 +182,7 @@ class Policy:
         return "strict" in (said or [self._taint])
 
     def forbids(self, tool: ToolMeta, key: str, caller: Caller) -> bool:
-        """Whether every call of the tool by this caller is denied, whatever its arguments: it need not be shown."""
+        """Say whether every call of the tool by this caller is denied, whatever its arguments: it need not be shown."""
         if not all(each.lists(tool.name, key) for each in self._lists):
             return True
         denying = [ready.rule for ready in self._ready if ready.rule.effect == "deny" and not ready.rule.default]
@@ -190,7 +190,7 @@ class Policy:
         return any(rule.concerns(tool, key) and caller_matcher(rule.callers)(caller) for rule in rules)
 
     def hides(self, asked: Query, other: Query) -> bool:
-        """Whether a rule about arguments stops `other` that said nothing to `asked`, which may run; never raises.
+        """Say whether a rule about arguments stops `other` that said nothing to `asked`, which may run; never raises.
 
         So `asked` shows nothing of what someone could not have asked for by itself.
         """

@@ -36,7 +36,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     zone: str = "UTC"
 
     def holds(self, now: int) -> Verdict:
-        """Whether a moment, in microseconds since the Unix epoch, is within; None for 0, which is unknown."""
+        """Return whether a moment, in microseconds since the Unix epoch, is within; None for 0, which is unknown."""
         if now <= 0:
             return None
         if (self.since is not None and now < self.since) or (self.until is not None and now >= self.until):

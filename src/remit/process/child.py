@@ -222,7 +222,7 @@ class Child(asyncio.SubprocessProtocol):
                 os.killpg(self._transport.get_pid(), how)
 
     async def _ends(self) -> bool:
-        """Whether it ends within the grace."""
+        """Return whether it ends within the grace."""
         if self.exit_status is None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._grace_s):
@@ -269,7 +269,7 @@ class Tail:
 
     @property
     def truncated(self) -> bool:
-        """Whether earlier bytes were dropped."""
+        """Return whether earlier bytes were dropped."""
         return self.size > self._cap
 
 

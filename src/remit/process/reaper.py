@@ -71,7 +71,7 @@ class _Stop:
 
     @property
     def is_orphaned(self) -> bool:
-        """Whether the process that started this one is gone."""
+        """Return whether the process that started this one is gone."""
         return os.getppid() != self._parent
 
 

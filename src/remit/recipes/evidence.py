@@ -221,13 +221,13 @@ def _weights(
 
 
 def _answering(question: _Question, piece: int) -> bool:
-    """Whether a passage has half of the question's words; of two, both."""
+    """Return whether a passage has half of the question's words; of two, both."""
     around, total = question.contexts[piece] | question.bodies[piece], len(question.weights)
     return sum(term in around for term in question.weights) >= min(total, max(2, total / 2))
 
 
 def _about(question: _Question, candidate: _Candidate) -> bool:
-    """Whether a sentence has a word of the question, and with its title and heading a third of what they all weigh."""
+    """Say whether a sentence has a word of the question, and with title and heading a third of what they all weigh."""
     own, context = candidate.counts, question.contexts[candidate.piece]
     covered = sum(weight for term, weight in question.weights.items() if term in own or term in context)
     return any(term in own for term in question.weights) and 3 * covered >= sum(question.weights.values())

@@ -174,7 +174,7 @@ class Text:
         return self._starts[word] + folded - self._places[word]
 
     def _is_cut(self, start: int, end: int) -> bool:
-        """Whether a word or a number goes on beside what was found."""
+        """Return whether a word or a number goes on beside what was found."""
         text = self._folded
         before, after = text[max(0, start - 2) : start], text[end : end + 2]
         if _is_word(text[start]) and before and (_is_word(before[-1]) or _WITHIN.match(before[::-1])):
@@ -188,5 +188,5 @@ def numbers(text: str) -> frozenset[str]:
 
 
 def _is_word(character: str) -> bool:
-    """Whether a word goes on at a character; scripts without blanks have no ends of words."""
+    """Return whether a word goes on at a character; scripts without blanks have no ends of words."""
     return character.isascii() and character.isalnum()

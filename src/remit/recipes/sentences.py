@@ -209,7 +209,7 @@ def _split(passage: str, paragraph: _Paragraph, trust: float) -> Iterator[Senten
 
 
 def _bounds(joined: str) -> Iterator[tuple[int, int]]:
-    """Where the sentences of a paragraph begin and end, without blanks around them."""
+    """Return where the sentences of a paragraph begin and end, without blanks around them."""
     begin = 0
     for end in _ENDS.finditer(joined):
         if end[0][0] == "." and _ABBREVIATED.search(joined, max(0, end.start() - 8), end.start() + 1):

@@ -27,7 +27,7 @@ class Clues(NamedTuple):
     shapes: tuple[Shape, ...]
 
     def within(self, text: str) -> bool:
-        """Whether this part of the text may hold one of them."""
+        """Return whether this part of the text may hold one of them."""
         return (
             names_secret(text, self.names)
             or any(shape.clue in text for shape in self.shapes)
@@ -48,7 +48,7 @@ def clues_of(text: str) -> Clues | None:
 
 
 def names_secret(name: str, names: Iterable[str] = NAMES) -> bool:
-    """Whether one of the parts of names is in it."""
+    """Return whether one of the parts of names is in it."""
     lowered = lower(name)
     return any(part in lowered for part in names)
 

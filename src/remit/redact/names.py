@@ -58,7 +58,7 @@ def without_named(text: str, names: Iterable[str], mask: str) -> str:
 
 
 def _places(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
-    """Where the parts of names stand, in order."""
+    """Return where the parts of names stand, in order."""
     lowered = text.replace("İ", "I").lower()  # as long as the text
     found = []
     for name in names:
@@ -82,7 +82,7 @@ def _before_quote(slashes: int) -> int:
 
 
 def _value(text: str, begin: int, end: int) -> tuple[int, int]:
-    """Where the value lies that a word within a name leads to; empty if the word leads to none, or to no secret."""
+    """Say where the value lies that a word within a name leads to; empty if the word leads to none, or to no secret."""
     quoted = _QUOTED_REST.match(text, end)
     bare = None if quoted else _BARE_REST.match(text, end)
     option = None if quoted or bare else _option(text, begin, end)
@@ -122,7 +122,7 @@ def _string_end(text: str, start: int, opened: re.Match[str]) -> int:
 
 
 def _ends(slashes: int, level: int) -> bool:
-    """Whether a quote behind so many backslashes ends a string within `level` other strings, or one of those."""
+    """Return whether a quote behind so many backslashes ends a string within `level` other strings, or one of those."""
     for _ in range(level):
         if slashes % 2 == 0:
             return True

@@ -95,13 +95,13 @@ class _Masking:
         return shown
 
     def _secret(self, name: str, value: object) -> bool:
-        """Whether a name says that its value is a secret, and the value could be one."""
+        """Return whether a name says that its value is a secret, and the value could be one."""
         if value is None or isinstance(value, bool) or (isinstance(value, int | float) and COUNT.search(name)):
             return False
         return names_secret(name, self._clues.names)
 
     def _led(self, items: list[Any], index: int) -> bool:
-        """Whether the item before names this one: ["Authorization", "…"], or an option such as ["--password", "…"]."""
+        """Say whether the item before names this one: ["Authorization", "…"], or an option like ["--password", "…"]."""
         before = items[index - 1] if index else None
         if not isinstance(before, str) or not _PLAIN_NAME.fullmatch(before):
             return False

@@ -32,7 +32,7 @@ def demanded(settings: Settings) -> Isolation:
 
 
 def commands(settings: Settings) -> dict[str, tuple[str, str]]:
-    """Where the program of each allowed command lies in the sandbox, or why it cannot be run."""
+    """Return where the program of each allowed command lies in the sandbox, or why it cannot be run."""
     own = own_settings(settings)
     finder = finder_of(own)
     found: dict[str, tuple[str, str]] = {}

@@ -92,7 +92,7 @@ class Ending:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended; looks itself, for the loop may not have come to it yet."""
+        """Return whether it has ended; looks itself, for the loop may not have come to it yet."""
         if self._pidfd >= 0 and select.select([self._pidfd], [], [], 0)[0]:
             self._ended()
         return self._event.is_set()

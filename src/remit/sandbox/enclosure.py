@@ -54,7 +54,7 @@ class SandboxEnclosures:
         return self._sandbox.driver
 
     def sees(self, path: Path) -> bool:
-        """Whether the user as whom programs run here may read a path."""
+        """Return whether the user as whom programs run here may read a path."""
         return identity().uid is None or reachable(path)
 
     def own(self, folder: Path) -> None:

@@ -21,13 +21,13 @@ class Host(NamedTuple):
     port: int | None
 
     def allows(self, host: str, port: int) -> bool:
-        """Whether a host and port are meant."""
+        """Return whether a host and port are meant."""
         if port != self.port and (self.port is not None or port not in _PORTS):
             return False
         return not self.name or (host.endswith("." + self.name) if self.below else host == self.name)
 
     def covers(self, other: Host) -> bool:
-        """Whether whatever another entry means is meant by this one, too."""
+        """Return whether whatever another entry means is meant by this one, too."""
         if other.port != self.port and (self.port is not None or other.port not in _PORTS):
             return False
         if not self.name or (self.name, self.below) == (other.name, other.below):
@@ -52,6 +52,6 @@ def shared(some: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
 
 
 def allowed(entries: tuple[str, ...], host: str, port: int) -> bool:
-    """Whether the list lets a host and port through; names compare without case and without a final dot."""
+    """Return whether the list lets a host and port through; names compare without case and without a final dot."""
     name = host.lower().removesuffix(".")
     return any(read(entry).allows(name, port) for entry in entries)

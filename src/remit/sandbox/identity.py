@@ -33,7 +33,7 @@ def identity() -> Identity:
 
 
 def reachable(path: Path) -> bool:
-    """Whether any user may pass the folders above a path, and read it."""
+    """Return whether any user may pass the folders above a path, and read it."""
     try:
         found = path.resolve(strict=True)
         if not found.stat().st_mode & 0o004:

@@ -85,7 +85,7 @@ class LastingProgram(asyncio.SubprocessTransport):
         self.kill()
 
     def is_closing(self) -> bool:
-        """Whether it has ended."""
+        """Return whether it has ended."""
         return self._code is not None
 
     def _run(self, run: RunFed, feed: int) -> None:

@@ -47,7 +47,7 @@ def mark_of(pid: int) -> str:
 
 
 def lives(mark: str) -> bool:
-    """Whether the process that a name begins with the mark of may still run."""
+    """Return whether the process that a name begins with the mark of may still run."""
     found = _MARK.match(mark.encode())
     if found is None or int(found[1]) != _namespace():
         return True  # not ours to judge
@@ -159,7 +159,7 @@ def _sweep_containers(program: str, left: Callable[[str], bool]) -> None:
 
 
 def _names(pid: int, left: Callable[[str], bool]) -> bool:
-    """Whether a process has the name of a container among its words."""
+    """Return whether a process has the name of a container among its words."""
     return any(
         word.startswith(PREFIX.encode()) and left(word.decode(errors="replace"))
         for word in _words(pid)
@@ -226,7 +226,7 @@ def _is_left(pid: int, left: Callable[[str], bool]) -> bool:
 
 
 def _becomes(pid: int, wordless: dict[int, float]) -> bool:
-    """Whether a process may just be becoming another program; `wordless` keeps since when each has no words."""
+    """Return whether a process may just be becoming another program; `wordless` keeps since when each has no words."""
     words = _words(pid)
     if not words or any(words) or _started(pid) == 0 or _is_kernel(pid):
         return False
@@ -245,7 +245,7 @@ def _namespace() -> int:
 
 
 def _started(pid: int) -> int:
-    """When a process was started, in ticks; 0 if it is not there, or dead."""
+    """Return when a process was started, in ticks; 0 if it is not there, or dead."""
     try:
         words = _state(pid)
     except OSError:
@@ -254,7 +254,7 @@ def _started(pid: int) -> int:
 
 
 def _is_kernel(pid: int) -> bool:
-    """Whether it is a thread of the kernel, which never has words."""
+    """Return whether it is a thread of the kernel, which never has words."""
     try:
         return bool(int(_state(pid)[_FLAGS]) & _KERNEL)
     except OSError:

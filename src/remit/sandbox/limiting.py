@@ -26,7 +26,7 @@ _CAP_SYS_RESOURCE: Final = 24
 
 @cache
 def from_outside() -> bool:
-    """Whether we may set the limits of a process in the sandbox."""
+    """Return whether we may set the limits of a process in the sandbox."""
     if identity().uid is None:
         return True
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -36,7 +36,7 @@ def from_outside() -> bool:
 
 
 def problem() -> str:
-    """Why no limits can be set here; empty: they can."""
+    """Return why no limits can be set here; empty: they can."""
     if from_outside() or os.access(PRLIMIT, os.X_OK):
         return ""
     return f"Remit runs as root without CAP_SYS_RESOURCE, and {PRLIMIT} is missing"

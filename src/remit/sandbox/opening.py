@@ -69,7 +69,7 @@ def policy_of(given: SandboxSettings) -> SandboxPolicy:
 
 
 def folder_of(settings: Settings) -> Path:
-    """Where workspaces lie."""
+    """Return where workspaces lie."""
     if own := own_settings(settings).folder:
         return Path(own)
     if os.geteuid() == 0:

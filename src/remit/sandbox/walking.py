@@ -32,17 +32,17 @@ class Entry(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a regular file."""
+        """Return whether it is a regular file."""
         return stat.S_ISREG(self.info.st_mode)
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
+        """Return whether it is a folder."""
         return stat.S_ISDIR(self.info.st_mode)
 
     @property
     def is_link(self) -> bool:
-        """Whether it is a symbolic link."""
+        """Return whether it is a symbolic link."""
         return stat.S_ISLNK(self.info.st_mode)
 
     def open(self) -> int:

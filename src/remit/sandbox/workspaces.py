@@ -88,7 +88,7 @@ class Workspace:
 
     @property
     def used_ns(self) -> int:
-        """When it was last used."""
+        """Return when it was last used."""
         return max(place.stat().st_mtime_ns for place in (self.work, self.state, self.inputs))
 
     @contextmanager
@@ -158,7 +158,7 @@ def _flocked(fd: int) -> bool:
 
 
 def _is(fd: int, file: Path) -> bool:
-    """Whether a file that is open is still the one of that name."""
+    """Return whether a file that is open is still the one of that name."""
     try:
         now = file.stat()
     except FileNotFoundError:

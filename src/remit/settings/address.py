@@ -53,5 +53,5 @@ def program(word: str) -> str:
 
 
 def is_opaque(word: str) -> bool:
-    """Whether a word looks like a token: a long run of letters and digits, a UUID, or of a known shape."""
+    """Return whether a word looks like a token: a long run of letters and digits, a UUID, or of a known shape."""
     return any(pattern.search(word) for pattern in (_RUN, _UUID)) or mask(word) != word

@@ -37,7 +37,7 @@ class SettingsFile(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether it says something else by now, or is gone."""
+        """Return whether it says something else by now, or is gone."""
         return bool(self.path) and _digest(Path(self.path)) != self.digest
 
 

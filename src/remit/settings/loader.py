@@ -134,7 +134,7 @@ def _capabilities(tables: Mapping[str, Any], file: Path | None, env: Mapping[str
 
 
 def _is_of(name: str, parts: Collection[str]) -> bool:
-    """Whether a name of the environment is a setting of one of these parts."""
+    """Return whether a name of the environment is a setting of one of these parts."""
     return any(name.startswith(f"REMIT_{part}_".upper()) for part in parts)
 
 

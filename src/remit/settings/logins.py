@@ -105,7 +105,7 @@ class LoginFile:
 
 
 def _is(number: int, path: Path) -> bool:
-    """Whether an open file is the one at a path."""
+    """Return whether an open file is the one at a path."""
     try:
         return os.path.samestat(os.fstat(number), path.stat())
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def data_folder(env: Mapping[str, str]) -> Path:
-    """Where a user's own things are kept: logins, what is trusted, the journal of wrapped servers."""
+    """Return where a user's own things are kept: logins, what is trusted, the journal of wrapped servers."""
     return Path(env.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "remit"
 
 
@@ -34,5 +34,5 @@ def former(log: Path) -> Path:
 
 
 def server_folder(env: Mapping[str, str], project: Path, name: str) -> Path:
-    """Where a project's MCP server of this name is started: a folder of its own, not the project."""
+    """Return where a project's MCP server of this name is started: a folder of its own, not the project."""
     return server_folders(env) / f"{name}-{hashlib.sha256(os.fsencode(project)).hexdigest()[:16]}"

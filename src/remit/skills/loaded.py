@@ -154,7 +154,7 @@ class LoadedSkills:
         self._changed.append(changed)
 
     async def is_enabled(self, skill: Skill) -> bool:
-        """Whether neither the settings nor anyone has switched a skill off."""
+        """Return whether neither the settings nor anyone has switched a skill off."""
         return skill.word.enabled and skill.name not in await self.switches.off()
 
     async def lacking(self, skill: Skill) -> str:

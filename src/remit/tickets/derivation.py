@@ -30,7 +30,7 @@ class Derived(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the derived ticket exists now."""
+        """Return whether the derived ticket exists now."""
         return self.reason in _DERIVED
 
 

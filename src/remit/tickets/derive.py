@@ -22,7 +22,7 @@ class Tickets(Protocol):
 
     @property
     def derivation(self) -> Derivation:
-        """Which tickets are derived."""
+        """Return which tickets are derived."""
         ...
 
     def problems(self, new: NewTicket) -> str:
@@ -83,7 +83,7 @@ async def derive_tool_from_triage_on_fill(
 
 
 def _refusal(ticket: Ticket, outputs: Any, derivation: Derivation) -> Code | None:
-    """Why no reply is derived, before anything is looked up."""
+    """Return why no reply is derived, before anything is looked up."""
     if ticket.metadata.kind != "TOOL":
         return Code.gate_kind_not_tool
     if not derivation.replies:

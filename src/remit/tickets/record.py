@@ -39,7 +39,7 @@ class TicketRecord:
         return self.head.stream.partition("/")[2]
 
     def proven_by(self, proof: LeaseProof | None) -> bool:
-        """Whether this is the proof of the lease that the ticket is running under."""
+        """Return whether this is the proof of the lease that the ticket is running under."""
         lease = self.history.lease
         return (
             proof is not None

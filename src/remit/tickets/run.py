@@ -42,7 +42,7 @@ class TicketRun:
 
     @property
     def over(self) -> bool:
-        """Whether the job has ended."""
+        """Return whether the job has ended."""
         return self._story.history.end is not None
 
     @property
@@ -57,7 +57,7 @@ class TicketRun:
         return Span(started_at=moment(began), ended_at=moment(ended), duration_ms=(ended - began) // _MILLI)
 
     def did(self, index: int) -> bool:
-        """Whether a step did what was asked."""
+        """Return whether a step did what was asked."""
         step = self._steps.get(key_of(index))
         return step is not None and step.state == "ok"
 

@@ -180,7 +180,7 @@ class TicketRuns:
 
 
 def _is_due(head: Head, now: int) -> bool:
-    """Whether a worker is to take the run next."""
+    """Return whether a worker is to take the run next."""
     return head.lease_owner is None and head.due_at is not None and head.due_at <= now
 
 

@@ -198,7 +198,7 @@ class TicketStore(TicketLeases):
     # --- common
 
     def _completes_directly(self, found: TicketRecord, proof: LeaseProof | None, by: str) -> bool:
-        """Whether a ticket is completed without a lease. Raise StateError or UsageError for who may not complete it."""
+        """Say whether a ticket is completed without a lease. Raise StateError or UsageError if it may not be so."""
         status = found.history.status
         if status == "pending" and proof is None:
             self._check_direct(by)
@@ -219,7 +219,7 @@ class TicketStore(TicketLeases):
 
 
 def _is_followed(history: History, outputs: Any) -> bool:
-    """Whether another ticket may have to be derived once this one is done."""
+    """Return whether another ticket may have to be derived once this one is done."""
     if history.created is None or history.created.type == "REPLY":
         return False
     return history.created.type == "TOOL" or (isinstance(outputs, dict) and bool(outputs.get("tool_steps")))

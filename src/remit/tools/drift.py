@@ -79,7 +79,7 @@ def _compare(old: Schema, new: Schema, *, closing: bool, wider: bool) -> Drift:
 
 
 def _covers(outer: Schema, inner: Schema) -> bool:
-    """Whether it is certain that the outer schema accepts all the inner one does."""
+    """Return whether it is certain that the outer schema accepts all the inner one does."""
     from jsonschema_rs import RegexOptions, canonical, canonicalize  # noqa: PLC0415 - not needed to start
 
     limits = RegexOptions(size_limit=MAX_PATTERN_BYTES, dfa_size_limit=MAX_PATTERN_BYTES)
@@ -136,7 +136,7 @@ def _without_words(schema: Any) -> Any:
 
 
 def _decidable(document: Document) -> bool:
-    """Whether the schemas can be compared in milliseconds.
+    """Return whether the schemas can be compared in milliseconds.
 
     The normal form of alternatives that stand beside each other is the product of them: a few are fine, a schema made
     of nothing else would take seconds.

@@ -83,7 +83,7 @@ class Explainer:
         return list(search.found) or [SchemaProblem(Code.type_mismatch, "", "is too large to say where it is wrong")]
 
     def accepts(self, at: Pointer, value: Any) -> bool:
-        """Whether the subschema at this place accepts a value."""
+        """Return whether the subschema at this place accepts a value."""
         check = self._checks.get(at)
         if check is None:
             schema = {**self._dialect, "$ref": f"{_ROOT}#{_fragment(at)}"}
@@ -309,7 +309,7 @@ def _admits(schema: Any, value: Any) -> bool:
 
 
 def _bears_tag(schema: Any, value: Any) -> bool:
-    """Whether a value has the fixed fields by which an alternative is told from the others."""
+    """Return whether a value has the fixed fields by which an alternative is told from the others."""
     if not isinstance(value, dict) or not isinstance(schema, dict):
         return False
     tags = {
@@ -321,7 +321,7 @@ def _bears_tag(schema: Any, value: Any) -> bool:
 
 
 def _takes_others(part: Schema) -> bool:
-    """Whether a part of a schema speaks of fields beyond those it declares."""
+    """Return whether a part of a schema speaks of fields beyond those it declares."""
     return "additionalProperties" in part or part.get("unevaluatedProperties", False) is not False
 
 

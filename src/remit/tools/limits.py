@@ -98,7 +98,7 @@ class _Survey:
 
 
 def _expand(document: Document) -> bool:
-    """Whether the schema is recursive. Raises SchemaError where it expands beyond MAX_EXPANDED."""
+    """Return whether the schema is recursive. Raises SchemaError where it expands beyond MAX_EXPANDED."""
     cost: dict[int, int] = {}
     links: dict[int, list[Any]] = {}
     path: set[int] = set()

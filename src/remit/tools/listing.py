@@ -120,6 +120,6 @@ def _told(task: asyncio.Task[None]) -> None:
 
 
 def cancelled() -> bool:
-    """Whether the running task itself was cancelled, rather than something of a provider's own it waited for."""
+    """Return whether the running task itself was cancelled, rather than something of a provider's own it waited for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

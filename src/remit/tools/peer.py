@@ -40,12 +40,12 @@ class Peer(Protocol):
         ...
 
     def can(self, method: str) -> bool:
-        """Whether it answers requests of this method."""
+        """Return whether it answers requests of this method."""
         ...
 
     @property
     def deferred(self) -> bool:
-        """Whether its request is answered before the call is made, with a task that it asks about later."""
+        """Return whether its request is answered before the call is made, with a task that it asks about later."""
         ...
 
     def defer(self, message: str) -> bool:

@@ -135,7 +135,7 @@ class Pins:
         }
 
     async def reviewed(self, server: str) -> bool:
-        """Whether a person, and not the first use alone, has pinned the server's tools; they approve each change since.
+        """Say whether a person, not the first use alone, has pinned the server's tools, and approves each change since.
 
         A server without a pin needs no look yet: nothing of it can be used. Raises ChainBrokenError as `load` does.
         """

@@ -52,7 +52,7 @@ class CompiledSchema:
         self._explainer: Explainer | None = None
 
     def admits(self, value: Any) -> bool:
-        """Whether a value satisfies the schema, without the words that `problems` finds. Never raises."""
+        """Return whether a value satisfies the schema, without the words that `problems` finds. Never raises."""
         try:
             return not (self._recursive and not _shallow(value)) and self._is_valid(value)
         except (SchemaError, ValueError, TypeError, OverflowError):
@@ -153,7 +153,7 @@ def _kind(schema: object) -> str:
 
 
 def _shallow(value: Any) -> bool:
-    """Whether a value has no more levels than a recorded one may have."""
+    """Return whether a value has no more levels than a recorded one may have."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [item for each in level for item in _items(each) if isinstance(item, dict | list | tuple)]

@@ -45,21 +45,21 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def linked(self) -> bool:
-        """Whether the folder's own journal lies elsewhere, behind a link."""
+        """Return whether the folder's own journal lies elsewhere, behind a link."""
         return any(claim.key == "journal.url" for claim in self.claims) and (
             self.settings.sources["journal.url"] == "default"
         )
 
     @property
     def settings_trusted(self) -> bool:
-        """Whether the settings count."""
+        """Return whether the settings count."""
         if not self.claims:
             return True
         return self.kept is not None and self.kept.owner == self.owner and not self.changed
 
     @property
     def trusted(self) -> bool:
-        """Whether nothing is left to ask."""
+        """Return whether nothing is left to ask."""
         return self.settings_trusted and self.journal is None
 
     def unchanged(self, env: Mapping[str, str]) -> None:

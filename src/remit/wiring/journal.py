@@ -46,7 +46,7 @@ def seals_of(settings: Settings) -> Seals | None:
 
 
 def key_place(settings: Settings) -> Path | None:
-    """Where the keys of the journal are, or would be; None if it can have none. Raises SettingsError."""
+    """Return where the keys of the journal are, or would be; None if it can have none. Raises SettingsError."""
     journal = settings.journal
     if journal.url == MEMORY:
         return None

@@ -98,7 +98,7 @@ class ContextPack:
 
     @property
     def exists(self) -> bool:
-        """Whether the pack was written."""
+        """Return whether the pack was written."""
         return (self.folder / MANIFEST).is_file()
 
     # --- given

@@ -43,7 +43,7 @@ class IssueRef(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Whether the issue is kept here, by no forge."""
+        """Return whether the issue is kept here, by no forge."""
         return self.project == _LOCAL
 
     @property

@@ -69,7 +69,7 @@ async def _working(remit: Opened, job: str) -> AsyncIterator[None]:
 
 
 async def _ended(remit: Opened, job: str) -> JobRow:
-    """Where the job stands once it has ended, or did not in time."""
+    """Return where the job stands once it has ended, or did not in time."""
     try:
         async with asyncio.timeout(_PATIENCE_S):
             return await remit.ended(job)

@@ -188,7 +188,7 @@ def _live(state: State, given: str, live: str, *, anyway: bool, yes: bool) -> in
 
 
 def _is_session(identifier: str) -> bool:
-    """Whether a session is named, or a call of one."""
+    """Return whether a session is named, or a call of one."""
     return identifier.startswith(("ses_", "call_"))
 
 

@@ -144,7 +144,7 @@ class _Start:
 
 
 def is_plan(name: str) -> bool:
-    """Whether a name is a plan's file rather than a recipe."""
+    """Return whether a name is a plan's file rather than a recipe."""
     return name.endswith(_PLANS)
 
 

@@ -61,7 +61,7 @@ def cut(path: str, text: str, pages: Sequence[int] = ()) -> list[Passage]:
 
 
 def _end(whole: _Text, start: int) -> int:
-    """Where the passage that begins at `start` ends."""
+    """Return where the passage that begins at `start` ends."""
     text, limit = whole.text, start + LONGEST
     following = bisect_left(whole.breaks, start + _SHORTEST)
     if following < len(whole.breaks) and whole.breaks[following] <= limit:

@@ -118,7 +118,7 @@ def _worth_entering(folder: Entry) -> bool:
 
 
 def is_left_out(name: str) -> bool:
-    """Whether a file or folder of this name, and all it holds, is left out of searches."""
+    """Return whether a file or folder of this name, and all it holds, is left out of searches."""
     return name in LEFT_OUT or name.startswith(".")
 
 

@@ -95,7 +95,7 @@ class Announce:
         )
 
     def _trusts(self, call: Call) -> bool:
-        """Whether what the tool returns is trusted: as the settings say, else as the tool does, and by what goes in."""
+        """Say whether what the tool returns is trusted: as settings say, else as the tool does, and by what goes in."""
         limits, meta = self._limits, call.tool.meta
         if _is_named(meta, limits.untrusted_output):
             return False

@@ -65,7 +65,7 @@ class CheckBudget:
 
 
 def _spent(budget: Budget, name: str, before: dict[str, int], calls: dict[str, int]) -> str:
-    """Which limit is reached; empty if none is."""
+    """Return which limit is reached; empty if none is."""
     if budget.max_calls is not None:
         made = before.get(name, 0) + calls.get(name, 0)
         if made >= budget.max_calls:

@@ -101,7 +101,7 @@ def _in_question(call: Call) -> set[tuple[str, str, str]]:
 
 
 def _is_untrusted(call: Call, conversation: Conversation, ledger: Ledger) -> bool:
-    """Whether values go in that no trusted text holds, so that what comes out may be made of them."""
+    """Return whether values go in that no trusted text holds, so that what comes out may be made of them."""
     values = [one for one in authority_of(call.tool.meta, call.args, every=True) if not is_moment(one.value)]
     if conversation.given is not None:
         values = [one for one in values if _is_among(one.value, conversation.given)]
@@ -109,5 +109,5 @@ def _is_untrusted(call: Call, conversation: Conversation, ledger: Ledger) -> boo
 
 
 def _is_among(value: str, given: set[str]) -> bool:
-    """Whether a value, or a part of it that says something, is one of those that a model gave."""
+    """Return whether a value, or a part of it that says something, is one of those that a model gave."""
     return value in given or any(len(one) >= _TELLING and (one in value or value in one) for one in given)

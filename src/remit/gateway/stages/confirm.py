@@ -98,7 +98,7 @@ class Confirm:
         return await self._ask(call, found, replaced_by) if call.request.asks else _not_asked(call.tool.meta.name)
 
     def _same(self, call: Call, found: Confirmation) -> bool:
-        """Whether this is the call that was shown, and policy asks for no more than it did then."""
+        """Return whether this is the call that was shown, and policy asks for no more than it did then."""
         decision, request = call.decision, found.request
         if request.digest != self._bind(call, whole=bool(request.provider_id)):
             return False
@@ -173,7 +173,7 @@ def _reason(found: Confirmation, now: int) -> str:
 
 
 def _identity(call: Call) -> dict[str, Any]:
-    """Which tool would run, beyond its name and contract."""
+    """Return which tool would run, beyond its name and contract."""
     meta = call.tool.meta
     return {
         "tool_version": meta.version,

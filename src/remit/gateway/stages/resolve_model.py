@@ -57,7 +57,7 @@ class ResolveModel:
         return await proceed(call)
 
     async def _matches_none(self, pattern: str) -> bool:
-        """Whether a pattern is one that no tool of the catalog has; `*` asks for whatever there is."""
+        """Return whether a pattern is one that no tool of the catalog has; `*` asks for whatever there is."""
         if pattern == "*" or not _WILD & set(pattern):
             return False
         tools = await self._services.catalog.tools(_PATIENCE_S)

@@ -112,7 +112,7 @@ class Compensation:
         return declared.tool_name, await self._calls.make(request, record)
 
     async def _happened(self, started: ToolInvocationStarted) -> bool:
-        """Whether an attempt with an unknown outcome had its effect: its provider or a person says so."""
+        """Return whether an attempt with an unknown outcome had its effect: its provider or a person says so."""
         encoded = await self._recorder.journal.value(started.args, started.args_blob)
         args: dict[str, Any] = msgspec.json.decode(encoded) if encoded is not None else {}
         request = CallRequest(step=started.step, tool=started.tool_name, args=args, hash="", timeout_s=None)

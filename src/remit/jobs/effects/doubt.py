@@ -54,7 +54,7 @@ class Doubts:
         return await self.decided(request, started.invocation_id, started.attempt)
 
     def is_decided(self, started: ToolInvocationStarted) -> bool:
-        """Whether a person has decided on an attempt: that counts, whatever its provider says afterwards."""
+        """Return whether a person has decided on an attempt: that counts, whatever its provider says afterwards."""
         asked_for = self._recorder.history.waits.get((started.step, doubt_of(started.attempt)))
         if asked_for is not None and asked_for.completed is not None:
             return True

@@ -52,7 +52,7 @@ class Questions:
         return self._confirmations.open(self._writer.stream, request, question["details"], wait.reason[:_TITLE])
 
     async def expires_at(self, confirmation: str) -> int | None:
-        """When a confirmation can no longer be answered."""
+        """Return when a confirmation can no longer be answered."""
         self.asked = True
         found = await self._confirmations.newest(self._writer.stream, confirmation)
         return found.request.expires_at if found else None

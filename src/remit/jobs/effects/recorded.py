@@ -228,7 +228,7 @@ class Effects:
             await self.handler.child_ended(*child_end(step, result, error))
 
     async def patched(self, name: str) -> bool:
-        """Whether the recipe takes the new way of a change: nothing was recorded after it, the first time.
+        """Return whether the recipe takes the new way of a change: nothing was recorded after it, the first time.
 
         The old way is not recorded: it follows from what is recorded after this place, or from the job's end.
         """

@@ -115,7 +115,7 @@ class Waits:
 
     @property
     def next_due(self) -> int | None:
-        """When the first wait ends by itself."""
+        """Return when the first wait ends by itself."""
         return min((each.wait.due_at for each in self._open if each.wait.due_at is not None), default=None)
 
     @property

@@ -37,7 +37,7 @@ class Document:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing has come."""
+        """Return whether nothing has come."""
         return not self._values
 
     def open(self, container: dict[str, Any] | list[Any], place: Place) -> None:

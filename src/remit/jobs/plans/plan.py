@@ -191,7 +191,7 @@ def bind_inputs(plan: Plan, given: Mapping[str, Any], *, strict: bool = True) ->
 
 
 def fits(value: Any, kind: InputType) -> bool:
-    """Whether a JSON value is of an input's type."""
+    """Return whether a JSON value is of an input's type."""
     if isinstance(value, bool):
         return kind == "boolean"
     return isinstance(value, _PYTHON[kind])

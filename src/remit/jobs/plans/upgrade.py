@@ -54,7 +54,7 @@ def upgraded(
 
 
 def _is_newer(written: str, today: str) -> bool:
-    """Whether a format comes after today's."""
+    """Return whether a format comes after today's."""
     said, ours = _FORMAT.fullmatch(written), _FORMAT.fullmatch(today)
     return said is not None and ours is not None and int(said[1]) > int(ours[1])
 

@@ -135,5 +135,5 @@ class CommandCommitted(Payload, frozen=True, kw_only=True):
 
     @property
     def lost(self) -> bool:
-        """Whether the attempt did not fail, but ended with its worker."""
+        """Return whether the attempt did not fail, but ended with its worker."""
         return self.again_ms == 0

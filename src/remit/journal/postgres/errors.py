@@ -55,12 +55,12 @@ _LOST: Final = ("08", "57P", "53300")
 
 
 def lost(error: BaseException) -> bool:
-    """Whether the connection is gone, rather than what was sent being wrong."""
+    """Return whether the connection is gone, rather than what was sent being wrong."""
     return isinstance(error, OSError | EOFError | TimeoutError) or state_of(error).startswith(_LOST) or _closed(error)
 
 
 def again(error: BaseException) -> bool:
-    """Whether the server undid a transaction only because of others at the same time."""
+    """Return whether the server undid a transaction only because of others at the same time."""
     return state_of(error) in {"40P01", "40001"}
 
 
@@ -100,7 +100,7 @@ def state_of(error: BaseException) -> str:
 
 
 def _untold(error: BaseException) -> bool:
-    """Whether the server's queue of notifications is full, which has no SQLSTATE of its own."""
+    """Return whether the server's queue of notifications is full, which has no SQLSTATE of its own."""
     return state_of(error) == "54000" and getattr(error, "server_source_filename", None) == "async.c"
 
 

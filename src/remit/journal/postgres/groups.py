@@ -144,12 +144,12 @@ def _event_columns(events: Sequence[Event]) -> list[list[Any]]:
 
 
 def apart(one: Commit, other: Commit) -> bool:
-    """Whether two commits are written by statements of their own."""
+    """Return whether two commits are written by statements of their own."""
     return one.aside != other.aside or one.unleased or other.unleased
 
 
 def _ends(counts: Iterable[int]) -> list[int]:
-    """Where each one's part of the next columns ends."""
+    """Return where each one's part of the next columns ends."""
     ends, end = [], 0
     for count in counts:
         end += count

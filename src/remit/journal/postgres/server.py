@@ -81,7 +81,7 @@ async def connect(address: Address) -> asyncpg.Connection:
 
 
 async def in_use(address: Address) -> bool:
-    """Whether a process has the journal open. Raises JournalError."""
+    """Return whether a process has the journal open. Raises JournalError."""
     driver = load_driver()
 
     async def ask() -> bool:

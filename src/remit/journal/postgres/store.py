@@ -117,7 +117,7 @@ class PostgresStore:
         return self._commits
 
     def _unusable(self) -> JournalError:
-        """Why nothing can be done: it could not be opened, or it is closed."""
+        """Return why nothing can be done: it could not be opened, or it is closed."""
         opened = self._opening.done() and not self._opening.cancelled()
         return (self._opening.result() if opened else None) or journal_closed()
 

@@ -69,7 +69,7 @@ def copy_file(path: str, target: str, now: int, busy_ms: int) -> None:
 
 
 def in_use(path: str) -> bool:
-    """Whether a connection, of whatever process, has a journal's file open: each shares a lock on it in WAL mode."""
+    """Say whether a connection of any process has a journal's file open: each shares a lock on it in WAL mode."""
     db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -181,13 +181,13 @@ def ends(db: apsw.Connection, after: int, limit: int) -> Ends:
 
 
 def retired(db: apsw.Connection, url: str) -> JournalError | None:
-    """Why the journal runs no jobs; None: it does."""
+    """Return why the journal runs no jobs; None: it does."""
     row = db.execute(_RETIRED).fetchone()
     return refusal(url, *row) if row else None
 
 
 def leased(db: apsw.Connection, now: int) -> JournalError | None:
-    """Why nothing that ends the journal can be written: someone works in it."""
+    """Return why nothing that ends the journal can be written: someone works in it."""
     row = db.execute(_LEASED, (now,)).fetchone()
     return busy(*row) if row and row[0] else None
 
@@ -212,7 +212,7 @@ def folds(db: apsw.Connection, name: str, parts: Sequence[str]) -> list[Fold]:
 
 
 def named_since(db: apsw.Connection, names: AbstractSet[str], after: int) -> bool:
-    """Whether an event with a position > `after` holds one of these names."""
+    """Return whether an event with a position > `after` holds one of these names."""
     rows = db.execute("SELECT data FROM events WHERE position > ?", (after,))
     return any(not names.isdisjoint(names_in(data)) for (data,) in rows)
 

@@ -46,7 +46,7 @@ class Wire(Protocol):
     """The part that it takes of the schemas of tools."""
 
     def path(self, model: str) -> str:
-        """Where a request goes, below the provider's address."""
+        """Return where a request goes, below the provider's address."""
         ...
 
     def headers(self, key: str) -> dict[str, str]:

@@ -260,7 +260,7 @@ async def _kind(tab: Tab, ref: str) -> str:
 
 
 def _is_no_failure(error: Error) -> bool:
-    """Whether a page merely has nothing to show: a download, or an answer without content (204)."""
+    """Return whether a page merely has nothing to show: a download, or an answer without content (204)."""
     return "Download is starting" in str(error) or "net::ERR_ABORTED" in str(error)
 
 

@@ -76,7 +76,7 @@ class SandboxedBrowser:
 
     @property
     def folder(self) -> Path:
-        """Where its downloads lie, and nothing else that is not the browser's."""
+        """Return where its downloads lie, and nothing else that is not the browser's."""
         return self._scratch.work
 
     @property
@@ -88,7 +88,7 @@ class SandboxedBrowser:
 
     @property
     def lives(self) -> bool:
-        """Whether it runs."""
+        """Return whether it runs."""
         return self._run is not None and not self._run.done() and self._is_connected()
 
     async def start(self, playwright: Callable[[], Awaitable[Playwright]]) -> None:

@@ -62,7 +62,7 @@ class Documents:
 
     @property
     def reads_pdf(self) -> bool:
-        """Whether PDFs can be read here."""
+        """Return whether PDFs can be read here."""
         return find_spec("pypdfium2") is not None
 
     @property

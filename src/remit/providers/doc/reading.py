@@ -119,7 +119,7 @@ def _item(prefix: str, match: Match) -> Item:
 
 
 def _span(asked: ReadArgs, parsed: Parsed) -> tuple[int, int]:
-    """Which characters to return. Raises ProviderError for pages that are not there."""
+    """Return which characters to return. Raises ProviderError for pages that are not there."""
     size = len(parsed.text)
     first, last = _pages(asked, parsed)
     start = max(asked.start, first)
@@ -128,7 +128,7 @@ def _span(asked: ReadArgs, parsed: Parsed) -> tuple[int, int]:
 
 
 def _pages(asked: ReadArgs, parsed: Parsed) -> tuple[int, int]:
-    """Where the pages that were named begin and end."""
+    """Return where the pages that were named begin and end."""
     size = len(parsed.text)
     if not asked.pages:
         return 0, size

@@ -129,7 +129,7 @@ def _matches(path: str, text: str, test: Test) -> Iterator[Match]:
 
 
 def _test(asked: SearchArgs) -> Test:
-    """Whether a line matches. An agent's pattern runs on a linear-time engine: no pattern can hold the process."""
+    """Say whether a line matches. An agent's pattern runs on a linear-time engine: no pattern can hold the process."""
     query = asked.query
     if asked.regex:
         pattern = f"(?i){query}" if asked.ignore_case else query

@@ -164,7 +164,7 @@ def _marked(request: dict[str, Any], server: str) -> dict[str, Any]:
 
 
 def _deceives(request: dict[str, Any]) -> bool:
-    """Whether a question asks for a secret, or leads anywhere except to a page over https."""
+    """Return whether a question asks for a secret, or leads anywhere except to a page over https."""
     if request["method"] != ELICIT:
         return False
     params = request["params"]

@@ -68,7 +68,7 @@ class Connection:
 
     @property
     def why_lost(self) -> str:
-        """Why it is of no use any more; empty while it is."""
+        """Return why it is of no use any more; empty while it is."""
         return self._why_lost or (self.process.why_lost if self.process is not None else "")
 
     def lose(self, why: str) -> None:

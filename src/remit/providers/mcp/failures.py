@@ -54,14 +54,14 @@ def translated(error: Exception, server: str) -> ProviderError:
 
 
 def lost(error: Exception) -> str | None:
-    """Why the connection is of no use any more, where this error says so; a request that failed alone does not."""
+    """Say why the connection is of no use any more, where this error says so; a request that failed alone does not."""
     if isinstance(error, MCPError):
         return error.message if _forgotten(error) else None
     return str(error) or type(error).__name__ if _of_the_network(error) else None
 
 
 def refused_for_its_session(error: Exception) -> bool:
-    """Whether a request was certainly not taken, and may be in a new session."""
+    """Return whether a request was certainly not taken, and may be in a new session."""
     return isinstance(error, MCPError) and isinstance(error.data, dict) and error.data.get(UNKNOWN_SESSION) is True
 
 

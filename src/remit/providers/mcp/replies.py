@@ -40,7 +40,7 @@ class LoginError(Exception):
 
 
 async def refusal(response: aiohttp.ClientResponse, *, in_session: bool) -> MCPError | None:
-    """Why there will be no answer; None: there may be one.
+    """Return why there will be no answer; None: there may be one.
 
     Whether the server took the request is left open, by the cause, wherever the reply does not rule it out.
     """
@@ -61,7 +61,7 @@ async def refusal(response: aiohttp.ClientResponse, *, in_session: bool) -> MCPE
 
 
 def moved(response: aiohttp.ClientResponse, method: str) -> URL | None:
-    """Where to ask instead: at the same origin, or the same host by TLS, and with the same method."""
+    """Return where to ask instead: at the same origin, or the same host by TLS, and with the same method."""
     location = response.headers.get("location")
     if location is None or response.status not in (_MOVED if method != "GET" else _MOVED | _FOUND):
         return None
@@ -99,7 +99,7 @@ def failure(error: Exception) -> MCPError:
 
 
 def _certain(status: int) -> bool:
-    """Whether a server that answers this has certainly not made the call.
+    """Return whether a server that answers this has certainly not made the call.
 
     It refuses the request, or sends it elsewhere as it is. Of the other redirections, some are how a form answers that
     was taken. What begins with 5 may come from a gateway whose server took the request and then broke off or was too
@@ -146,7 +146,7 @@ def _line(response: aiohttp.ClientResponse) -> str:
 
 
 def _where(response: aiohttp.ClientResponse) -> str:
-    """Where it points, without what may carry secrets."""
+    """Return where it points, without what may carry secrets."""
     try:
         there = response.url.join(URL(response.headers.get("location", "")))
     except ValueError:

@@ -68,7 +68,7 @@ def passed_on(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_readable(block: dict[str, Any]) -> bool:
-    """Whether the bytes of a block are base64, if it has any."""
+    """Return whether the bytes of a block are base64, if it has any."""
     resource = block.get("resource")
     held = {"image": block.get("data"), "audio": block.get("data")}.get(str(block.get("type")), "")
     if block.get("type") == "resource" and isinstance(resource, dict):
@@ -148,7 +148,7 @@ def _is_plain_text(blocks: list[dict[str, Any]]) -> bool:
 
 
 def _says_the_same(blocks: list[dict[str, Any]], structured: Any) -> bool:
-    """Whether the blocks are only the structured content as JSON text, as the protocol advises."""
+    """Return whether the blocks are only the structured content as JSON text, as the protocol advises."""
     if not blocks:
         return True
     if not _is_plain_text(blocks):

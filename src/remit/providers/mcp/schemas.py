@@ -127,7 +127,7 @@ def _widen(document: Document, loose: set[int]) -> None:
 
 
 def _reaching(document: Document, schemas: list[Schema], loose: set[int]) -> Callable[[object], bool]:
-    """Whether a schema holds one of the `loose`, or refers to one, however far away."""
+    """Return whether a schema holds one of the `loose`, or refers to one, however far away."""
     links = {
         id(schema): [id(one) for _, one in (*children(schema), *document.targets(schema)) if isinstance(one, dict)]
         for schema in schemas

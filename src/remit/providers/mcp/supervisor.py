@@ -158,7 +158,7 @@ class ConnectionSupervisor:
             await asyncio.wait([self._owner])
 
     def _due(self) -> bool:
-        """Whether someone who needs the connection makes a rest end now, or may wait for its end."""
+        """Return whether someone who needs the connection makes a rest end now, or may wait for its end."""
         if self._parked_at is None:
             return self._failures <= PATIENT
         return self._clock.monotonic() - self._parked_at >= PARK_S
@@ -266,7 +266,7 @@ def _bare(why: str, server: McpServer) -> str:
 
 
 def _failure(error: BaseException, server: McpServer) -> ProviderError:
-    """Why there is no connection."""
+    """Return why there is no connection."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):

@@ -73,7 +73,7 @@ class ToolCall:
         self._ctx.progress(done, total, message)
 
     def _makes_task(self, support: str) -> bool:
-        """Whether we ask for a task (2025-11-25)."""
+        """Return whether we ask for a task (2025-11-25)."""
         offered = self._session.introduction.get("capabilities")
         tasks = offered.get("tasks") if isinstance(offered, Mapping) else None
         requests = tasks.get("requests") if isinstance(tasks, Mapping) else None

@@ -137,7 +137,7 @@ def conditions(page: Page | None) -> dict[str, str]:
 
 
 def _may_be_kept(page: Page) -> bool:
-    """Whether a page is whole, the same for all readers, and can be asked for again."""
+    """Return whether a page is whole, the same for all readers, and can be asked for again."""
     said = {word.partition("=")[0].strip() for word in page.headers.get("cache-control", "").lower().split(",")}
     own = said & _ONE_READER or "set-cookie" in page.headers or "*" in page.headers.get("vary", "")
     return bool(conditions(page)) and not own and not page.truncated

@@ -192,7 +192,7 @@ class BwrapRun:
 
     @property
     def waits(self) -> bool:
-        """Whether what was released still runs, so that it can become another program."""
+        """Return whether what was released still runs, so that it can become another program."""
         return self._first is not None and not self._first.done and not self._stopped
 
     def become(self, spec: Spec, listener: Listener) -> None:

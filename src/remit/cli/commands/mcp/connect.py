@@ -133,7 +133,7 @@ def _checked(level: str) -> str:
 
 
 def _is_ours(entry: dict[str, Any]) -> bool:
-    """Whether it starts Remit."""
+    """Return whether it starts Remit."""
     args = entry.get("args")
     pairs = pairwise(args) if isinstance(args, list) else ()
     return any(pair in {("mcp", "wrap"), ("mcp", "serve")} for pair in pairs)
