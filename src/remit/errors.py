@@ -21,6 +21,7 @@ RemitError
 │       ├── PayloadErasedError  or were erased with their subject
 │       └── LimitUnprovenError  or do not prove what was taken of a limit (gateway/takings.py)
 ├── ServerError            a Remit server cannot be reached, or gives no answer of its own
+│   └── NotSentError       none was reached: the request has no effect
 ├── JobEndedError          an awaited job failed or was cancelled (service/handle.py)
 ├── InterruptedByUserError  Ctrl-C or SIGTERM (cli/errors.py)
 ├── LackingError           this process lacks what a job needs; another may have it (jobs/routes.py)
@@ -161,6 +162,10 @@ class ServerError(RemitError):
     """A Remit server cannot be reached, or did not answer itself."""
 
     default = Code.SERVER_UNREACHABLE
+
+
+class NotSentError(ServerError):
+    """A Remit server was not reached: nothing of the request was sent."""
 
 
 class RunError(RemitError):

@@ -12,7 +12,7 @@ import pytest
 from remit import JobEndedError, RemitError, Run, recipe, tool
 from remit.client import RemoteRemit
 from remit.codes import Code
-from remit.errors import ServerError, UsageError
+from remit.errors import NotSentError, ServerError, UsageError
 from remit.http.access import Access
 from remit.http.token import Token, digest_of
 from remit.jobs.plans.check import read_plan
@@ -128,6 +128,30 @@ async def test_a_command_is_sent_once_and_may_have_been_carried_out() -> None:
         with pytest.raises(ServerError, match=r"jobs\.cancel may have taken effect"):
             await remit.job("job_1").cancel()
         assert len(one.requests) == 1
+
+
+async def test_a_command_that_reached_no_server_has_no_effect() -> None:
+    async with peer(hang_up) as (one, remit):
+        pass
+    async with RemoteRemit(remit._connection.url, "secret", clock=HurriedClock()) as remit:
+        with pytest.raises(NotSentError) as caught:
+            await remit.job("job_1").cancel()
+        assert "may have taken effect" not in caught.value.message
+    assert not one.requests
+
+
+async def test_a_start_that_was_sent_before_the_server_went_may_have_taken_effect() -> None:
+    async def leave(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        server.close()
+
+    one = Peer(leave)
+    server = await asyncio.start_server(one.serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, RemoteRemit(url, "secret", clock=HurriedClock()) as remit:
+        with pytest.raises(ServerError, match="may have taken effect") as caught:
+            await (await remit.start_named("adds", {"n": 1}))
+    assert not isinstance(caught.value, NotSentError)
+    assert len(one.requests) == 1
 
 
 async def test_a_start_whose_answer_was_lost_is_sent_again_under_its_key() -> None:

@@ -23,7 +23,7 @@ from remit.api.table import ROUTES
 from remit.client.problems import error_of
 from remit.clock import Clock, SystemClock
 from remit.codes import Code
-from remit.errors import RemitError, ServerError, UsageError
+from remit.errors import NotSentError, RemitError, ServerError, UsageError
 from remit.http.guard import LOOPBACK
 from remit.redact import line
 from remit.version import __version__
@@ -96,7 +96,7 @@ class Connection:
             async with asyncio.timeout(_WHOLE * self._timeout_s + held_s):
                 data = await self._read(route, self._url(route, path, query), body, key, held_s, pauses)
         except TimeoutError:
-            raise self._failed(route, TimeoutError("the answer did not arrive in time")) from None
+            raise self._failed(route, TimeoutError("the answer did not arrive in time"), is_sent=True) from None
         kind = answer if answer is not None else route.answer
         if kind is None:
             return None
@@ -125,14 +125,14 @@ class Connection:
     async def _read(
         self, route: Route, url: URL, body: Any, key: str, held_s: float, pauses: tuple[float, ...]
     ) -> bytes:
-        left = iter(pauses)
+        left, is_sent = iter(pauses), False
         while True:
             try:
                 return await self._once(route, url, body, key, held_s)
             except FAILURES as error:
-                pause = next(left, None)
+                pause, is_sent = next(left, None), is_sent or not isinstance(error, aiohttp.ClientConnectorError)
                 if pause is None or isinstance(error, aiohttp.ClientSSLError):
-                    raise self._failed(route, error) from error
+                    raise self._failed(route, error, is_sent=is_sent) from error
             await self.clock.sleep(pause)
 
     async def _once(self, route: Route, url: URL, body: Any, key: str, held_s: float) -> bytes:
@@ -151,14 +151,16 @@ class Connection:
             raise error_of(response.status, found)
         return found
 
-    def _failed(self, route: Route, error: BaseException) -> RemitError:
+    def _failed(self, route: Route, error: BaseException, *, is_sent: bool) -> RemitError:
+        """Return the error of a request, of which an attempt was sent or none was."""
         why = line(str(error)) or type(error).__name__
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             said = getattr(error.certificate_error, "verify_message", "") or why
             remedy = "Check the URL's host; for your own certificate authority, set SSL_CERT_FILE."
-            return ServerError(f"{self.url}: its certificate is not accepted: {line(said)}", remedy=remedy)
-        if route.method == "GET":
-            return ServerError(f"{self.url}: {why}", remedy="Check the URL, and that `remit serve` runs there.")
+            return NotSentError(f"{self.url}: its certificate is not accepted: {line(said)}", remedy=remedy)
+        if route.method == "GET" or not is_sent:
+            kind = ServerError if is_sent else NotSentError
+            return kind(f"{self.url}: {why}", remedy="Check the URL, and that `remit serve` runs there.")
         lost = f"{self.url}: {why}; {route.name} may have taken effect"
         return ServerError(lost, remedy="Check whether it did before you send it again.")
 

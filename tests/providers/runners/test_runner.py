@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remit.codes import Code
-from remit.errors import ProviderError, ServerError, SettingsError, StateError
+from remit.errors import NotSentError, ProviderError, ServerError, SettingsError, StateError
 from remit.providers.runners.provider import RunnerProvider
 from remit.providers.runners.settings import RunnerEntry, entries_of
 from remit.record.outcome import OutcomeView
@@ -123,6 +123,7 @@ def runner(clock: ManualClock, *answers: Any) -> tuple[RunnerProvider, Answers]:
         (OutcomeView(status="blocked", code="RATE_LIMITED"), Code.RATE_LIMITED, None),
         (OutcomeView(status="failed", code="OF_A_NEWER_REMIT"), None, None),
         (ServerError("gone"), None, Code.ConnectionError),
+        (NotSentError("not there"), None, Code.SpawnFailed),
         (StateError("no", code=Code.SCOPE_REQUIRED), None, Code.ProviderClosed),
     ],
 )

@@ -14,7 +14,7 @@ from typing import Any, Final
 from remit.client.connection import Connection
 from remit.clock import Clock
 from remit.codes import Code
-from remit.errors import ProviderError, RemitError, ServerError
+from remit.errors import NotSentError, ProviderError, RemitError, ServerError
 from remit.providers.runners.settings import RunnerEntry
 from remit.record.outcome import OutcomeView
 from remit.record.views import ToolView
@@ -79,7 +79,8 @@ class RunnerProvider:
             try:
                 return await (await self._connected()).ask(operation, **request)
             except ServerError as error:
-                raise ProviderError(error.message, cause=Code.ConnectionError) from error
+                cause = Code.SpawnFailed if isinstance(error, NotSentError) else Code.ConnectionError
+                raise ProviderError(error.message, cause=cause) from error
             except RemitError as error:
                 if error.code not in _AGAIN:
                     raise ProviderError(f"{error.code.name}: {error.message}", cause=Code.ProviderClosed) from error
