@@ -123,6 +123,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "recorder.key_command": (["a"], ["b"], ["c"]),
     "recorder.every_events": (10, 20, 30),
     "recorder.every_seconds": (1, 2, 3),
+    "recorder.session_seconds": (60, 61, 62),
     "recorder.command": (["a"], ["b"], ["c"]),
     "recorder.url": ("https://a.example", "https://b.example", "https://c.example"),
     "recorder.token": ("${A}", "${B}", "${C}"),

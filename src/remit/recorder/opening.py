@@ -52,6 +52,7 @@ async def open_recorder(runtime: Runtime) -> tuple[Recorder, Publisher]:
         origin=own.origin,
         every_events=own.every_events,
         every_seconds=own.every_seconds,
+        session_seconds=own.session_seconds,
         settings=canonical(shown),
     )
     signers = await load_signers(own, os.environ, settings.folder)

@@ -53,6 +53,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     every_events: int
     every_seconds: int
+    session_seconds: int = DAY // SECOND
     settings: bytes
     """The settings without secrets, as JSON."""
 
@@ -89,16 +90,18 @@ class Recorder:
             if writer is None:
                 return False
             now = self._journal.clock.now()
-            if now - self._began >= DAY:
-                await self._end("day")
-                return True
+            is_over = now - self._began >= self._terms.session_seconds * SECOND
             reached = await self._journal.ends(self._position, _STRETCH)
             due = now - self._signed_at >= self._terms.every_seconds * SECOND or now < self._signed_at
             ends = [end for end in reached.ends if end.stream != STREAM]  # each copy of a journal has its own
-            new = at_once and any(end.stream != writer.stream for end in ends)
+            new = (at_once or is_over) and any(end.stream != writer.stream for end in ends)
             if ends and (new or due or reached.position - self._position >= self._terms.every_events):
                 await self._sign(writer, ends, reached.position)
-                return reached.more
+                if reached.more or not is_over:
+                    return reached.more
+            if is_over:  # and what it saw is covered
+                await self._end("day")
+                return True
         except BaseException as error:  # what this process knows of the log may not be what is recorded now
             self._writer = None
             if not isinstance(error, AppendConflictError):  # another process ended the session, or was faster

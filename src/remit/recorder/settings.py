@@ -41,6 +41,10 @@ class RecorderSettings(Section, frozen=True):
         Annotated[int, msgspec.Meta(ge=1, le=86_400)],
         About("A checkpoint is signed after this time, also if nothing happened."),
     ] = 60
+    session_seconds: Annotated[
+        Annotated[int, msgspec.Meta(ge=60, le=86_400)],
+        About("A session ends after this time, and the next one begins. Runs of AEL are closed with their session."),
+    ] = 86_400
     file: Annotated[
         str, About("A file that each checkpoint is appended to, best on another machine's disk.", resolve=place)
     ] = ""

@@ -15,6 +15,9 @@ import pytest
 from remit.audit.formats import catalog
 from remit.audit.formats.account import Account
 from remit.audit.formats.bundle import Bundle
+from remit.audit.sessions import beat_of
+from remit.clock import DAY, SECOND
+from remit.testing.clock import ManualClock
 from tests.audit.formats.errands import account_of, key_in, ran, recorder_of, remit_of
 from tests.opened import OpenRemit
 
@@ -108,3 +111,18 @@ async def test_the_reference_checker_grants_what_the_page_says(
     said = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: ASYNC221 - alone here
     assert f":decisions: {level} +R" in said, said
     assert f":events: {level} R-pending" in said, said
+
+
+async def test_what_came_before_the_end_of_a_session_is_signed_in_it(remit_in: OpenRemit, tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with remit_of(remit_in, tmp_path, work=False, clock=clock) as remit:
+        recorder, journal = recorder_of(remit, tmp_path), remit.runtime.journal
+        await recorder.look()
+        opened = await remit.service.sessions.open("mcp", principal="ann")
+        clock.advance(DAY / SECOND)
+        assert await recorder.look()
+        *_, checkpoint, closed = await journal.read("recorder/1")
+        assert (checkpoint.kind, closed.kind) == ("recorder_checkpoint", "recorder_closed")
+        assert f"session/{opened}" in (await beat_of(journal, checkpoint)).ends
+        await recorder.look()
+        assert await journal.head("recorder/2") is not None
