@@ -11,10 +11,15 @@ def replace_file(place: Path, data: bytes | Iterable[bytes], *, mode: int = 0o60
     """Write these bytes to a file, or make it; durable when this returns. Raises OSError, and all is as it was."""
     whole = written_beside(place, data, mode=mode)
     try:
-        whole.replace(place)
+        rename(whole, place)
     except BaseException:
         whole.unlink(missing_ok=True)
         raise
+
+
+def rename(whole: Path, place: Path) -> None:
+    """Give a file, whose bytes are on the disk, the name of another in its folder; durable when this returns."""
+    whole.replace(place)
     folder = os.open(place.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -13,10 +13,10 @@ import msgspec
 
 from remit.errors import SettingsError
 from remit.jobs.plans.shape import EXPECTED, parse_duration
-from remit.nearest import did_you_mean
 from remit.notify.settings import NotifySettings
 from remit.settings.address import address, program
 from remit.settings.parts import settings_of
+from remit.settings.section import converted
 
 if TYPE_CHECKING:
     from remit.settings import Settings
@@ -133,16 +133,7 @@ def read_targets(settings: Settings) -> tuple[Target, ...]:
 
 
 def _target(table: Mapping[str, Any], where: str) -> Target:
-    for key in table:
-        if key not in Target.__struct_encode_fields__:
-            hint = did_you_mean(key, Target.__struct_encode_fields__)
-            raise SettingsError(
-                f"{where}: there is no key {key}", remedy=hint or "docs/notifications.md lists its keys."
-            )
-    try:
-        target = msgspec.convert(table, Target)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"{where}: {error}", remedy="docs/notifications.md shows the form.") from None
+    target = converted(table, Target, where, "docs/notifications.md shows its keys.")
     why, remedy = next(filter(None, (check(target, table) for check in _CHECKS)), ("", ""))
     if why:
         raise SettingsError(f"{where}: {why}", remedy=remedy)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from remit.atomic import rename
 from remit.codes import Code
 from remit.errors import ChainBrokenError, StateError
 from remit.journal.event import HeadQuery
@@ -86,10 +87,5 @@ def _renamed(partial: Path, file: Path) -> int:
     """Give the file its name, durably; return its size."""
     with partial.open("rb") as whole:
         os.fsync(whole.fileno())
-    partial.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    rename(partial, file)
     return file.stat().st_size

@@ -12,10 +12,10 @@ import msgspec
 from remit.clock import DAY
 from remit.errors import SettingsError
 from remit.jobs.plans.shape import EXPECTED, parse_duration
-from remit.nearest import did_you_mean
 from remit.retention.settings import RetentionSettings
 from remit.settings.base import Base
 from remit.settings.parts import settings_of
+from remit.settings.section import converted
 
 if TYPE_CHECKING:
     from remit.journal.event import Head
@@ -25,7 +25,6 @@ Kind = Literal["job", "session", "ticket", "work"]
 KINDS: Final[tuple[Kind, ...]] = ("job", "session", "ticket", "work")
 FLOOR: Final = 183
 """Days that records of a high-risk AI system are kept at least: six months (AI Act, articles 19 and 26)."""
-_REMEDY: Final = "docs/audit.md shows the keys of a rule."
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,14 +85,7 @@ def read_rules(settings: Settings) -> tuple[Rule, ...]:
 
 
 def _rule(table: Mapping[str, Any], where: str, folder: Path) -> Rule:
-    for key in table:
-        if key not in Rule.__struct_encode_fields__:
-            hint = did_you_mean(key, Rule.__struct_encode_fields__)
-            raise SettingsError(f"{where}: there is no key {key}", remedy=hint or _REMEDY)
-    try:
-        rule = msgspec.convert(table, Rule)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"{where}: {error}", remedy=_REMEDY) from None
+    rule = converted(table, Rule, where, "docs/audit.md shows the keys of a rule.")
     if parse_duration(rule.keep) is None:
         raise SettingsError(f"{where}: keep must be {EXPECTED}", remedy="Write, for example, 365d.")
     archive = str(Base(folder, None).path(rule.archive)) if rule.archive else ""

@@ -1,9 +1,9 @@
 """The parts of a section of the settings: types with limits, and what a type does not say.
 
-A section of the core is a `Section` in a file of its own under remit.settings.sections, and a line in
-remit.settings.model; a part names its own in its `Capability`, and the door declares those of the parts that ship.
-The loader, `remit config` and docs/configuration.md all read these classes; a setting exists nowhere else. The modules
-of both do not postpone their annotations: every start would compile each of them from its text.
+A section of the core is a `Section` in a file of remit.settings.sections, and a line in remit.settings.model; a part
+names its own in its `Capability`, and the door declares those of the parts that ship. The loader, `remit config` and
+docs/configuration.md all read these classes; a setting exists nowhere else. The modules of both do not postpone their
+annotations: every start would compile each of them from its text.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, ClassVar, Final, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from remit.errors import SettingsError
+from remit.nearest import did_you_mean
 from remit.redact import mask
 from remit.settings.base import Base
 
@@ -24,6 +26,7 @@ Seconds = Annotated[int, msgspec.Meta(ge=1, le=10 * 365 * 86_400)]
 Millis = Annotated[int, msgspec.Meta(ge=1, le=86_400_000)]
 Texts = tuple[Annotated[str, msgspec.Meta(min_length=1)], ...]
 Tables = tuple[dict[str, Any], ...]
+T = TypeVar("T", bound=msgspec.Struct)
 _KEY: Final = re.compile(r"at `\$\.(\w+)")
 """The key in what msgspec says of a table."""
 
@@ -85,7 +88,23 @@ def abouts(section: type[Section]) -> Mapping[str, About]:
     return {name: get_args(hint)[-1] for name, hint in hints(section).items()}
 
 
-def misfit(error: msgspec.ValidationError, struct: type[msgspec.Struct]) -> str:
+def converted(table: Mapping[str, Any], kind: type[T], where: str, remedy: str = "") -> T:
+    """Return a table within a section as its type. Raise SettingsError.
+
+    `where` says which table it is. `remedy` says where its keys are explained; empty: they are listed.
+    """
+    known = kind.__struct_encode_fields__
+    remedy = remedy or f"Its keys are: {', '.join(known)}."
+    for key in table:
+        if key not in known:
+            raise SettingsError(f"{where}: there is no key {key}", remedy=did_you_mean(key, known) or remedy)
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{where}: {_misfit(error, kind)}", remedy=remedy) from None
+
+
+def _misfit(error: msgspec.ValidationError, struct: type[msgspec.Struct]) -> str:
     """Return what does not fit in a table: the key and its form, where that is in words, else what msgspec says."""
     at = _KEY.search(str(error))
     hint = get_type_hints(struct, include_extras=True).get(at[1]) if at is not None else None

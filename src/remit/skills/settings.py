@@ -4,10 +4,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
-from remit.errors import SettingsError
-from remit.nearest import did_you_mean
 from remit.settings.base import Base
-from remit.settings.section import About, Section, Texts
+from remit.settings.section import About, Section, Texts, converted
 from remit.skills.manifest import SandboxLayer
 
 PROJECT: Final = ("skills", ".agents/skills")
@@ -67,14 +65,4 @@ class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def words_of(settings: SkillSettings) -> dict[str, Word]:
     """Return the operator's word on each skill that there is one on. Raises SettingsError."""
-    words = {}
-    for name, table in settings.named.items():
-        try:
-            words[name] = msgspec.convert(table, Word)
-        except msgspec.ValidationError as error:
-            unknown = [key for key in table if key not in Word.__struct_fields__]
-            remedy = did_you_mean(unknown[0], Word.__struct_fields__) if unknown else ""
-            raise SettingsError(
-                f"skills.{name}: {error}", remedy=remedy or f"Its keys are: {', '.join(Word.__struct_fields__)}."
-            ) from error
-    return words
+    return {name: converted(table, Word, f"skills.{name}") for name, table in settings.named.items()}

@@ -5,11 +5,9 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from remit.errors import SettingsError
-from remit.nearest import did_you_mean
 from remit.settings import pictures
 from remit.settings.expansion import expand
-from remit.settings.section import About, Section, Tables, Texts, misfit
+from remit.settings.section import About, Section, Tables, Texts, converted
 
 
 class RunnerSettings(Section, frozen=True):
@@ -53,13 +51,7 @@ def entries_of(tables: tuple[dict[str, Any], ...]) -> list[RunnerEntry]:
     """The runners. Raises SettingsError."""
     entries = []
     for number, table in enumerate(tables, 1):
-        try:
-            entry = msgspec.convert(table, RunnerEntry)
-        except msgspec.ValidationError as error:
-            unknown = [key for key in table if key not in RunnerEntry.__struct_fields__]
-            remedy = did_you_mean(unknown[0], RunnerEntry.__struct_fields__) if unknown else ""
-            keys = "Its keys are: name, url, token and serves."
-            raise SettingsError(f"runner {number}: {misfit(error, RunnerEntry)}", remedy=remedy or keys) from error
+        entry = converted(table, RunnerEntry, f"runner {number}")
         token = expand(entry.token, os.environ, f"runner {entry.name}")
         entries.append(msgspec.structs.replace(entry, token=token))
     return entries

@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar, Final
 import msgspec
 
 from remit.errors import SettingsError
-from remit.nearest import did_you_mean
-from remit.settings.section import About, Count, Seconds, Section, misfit
+from remit.settings.section import About, Count, Seconds, Section, converted
 
 _UNITS: Final = {"s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 """Microseconds."""
@@ -72,15 +71,10 @@ class CallLimit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 def call_limits(settings: LimitSettings) -> dict[str, CallLimit]:
     """Return the limits, by the pattern of their tools. Raises SettingsError."""
+    keys = f"Its keys are: {', '.join(CallLimit.__struct_fields__)}; a rate is written as 60/min."
     limits = {}
     for pattern, table in settings.tools.items():
-        try:
-            limit = limits[pattern] = msgspec.convert(table, CallLimit)
-        except msgspec.ValidationError as error:
-            unknown = [key for key in table if key not in CallLimit.__struct_fields__]
-            remedy = did_you_mean(unknown[0], CallLimit.__struct_fields__) if unknown else ""
-            keys = f"Its keys are: {', '.join(CallLimit.__struct_fields__)}; a rate is written as 60/min."
-            raise SettingsError(f'limits."{pattern}": {misfit(error, CallLimit)}', remedy=remedy or keys) from error
+        limit = limits[pattern] = converted(table, CallLimit, f'limits."{pattern}"', keys)
         if not (limit.rate or limit.concurrency or limit.breaker):
             remedy = "Give it a rate, a concurrency or a breaker."
             raise SettingsError(f'limits."{pattern}" limits nothing', remedy=remedy)
