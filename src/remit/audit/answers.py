@@ -139,21 +139,14 @@ async def _events(journal: Journal, job: str) -> list[Event]:
 
 
 def _answer(question: Question, counts: Counts, acts: dict[str, int], entries: list[Entry], more: int) -> Answer:
-    tools = () if question.model and not question.tool else counts.tools.values()
-    models = () if question.tool and not question.model else counts.models.values()
+    tools = [one for one in counts.tools.values() if _wants(question, one.principal, one.tool)]
+    models = [one for one in counts.models.values() if _wants(question, one.principal, "", one.asked, one.answered)]
     return Answer(
         job=question.job,
         events=sum(counts.kinds.values()),
         pruned=counts.kinds.get(k.StreamPruned.KIND, 0),
-        tools=tuple(
-            sorted((one for one in tools if _wants(question, one.principal, one.tool)), key=lambda one: -one.last_at)
-        ),
-        models=tuple(
-            sorted(
-                (one for one in models if _wants(question, one.principal, "", one.asked, one.answered)),
-                key=lambda one: -one.last_at,
-            )
-        ),
+        tools=tuple(sorted(tools, key=lambda one: -one.last_at)),
+        models=tuple(sorted(models, key=lambda one: -one.last_at)),
         acts=acts,
         entries=tuple(entries),
         next=more,

@@ -72,9 +72,9 @@ class Causes:
         for stream in [stream_named(job), *await beside(self._journal, job)]:
             self._ends.clear()
             for event in await whole(self._journal, await self._journal.read(stream)):
-                if event.kind == k.ToolInvocationFinished.KIND:
-                    self._ends[event.seq] = getattr(k.decode(event.kind, event.data), "step", "")
                 payload = k.decode(event.kind, event.data) if event.kind in _READERS else None
+                if isinstance(payload, k.ToolInvocationFinished):
+                    self._ends[event.seq] = payload.step
                 if payload is not None:
                     await _READERS[event.kind](self, payload)
 
