@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from remit.tasks import Tasks
+import pytest
+
+from remit.tasks import Tasks, first
 
 
 async def test_tasks_are_under_way_until_they_end() -> None:
@@ -46,3 +48,29 @@ async def test_without_a_task_there_is_nothing_to_wait_for() -> None:
     tasks = Tasks()
     tasks.cancel()
     await tasks.ended()
+
+
+async def test_the_first_to_end_ends_the_others_and_each_says_what_it_returned() -> None:
+    cleaned = asyncio.Event()
+
+    async def answers() -> int:
+        return 7
+
+    async def cleans() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned.set()
+
+    assert await first(answers(), cleans()) == [7, None]
+    assert cleaned.is_set()
+    assert await first(cleans(), seconds=0.001) == [None]
+
+
+async def test_the_first_to_fail_is_raised() -> None:
+    async def fails() -> None:
+        msg = "on purpose"
+        raise ValueError(msg)
+
+    with pytest.raises(ValueError, match="on purpose"):
+        await first(asyncio.Event().wait(), fails())

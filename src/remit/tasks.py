@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-async def first(*work: Coroutine[Any, Any, object]) -> None:
-    """Wait until one of these has ended; the others are given up. Raises what the one raised."""
+async def first(*work: Awaitable[Any], seconds: float | None = None) -> list[Any]:
+    """Wait until one of these has ended, or for so many seconds; the others are given up.
+
+    Return what each returned; None: it had not ended. Raise what one raised.
+    """
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
+        await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return [task.result() if task.done() else None for task in tasks]
     finally:
         for task in tasks:
             task.cancel()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 from remit.clock import Clock, SystemClock
 from remit.errors import RemitError
 from remit.jobs.state import stream_of
+from remit.tasks import first
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -110,12 +111,7 @@ class RemoteNews:
     async def changed(self, since: int) -> int:
         if since == self._mark:
             self._came.clear()
-            waiting = [asyncio.create_task(self._came.wait()), asyncio.create_task(self.clock.sleep(_LOOK_S))]
-            try:
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for task in waiting:
-                    task.cancel()
+            await first(self._came.wait(), self.clock.sleep(_LOOK_S))
         return self._mark
 
     async def _follow(self, job: str) -> None:

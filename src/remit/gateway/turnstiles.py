@@ -24,7 +24,7 @@ from remit.ids import new_id
 from remit.journal.event import Fold
 from remit.journal.writer import copy_error
 from remit.policy.globs import name_matches
-from remit.tasks import Tasks
+from remit.tasks import Tasks, first
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,20 +131,12 @@ class Turnstile:
                 at, foreign = await self._round()
                 if at and not self._news.is_set():
                     seconds = max(0.0, (at - self._clock.now()) / SECOND)
-                    await self._until_news(min(pause, seconds) if foreign else seconds)
+                    await first(self._news.wait(), self._clock.sleep(min(pause, seconds) if foreign else seconds))
                     pause = min(2 * pause, longest)
         except Exception as error:  # noqa: BLE001 - those who wait are told
             self._fail(error)
         finally:
             self._works = False
-
-    async def _until_news(self, seconds: float) -> None:
-        waits = {asyncio.ensure_future(self._news.wait()), asyncio.ensure_future(self._clock.sleep(seconds))}
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
 
     async def _round(self) -> tuple[int, bool]:
         """Decide on all that wait: when to look again, and whether others may make room before that."""

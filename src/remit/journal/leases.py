@@ -8,7 +8,6 @@ holder that is a stranger to this process shows a `LeaseProof` instead.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
@@ -20,6 +19,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError
 from remit.journal.event import Blob, Claim, Head, HeadPatch
+from remit.tasks import first
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -144,15 +144,8 @@ async def keep_renewing(clock: Clock, seconds: float, renew: Callable[[], Awaita
 
 async def heads_changed_within(journal: Journal, mark: int, seconds: float) -> int:
     """Wait until a head changed after `mark`, or so many seconds, after which leases may lapse; return the new mark."""
-    changed = asyncio.ensure_future(journal.heads_changed(mark))
-    over = asyncio.ensure_future(journal.clock.sleep(seconds))
-    try:
-        await asyncio.wait({changed, over}, return_when=asyncio.FIRST_COMPLETED)
-        return changed.result() if changed.done() else mark
-    finally:
-        changed.cancel()
-        over.cancel()
-        await asyncio.wait({changed, over})
+    changed, _ = await first(journal.heads_changed(mark), journal.clock.sleep(seconds))
+    return mark if changed is None else changed
 
 
 # --- proofs

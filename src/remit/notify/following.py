@@ -17,6 +17,7 @@ from remit.journal.event import Fold, HeadPatch
 from remit.journal.leases import HeldLease
 from remit.notify.kinds import NotificationQueued, TargetAdded
 from remit.notify.occasion import KINDS, event_of, identity_of, notification_of, read_occasion
+from remit.tasks import first
 
 if TYPE_CHECKING:
     from remit.journal.event import Event, Lease
@@ -60,16 +61,7 @@ class Follower:
 
     async def run(self) -> Ended:
         """Follow until halted; a lost lease cancels this."""
-        following = asyncio.create_task(self._follow(), name=f"remit:notify:{self._target.name}")
-        halted = asyncio.create_task(self._halted.wait())
-        try:
-            await asyncio.wait({following, halted}, return_when=asyncio.FIRST_COMPLETED)
-            if following.done():
-                following.result()
-        finally:
-            for task in (following, halted):
-                task.cancel()
-            await asyncio.wait({following, halted})
+        await first(self._follow(), self._halted.wait())
         await self.give_up()
         return Ended(how="parked")
 

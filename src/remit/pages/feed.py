@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Iterator, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,7 @@ from remit.pages.routes import find
 from remit.pages.shell import shell_for
 from remit.randomness import salt
 from remit.service.reach import check_reach
+from remit.tasks import first
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -201,7 +202,7 @@ class _Words:
         """Wait for either; the new mark of the journal."""
         streams = self._service.streams
         job = await self._service.jobs.find(self._reference)
-        reached, heard = await _first(streams.changed(mark), streams.heard(job, self._heard))
+        reached, heard = await first(streams.changed(mark), streams.heard(job, self._heard))
         self._heard = self._heard if heard is None else heard
         return mark if reached is None else reached
 
@@ -212,7 +213,7 @@ def _tools(service: Service) -> Iterator[Changed]:
     told = asyncio.Event()
 
     async def changed(mark: int) -> int:
-        reached, _ = await _first(service.streams.heads_changed(mark), told.wait())
+        reached, _ = await first(service.streams.heads_changed(mark), told.wait())
         told.clear()
         return mark if reached is None else reached
 
@@ -221,16 +222,3 @@ def _tools(service: Service) -> Iterator[Changed]:
         yield changed
     finally:
         end()
-
-
-async def _first(one: Coroutine[Any, Any, int], other: Coroutine[Any, Any, int]) -> tuple[int | None, int | None]:
-    """The results of two waits, of which the first to end ends both; None for one that had not ended."""
-    tasks = [asyncio.create_task(each, name="remit:live news") for each in (one, other)]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        first, second = [task.result() if task.done() else None for task in tasks]
-        return first, second
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -17,6 +16,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import RemitError, StateError, UsageError
 from remit.journal.leases import LeaseProof, keep_renewing
+from remit.tasks import first
 from remit.tickets.execution import RunRequest, ToolPolicy, policy_of
 from remit.tickets.outputs import outputs_of
 from remit.tickets.steps import ToolStep, steps_of
@@ -178,13 +178,13 @@ class Runner:
     async def _go_on(self, stop: asyncio.Event) -> None:
         """Lease what there is room for, then wait until there is more to do, or a while if something fails for now."""
         try:
-            await self._unless(stop, self._more(await self._fill_up()))
+            await first(self._more(await self._fill_up()), stop.wait())
             self._reap()
         except RemitError as error:
             if not error.code.retryable:
                 raise
             _log.warning("cannot work on tickets now: %s", error)
-            await self._unless(stop, self._clock.sleep(_PAUSE_S))
+            await first(self._clock.sleep(_PAUSE_S), stop.wait())
 
     async def _fill_up(self) -> bool:
         """Lease what there is room for, once that is half of the room; whether there were fewer tickets than room."""
@@ -233,18 +233,6 @@ class Runner:
         self._counters["total"] += len(leases)
         self._counters["leased"] += len(leases)
         return leases
-
-    async def _unless(self, stop: asyncio.Event, wait: Coroutine[Any, Any, Any]) -> None:
-        """Wait for something, but only until `stop`."""
-        waits = [asyncio.ensure_future(wait), asyncio.ensure_future(stop.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waits:
-                each.cancel()
-            await asyncio.wait(waits)
-        if not waits[0].cancelled():
-            waits[0].result()
 
     # --- one ticket
 

@@ -6,7 +6,6 @@ job. A later attempt leaves out the steps that an earlier one has done.
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +21,7 @@ from remit.record.views import job_row
 from remit.redact import line
 from remit.service.many import at_rest
 from remit.service.options import Options
+from remit.tasks import first
 from remit.tickets.report import RunFacts, RunReport, run_report
 from remit.tickets.run import TicketRun
 
@@ -75,14 +75,7 @@ class TicketRuns:
 
     async def _rest(self, stream: str) -> None:
         """Wait until a run has ended, or waits for something from outside. Raise StateError if no worker takes it."""
-        waits = [asyncio.ensure_future(self._until_at_rest(stream)), asyncio.ensure_future(self._until_left(stream))]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            next(wait for wait in waits if wait.done()).result()
-        finally:
-            for wait in waits:
-                wait.cancel()
-            await asyncio.wait(waits)
+        await first(self._until_at_rest(stream), self._until_left(stream))
 
     async def _until_at_rest(self, stream: str) -> None:
         mark = 0

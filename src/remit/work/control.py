@@ -21,6 +21,7 @@ from remit.errors import ProviderError, RemitError
 from remit.jobs.state import ENDED
 from remit.journal.leases import heads_changed_within
 from remit.service.calls import Turns
+from remit.tasks import first
 from remit.work.flow import MAX_RETRIES, dependencies_in, parent_in, rest_after, urgency
 from remit.work.kinds import WorkControlled
 from remit.work.references import IssueRef
@@ -81,16 +82,7 @@ class ControlPlane:
 
     async def run(self, stop: asyncio.Event, tell: Callable[[Turn], None]) -> None:
         """Be the control plane until `stop`, once no other process is. Raise RemitError or ProviderError."""
-        leading = asyncio.ensure_future(self._lead(stop, tell))
-        stopping = asyncio.ensure_future(stop.wait())
-        try:
-            await asyncio.wait({leading, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if leading.done():
-                await leading
-        finally:
-            for task in (leading, stopping):
-                task.cancel()
-            await asyncio.gather(leading, stopping, return_exceptions=True)
+        await first(self._lead(stop, tell), stop.wait())
 
     async def _lead(self, stop: asyncio.Event, tell: Callable[[Turn], None]) -> None:
         while not stop.is_set():

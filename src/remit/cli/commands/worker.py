@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,6 +12,7 @@ from remit.cli.context import State
 from remit.cli.options import pass_state
 from remit.cli.output import reserved_stdout
 from remit.cli.text import counted
+from remit.tasks import first
 
 if TYPE_CHECKING:
     from remit.cli.running import Stop
@@ -46,7 +46,7 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
         engine = remit.engine
         stop.hurry = engine.stop
         # Before anything is said or begun: a journal that cannot be reached is told of once.
-        await _unless_stopped(stop, asyncio.create_task(remit.service.health.reachable()))
+        await first(remit.service.health.reachable(), stop.requested.wait())
         if stop.requested.is_set():
             return exit_codes.OK
         works = remit.beside(stop.requested, "worker")
@@ -57,7 +57,7 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
         keeping = keep_settings(state, remit, flags, hangup=True)
         parts = (keep_part(remit, work) for work in works)
         async with beside(keep_required(remit), keep_restarts(remit), keeping, *parts):
-            await _unless_stopped(stop, engine.stopped())
+            await first(engine.stopped(), stop.requested.wait())
         drain = settings.jobs.drain_seconds
         if engine.running:
             _log.info("stopping: %s under way, %d s left to end", counted(len(engine.running), "job"), drain)
@@ -68,15 +68,3 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
             await engine.stop()
         _log.info("stopped")
     return exit_codes.OK
-
-
-async def _unless_stopped(stop: Stop, awaited: asyncio.Future[Any]) -> None:
-    """Wait for this, unless someone asks to stop before. Raises what it ended with."""
-    asked = asyncio.create_task(stop.requested.wait())
-    try:
-        await asyncio.wait({awaited, asked}, return_when=asyncio.FIRST_COMPLETED)
-        if awaited.done():
-            awaited.result()
-    finally:
-        awaited.cancel()
-        asked.cancel()
