@@ -30,7 +30,7 @@ from remit.evidence.program import program
 from remit.evidence.values import path_of
 from remit.jobs.state import KIND as JOB
 from remit.journal.event import Event, HeadQuery
-from remit.journal.kinds import BytesKept, JobForked, StreamPruned
+from remit.journal.kinds import BytesKept, CallContinued, CallOpened, JobForked, StreamPruned
 from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.salting import erasure_of
 from remit.journal.scanning import every_head
@@ -38,7 +38,7 @@ from remit.journal.standing import KIND as STANDING
 from remit.journal.stub import stub_of
 from remit.journal.values import RESTORE
 from remit.journal.values import value as value_of
-from remit.record.heads import CALL, stream_named
+from remit.record.heads import stream_named
 from remit.record.job_story import beside
 from remit.record.walk import root_of
 
@@ -98,7 +98,7 @@ async def write_package(
         "labels": head.labels,
         "created_at": isoformat(head.created_at),
     }
-    roots = [scope, *await beside(journal, identifier), *(run.stream for run in runs)]
+    roots = [scope, *await beside(journal, name), *(run.stream for run in runs)]
     return await _write(journal, roots, _Package(file, method), scope, metadata, redacted=redacted)
 
 
@@ -130,8 +130,6 @@ async def _roots(journal: Journal, interval: Interval) -> dict[str, bool]:
         if head.kind in _SHARED or roots.get(root) or not (trace := await _trace_in(journal, head, interval)):
             continue
         roots[root] = trace == "events"
-        if head.kind == CALL and "session" in head.labels:  # which says who called
-            roots.setdefault(stream_named(head.labels["session"]), False)
     return roots
 
 
@@ -274,7 +272,7 @@ class _Record:
         self._pruned: dict[str, dict[str, Any]] = {}
         """By stream of which a stub is left, what that says: there is nothing to check its chain from."""
         self._others: set[str] = set()
-        """Streams that the events refer to: remembered approvals, erasures, the job that a fork shares events with."""
+        """Streams that events refer to: remembered approvals, erasures, the session of a call, the job of a fork."""
         self._proven: set[str] = set()
         self._reached: dict[str, Reached] = {}
         self.first, self._last = sys.maxsize, 0
@@ -352,6 +350,8 @@ class _Record:
         self._others.update(f"approval/{name}" for name in names)
         if isinstance(payload, JobForked) and payload.shared:
             self._others.add(stream_named(payload.job))
+        elif isinstance(payload, CallOpened | CallContinued):  # the session says who called, and over which face
+            self._others.add(stream_named(payload.session))
 
 
 def _line(event: Event) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import AsyncIterator, Container
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -14,8 +14,9 @@ from remit.jobs.inbox import Inbox
 from remit.jobs.skills import pins_of
 from remit.jobs.state import ENDED, stream_of
 from remit.journal.event import UNSET, HeadQuery
-from remit.journal.kinds import CallContinued, JobCompleted, decode
+from remit.journal.kinds import CallContinued, CallOpened, JobCompleted, decode
 from remit.journal.lineage import origin_of, whole
+from remit.journal.scanning import every_head
 from remit.record.heads import CALL, PART, head_of, stream_named
 from remit.record.question import arguments
 from remit.record.story import Story
@@ -25,7 +26,7 @@ from remit.record.views import JobRow, JobView, OpenWait, StepRow, TaskError, jo
 
 if TYPE_CHECKING:
     from remit.jobs.state import History
-    from remit.journal.event import Event
+    from remit.journal.event import Event, Head
     from remit.journal.journal import Journal
     from remit.record.step import StepNarrative
 
@@ -138,10 +139,8 @@ async def story_of(journal: Journal, identifier: str) -> Story:
     """The story of a job or session, with who allowed what. Raises NotFoundError."""
     await head_of(journal, identifier)
     streams = [stream_named(identifier), *await beside(journal, identifier)]
-    # Before its questions: a call that ran is never shown as one that waits for approval.
-    events: list[Event] = [event for stream in streams for event in await whole(journal, await journal.read(stream))]
-    for stream in _continued_in(identifier, events):
-        streams.append(stream)
+    events: list[Event] = []
+    for stream in streams:  # before its questions: a call that ran is never shown as one that waits for approval
         events += _since_continued(identifier, await whole(journal, await journal.read(stream)))
     if len(streams) > 1:
         events.sort(key=lambda event: event.at)  # stable: each stream keeps its order
@@ -150,14 +149,11 @@ async def story_of(journal: Journal, identifier: str) -> Story:
     return story
 
 
-def _continued_in(session: str, events: list[Event]) -> list[str]:
-    """The streams of calls that other sessions asked for, and that were made again in this one."""
-    again = [payload for event in events if isinstance(payload := decode(event.kind, event.data), CallContinued)]
-    return list(dict.fromkeys(f"{CALL}/{one.call}" for one in again if one.session == session))
-
-
 def _since_continued(session: str, events: list[Event]) -> list[Event]:
-    """The part of a call's events from the moment on in which the session made it again."""
+    """The events of a stream; of a call that another session made first, from the moment on when this one did."""
+    opened = decode(events[0].kind, events[0].data) if events else None
+    if not isinstance(opened, CallOpened) or session in {opened.session, opened.call}:
+        return events
     for place, event in enumerate(events):
         payload = decode(event.kind, event.data)
         if isinstance(payload, CallContinued) and payload.session == session:
@@ -202,13 +198,30 @@ async def ask_about(journal: Journal, story: Story, streams: list[str], known: d
 
 
 async def beside(journal: Journal, identifier: str) -> list[str]:
-    """The other streams of a session: of processes that joined it, and of calls with streams of their own."""
+    """The other streams of a session: of processes that joined it, and of calls with streams of their own.
+
+    A call that it made again, and another session first, is among them.
+    """
     if not identifier.startswith("ses_"):
         return []
-    parts = HeadQuery(kind=PART, prefix=f"{stream_named(identifier)}/", limit=_RECENT)
-    calls = HeadQuery(kind=CALL, labels={"session": identifier}, limit=_RECENT)
-    heads = [*await journal.heads(parts), *await journal.heads(calls)]
-    return [head.stream for head in reversed(heads)]
+    parts = HeadQuery(kind=PART, prefix=f"{stream_named(identifier)}/")
+    calls = HeadQuery(kind=CALL, labels={"session": identifier})
+    streams = [head.stream for query in (parts, calls) async for head in every_head(journal, query)]
+    streams.reverse()
+    for stream in [stream_named(identifier), *streams]:
+        head = await journal.head(stream) if stream.startswith(stream_named(identifier)) else None
+        if head is not None:
+            streams += [stream async for stream in _continued_in(journal, head)]
+    return list(dict.fromkeys(streams))
+
+
+async def _continued_in(journal: Journal, head: Head) -> AsyncIterator[str]:
+    """Give the streams of calls that a stream of a session says were made again in it."""
+    async for events in journal.pages(head):
+        for event in events:
+            payload = decode(event.kind, event.data) if event.kind == CallContinued.KIND else None
+            if isinstance(payload, CallContinued):
+                yield stream_named(payload.call)
 
 
 async def job_view(journal: Journal, job: str) -> JobView:

@@ -46,7 +46,7 @@ async def streams_of(journal: Journal, root: Head) -> list[Head]:
     if root.kind == SESSION:
         for stream in await beside(journal, root.stream.partition("/")[2]):
             head = await journal.head(stream) if stream.startswith(f"{CALL}/") else None
-            if head is not None:
+            if head is not None and head.labels.get(SESSION) == root.stream.partition("/")[2]:  # its own
                 found += [head, *await _below(journal, stream)]
     return found
 
