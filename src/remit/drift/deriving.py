@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from remit.errors import ChainBrokenError, PolicyError
 from remit.journal import kinds as k
 from remit.policy.recorded import overlays_named, policy_of
-from remit.policy.verdict import verdict_on
+from remit.policy.verdict import agrees, verdict_on
 from remit.record.decisions import MissingFactError, taken_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from remit.record.decisions import Decided, FactReader
 
 _MOST: Final = 100
-_TAINT: Final = ("taint:", "default:taint")
 
 
 class Underivable(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +63,9 @@ class Deriver:
         decision = await self._derived(decided)
         self._decisions += 1
         payload = decided.payload
-        if (decision.effect, decision.rule_id) == (decided.effect, payload.rule_id) or _is_edited(decided):
+        question = isinstance(payload, k.ConfirmationRequested)
+        untrusted = payload.untrusted is not msgspec.UNSET or payload.untrusted_blob is not msgspec.UNSET
+        if agrees(decision, decided.effect, payload.rule_id, question=question, untrusted=untrusted):
             return
         self._wrong += 1
         if len(self._different) < _MOST:
@@ -121,10 +122,3 @@ def _limited(policy: Policy, facts: RecordedFacts, decided: Decided) -> Recorded
     limits = policy.needs(query.tool, query.key).limits
     keys = {one.limit.key(one.rule.id, query): taken[one.rule.id] for one in limits if one.rule.id in taken}
     return replace(facts, query=replace(query, facts=replace(query.facts, taken=keys)))
-
-
-def _is_edited(decided: Decided) -> bool:
-    """Return whether a person put other arguments in the place of untrusted ones, and approved them."""
-    payload = decided.payload
-    edited = isinstance(payload, k.ToolInvocationStarted | k.ConfirmationRequested) and decided.effect == "ask"
-    return edited and payload.rule_id.startswith(_TAINT) and payload.untrusted is msgspec.UNSET

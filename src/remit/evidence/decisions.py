@@ -23,8 +23,9 @@ _DECIDING = {"", "authorize", "check_origins", "resolve"}
 _TURN = "take_turn"
 """The stage of the limits of the settings: policy had let the call pass."""
 _DONE = {"pure", "success", "side_effect_committed"}
-_TAINTS = ("taint:", "default:taint")
 _SECRET = 32
+_DECIDED = {"tool_invocation_started", "gate_refused"}
+"""The kinds of events that a decision stands in, beside questions."""
 
 
 class NotDerivedError(Exception):
@@ -40,11 +41,13 @@ class Derived(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A recorded decision: the event that it stands in, the stream of the caller, the effect."""
+    """A recorded decision: the event that it stands in, the stream of the caller, the effect, and who called."""
 
     event: Event
     stream: str
     effect: str
+    session: str
+    """The session that a call from outside was made in; empty: it is none."""
 
 
 class Decisions:
@@ -58,6 +61,8 @@ class Decisions:
         """The events that say what a job, a session or a call from outside is, by its stream and their kinds."""
         self._foreign: dict[str, float] = {}
         """By stream, the last event that was recorded by another job."""
+        self._sessions: dict[str, str] = {}
+        """The session that made a call last, by the stream of the call; that asked a question, by the question."""
         self._running: dict[str, str] = {}
         self._results: dict[str, list[tuple[Event, str]]] = {}
         """The results of tools, by stream."""
@@ -79,7 +84,7 @@ class Decisions:
         if kind == "tool_invocation_started":
             self._running[payload["invocation_id"]] = payload["tool_name"]
         own = event.seq > self._foreign.get(stream, 0)
-        if kind in ("job_created", "session_opened", "call_opened", "job_forked"):
+        if kind in ("job_created", "session_opened", "job_forked"):
             self._roots.setdefault(stream, {})[kind] = payload
             if kind == "job_forked":
                 self._foreign[stream] = event.seq + payload.get("taken", 0) + payload.get("changes", 0)
@@ -89,20 +94,30 @@ class Decisions:
                 self._results.setdefault(stream, []).append((event, tool))
         elif kind == "approval_remembered":
             self._remembered[payload["rule"]["id"]] = payload["rule"]
-        elif kind == "confirmation_requested" or own:
+        elif kind == "call_opened" or (kind == "call_continued" and stream in self._sessions):
+            self._sessions[stream] = payload["session"]
+        elif kind == "confirmation_requested" or (own and kind in _DECIDED):
             self._note(event)
 
     def _note(self, event: Event) -> None:
         """Take in what may be a decision."""
         kind, payload, stream = event.kind, event.payload, event.stream
-        if kind == "tool_invocation_started":
-            self._asked.append(_Asked(event, stream, "ask" if payload.get("confirmation") else "allow"))
-        elif kind == "confirmation_requested" and payload.get("provider_id") and payload.get("policy_hash"):
-            self._asked.append(_Asked(event, stream.rpartition("/confirmation/")[0], "ask"))
+        caller, _, question = stream.partition("/confirmation/")
+        session = self._sessions.get(caller, "")
+        effect = "ask" if question or payload.get("confirmation") else "allow"
+        if kind == "confirmation_requested" and not question:  # the caller's own stream says that it waits
+            self._sessions[payload["confirmation"]] = session
+            return
+        if kind == "confirmation_requested":
+            before = self._sessions.get(payload.get("edited_from", ""), session)
+            session = self._sessions.setdefault(payload["confirmation"], before)
+            if not (payload.get("provider_id") and payload.get("policy_hash")):
+                return
         elif kind == "gate_refused" and payload["code"] in _DENIED and payload.get("stage", "") in _DECIDING:
-            self._asked.append(_Asked(event, stream, "deny"))
-        elif kind == "gate_refused" and payload.get("stage") == _TURN and not payload.get("model_call"):
-            self._asked.append(_Asked(event, stream, "ask" if payload.get("confirmation") else "allow"))
+            effect = "deny"
+        elif kind == "gate_refused" and (payload.get("stage") != _TURN or payload.get("model_call")):
+            return
+        self._asked.append(_Asked(event, caller, effect, session))
 
     def derive(self) -> Derived:
         """Take every decision again. Raise RejectedError for one that its rules and facts do not lead to."""
@@ -122,10 +137,11 @@ class Decisions:
         policy = self._policy(payload["policy_hash"])
         decision = self._verdict.verdict_on(policy, self._recorded(asked, policy))
         rule = payload.get("rule_id", "")
-        edited = event.kind != "gate_refused" and asked.effect == "ask" and rule.startswith(_TAINTS)
-        if (decision.effect, decision.rule_id) != (asked.effect, rule) and not (
-            edited and not {"untrusted", "untrusted_blob"} & payload.keys()
-        ):
+        question, untrusted = (
+            event.kind == "confirmation_requested",
+            bool({"untrusted", "untrusted_blob"} & payload.keys()),
+        )
+        if not self._verdict.agrees(decision, asked.effect, rule, question=question, untrusted=untrusted):
             raise RejectedError(
                 "event_contradicted",
                 f"{event.stream}: event {event.seq}: {payload['tool_name']} was decided {asked.effect} by {rule}, and "
@@ -150,7 +166,8 @@ class Decisions:
     def _recorded(self, asked: _Asked, policy: Any) -> Any:
         """Return the facts of a decision."""
         payload = asked.event.payload
-        root = self._roots.get("/".join(asked.stream.split("/")[:2]), {})
+        root_stream = "/".join(asked.stream.split("/")[:2])
+        root = self._roots.get(root_stream, {})
         created = root.get("job_created")
         args = self._value(payload, "args")
         if not isinstance(args, dict):
@@ -158,9 +175,9 @@ class Decisions:
         tool = self._tool(payload)
         caller = self._facts.Caller(
             principal=payload.get("principal") or (created or {}).get("principal", ""),
-            kind=self._kind(root),
+            kind=self._kind(root, asked.session),
             recipe=created["name"] if created else "",
-            stream=asked.stream if created else self._scope(asked.stream, root),
+            stream=f"session/{asked.session}" if asked.session else asked.stream if created else root_stream,
         )
         query = self._facts.Query(
             tool=tool,
@@ -238,17 +255,15 @@ class Decisions:
             raise NotDerivedError("a remembered approval is not in the package")
         return tuple(self._approvals.parse_remembered(self._remembered[name]) for name in names)
 
-    def _kind(self, root: dict[str, Any]) -> str:
+    def _kind(self, root: dict[str, Any], session: str) -> str:
         if "job_created" in root:
             return "plan" if root["job_created"]["kind"] == "plan" else "job"
-        if "call_opened" in root:
-            return self._kind(self._roots.get(f"session/{root['call_opened']['session']}", {}))
-        face = root.get("session_opened", {}).get("face", "mcp") if root else ""
+        if session:
+            root = self._roots.get(f"session/{session}", {})
+        if "session_opened" not in root:
+            raise NotDerivedError("its caller is not in the package")
+        face = root["session_opened"].get("face", "mcp")
         return face if face in ("mcp", "http") else "session"
-
-    def _scope(self, stream: str, root: dict[str, Any]) -> str:
-        first = "/".join(stream.split("/")[:2])
-        return f"session/{root['call_opened']['session']}" if "call_opened" in root else first
 
     def _value(self, payload: dict[str, Any], name: str) -> Any:
         """Return a value of an event; None: it has none."""

@@ -6,7 +6,7 @@ arguments change. Today's rules, those of the time, and rules that are only trie
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -14,8 +14,10 @@ from remit.policy.decision import Query
 from remit.policy.remembered import Remembered
 
 if TYPE_CHECKING:
-    from remit.policy.decision import Decision
+    from remit.policy.decision import Decision, Effect
     from remit.policy.rules import Policy
+
+_TAINT: Final = ("taint:", "default:taint")
 
 
 class RecordedFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,3 +43,16 @@ def verdict_on(policy: Policy, facts: RecordedFacts) -> Decision:
         return decision
     exact = (one for one in facts.remembered if one.args_digest is not None and one.answers(query, decision))
     return next((one.decision for one in exact), decision)
+
+
+def agrees(decision: Decision, effect: Effect, rule: str, *, question: bool, untrusted: bool) -> bool:
+    """Return whether a decision is the recorded one, of a question or of a call.
+
+    A call that was asked about may be allowed by the time it runs, as by a remembered approval or an hour; it spends
+    its own approval all the same. What a person edited is not `untrusted` any more, and keeps the rule of what was.
+    """
+    if effect == "ask" and not untrusted and rule.startswith(_TAINT):
+        return True
+    return decision.rule_id == rule and (
+        decision.effect == effect or (effect, decision.effect, question) == ("ask", "allow", False)
+    )

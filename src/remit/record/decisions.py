@@ -30,6 +30,7 @@ from remit.tools.naming import key_of
 if TYPE_CHECKING:
     from remit.journal.event import Event
     from remit.journal.journal import Journal
+    from remit.policy.decision import CallerKind
 
 Asked = k.ToolInvocationStarted | k.ConfirmationRequested | k.GateRefused
 """Events that a decision stands in."""
@@ -55,6 +56,10 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     effect: Effect
     stream: str
     """The stream of the caller, which a question lies below."""
+    kind: CallerKind
+    """What the caller was."""
+    scope: str
+    """The stream that rules know the caller by."""
     seen: Mapping[str, k.ToolInvocationFinished]
     """The last result of each tool whose results are asked for, by then."""
     remembered: tuple[Remembered, ...]
@@ -153,6 +158,8 @@ class DecisionCollector:
                 payload=payload,
                 effect=effect,
                 stream=stream,
+                kind=origin.kind,
+                scope=stream if origin.created is not None else origin.scope,
                 seen=self._results.get(stream, {}),
                 remembered=self._remembered.get(payload.tool_name, ()),
             )
@@ -203,7 +210,7 @@ class FactReader:
         except PayloadErasedError:
             raise MissingFactError("its values were erased") from None
         principal = payload.principal or (origin.created.principal if origin.created is not None else "")
-        caller = Caller(principal=principal, kind=origin.kind, recipe=origin.name, stream=_stream_of(decided))
+        caller = Caller(principal=principal, kind=decided.kind, recipe=origin.name, stream=decided.scope)
         query = Query(
             tool=tool,
             key=key_of(tool.name) if tool is not None else payload.tool_name,
@@ -348,12 +355,6 @@ def _held(decided: Decided, *, exact: bool) -> tuple[Remembered, ...]:
     answered = decided.payload.rule_id.removeprefix("remembered:")
     by_id = {one.id: one for one in decided.remembered}
     return tuple(by_id[one] for one in dict.fromkeys((*named, answered)) if one in by_id)
-
-
-def _stream_of(decided: Decided) -> str:
-    """The stream that rules know the caller by."""
-    origin = decided.origin
-    return decided.stream if origin.created is not None else origin.scope
 
 
 def _rule_of(payload: k.GateRefused) -> str:

@@ -17,7 +17,7 @@ from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
 from remit.journal.lineage import forebears
 from remit.journal.scanning import every_head, every_page
-from remit.record.heads import stream_named
+from remit.record.heads import CALL, stream_named
 from remit.record.job_story import beside
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ _PAGE: Final = 5_000
 """Events that are read at once."""
 _FACES: Final[Mapping[str, CallerKind]] = {"mcp": "mcp", "http": "http"}
 _ENDS: Final = (k.JobCompleted, k.JobFailed, k.JobCancelled)
-_OF_STREAMS: Final = (k.JobCreated, k.JobForked, k.SessionOpened, k.CallOpened, *_ENDS)
+_OF_STREAMS: Final = (k.JobCreated, k.JobForked, k.SessionOpened, k.CallOpened, k.CallContinued, *_ENDS)
+_IN_SESSIONS: Final = frozenset({k.CallOpened.KIND, k.CallContinued.KIND})
 _TELLING: Final = frozenset(kind.KIND for kind in _OF_STREAMS)
 
 
@@ -50,7 +51,7 @@ class Origin:
         self.name = ""
         """The recipe or plan of a job; empty: it is none."""
         self.scope = root
-        """The stream that rules know the caller by: a call from outside belongs to its session."""
+        """The stream that rules know the caller by: a call from outside belongs to the session that makes it."""
         self.taken_until = 0
         """Events up to this one were taken over from another job, or given by a person."""
         self.shares = False
@@ -169,9 +170,18 @@ async def _pages_of(journal: Journal, job: str, kinds: Collection[str]) -> Async
                 at = max(at, event.at)
                 if event.kind in kinds:
                     events.append((at, event))
+    events = [*await _begins(journal, [event for _, event in events]), *events]
     events.sort(key=itemgetter(0))
     for first in range(0, len(events), _PAGE):
         yield [event for _, event in events[first : first + _PAGE]]
+
+
+async def _begins(journal: Journal, events: Sequence[Event]) -> list[tuple[int, Event]]:
+    """Return the first events of the sessions that these calls were made in, which say over which face."""
+    told = [k.decode(event.kind, event.data) for event in events if event.kind in _IN_SESSIONS]
+    sessions = {stream_named(one.session) for one in told if isinstance(one, k.CallOpened | k.CallContinued)}
+    missing = sorted(sessions - {event.stream for event in events})
+    return [(event.at, event) for stream in missing for event in await journal.page(stream, 0, 1)]
 
 
 class _Origins:
@@ -201,7 +211,9 @@ class _Origins:
                 origin.shares = payload.shared
             case k.SessionOpened():
                 origin.kind = _FACES.get(payload.face, "session")
-            case k.CallOpened():
+            case k.CallContinued() if not origin.root.startswith(CALL):
+                pass  # the session says so as well
+            case k.CallOpened() | k.CallContinued():
                 session = self._known.get(f"session/{payload.session}")
                 origin.scope = f"session/{payload.session}"
                 origin.kind = session.kind if session is not None else "session"

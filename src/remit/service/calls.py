@@ -127,7 +127,7 @@ class Calls:
         return [*decided, *(head.stream for head in heads if head.stream not in decided)]
 
     async def _is_decided(self, head: Head) -> bool:
-        _, record = await self._read(head.stream)
+        _, record, _ = await self._read(head.stream)
         return await self._decided(head.stream, record)
 
     async def _decided(self, stream: str, record: CallRecord) -> bool:
@@ -159,7 +159,7 @@ class Calls:
         if await self._journal.head(stream) is None:
             with suppress(AppendConflictError):  # made at the same moment
                 await self._create(opened)
-        before, _ = await self._read(stream)
+        before, _, _ = await self._read(stream)
         if (before.key_hash, before.request_hash) != (key_hash, opened.request_hash):
             why = f"the key was used before, for another call of {before.tool_name}"
             return refused(Code.IDEMPOTENCY_MISMATCH, why, "Use a new key for each call.")
@@ -169,7 +169,7 @@ class Calls:
                 return outcome
             head = await self._turns.wait(stream)
             if head is None or head.closed:
-                _, record = await self._read(stream)
+                _, record, _ = await self._read(stream)
                 return await self._recorded(record)
 
     # --- common
@@ -192,12 +192,15 @@ class Calls:
         patch = HeadPatch(state=_RUNNING, title=opened.tool_name, labels=labels)
         await self._journal.create(f"{CALL}/{opened.call}", CALL, opened, patch=patch)
 
-    async def _read(self, stream: str) -> tuple[CallOpened, CallRecord]:
+    async def _read(self, stream: str) -> tuple[CallOpened, CallRecord, str]:
+        """A call, what is recorded of it, and the session that made it last."""
         events = await self._journal.read(stream)
         opened = payload_of(events[0].kind, events[0].data) if events else None
         if not isinstance(opened, CallOpened):
             raise NotFoundError(f"{stream} is not a call", code=Code.STREAM_NOT_FOUND)
-        return opened, History(events).calls.get(opened.step, CallRecord())
+        told = [payload_of(event.kind, event.data) for event in events if event.kind == CallContinued.KIND]
+        sessions = [one.session for one in (opened, *told) if isinstance(one, CallOpened | CallContinued)]
+        return opened, History(events).calls.get(opened.step, CallRecord()), sessions[-1]
 
     async def _at(self, stream: str, within: Within, request: Request, live: Live) -> Outcome | None:
         """Continue a call until it ends or waits for people elsewhere; None if it is not ours to continue with."""
@@ -215,10 +218,10 @@ class Calls:
         async with self._turns.taken(stream, CALL) as turn:
             if turn is None:
                 return None
-            opened, record = await self._read(stream)
+            opened, record, session = await self._read(stream)
             outcome = await self._settled(turn, record)
             if outcome is None:
-                if within.session != opened.session and await self._decided(stream, record):
+                if within.session != session and (record.confirmation is None or await self._decided(stream, record)):
                     await self._continue(turn, opened, within)
                 outcome = await self._made(turn, opened, record, request, live)
             state = _state_after(outcome, opened)

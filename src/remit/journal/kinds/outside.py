@@ -45,7 +45,7 @@ class CallOpened(Payload, frozen=True, kw_only=True):
 
 
 class CallContinued(Payload, frozen=True, kw_only=True):
-    """Ours, in the streams of the session and of the call: a decided call was made again, in another session."""
+    """Ours, in the streams of the session and of the call: made again in another session, with no question open."""
 
     KIND: ClassVar[str] = "call_continued"
     call: str
