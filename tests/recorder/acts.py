@@ -245,6 +245,12 @@ async def remove_log(scene: Scene) -> None:
     await scene.remove(await scene.number("recorder/1"))
 
 
+async def remove_log_and_key(scene: Scene) -> None:
+    """The log is taken away, before a reader who has the second place, and does not know the key."""
+    await remove_log(scene)
+    scene.keys = []
+
+
 async def remove_session(scene: Scene) -> None:
     await rotate(scene)
     await scene.remove(await scene.number("recorder/1"))

@@ -42,6 +42,7 @@ from tests.recorder.acts import (
     reanchor,
     remove_in_the_middle,
     remove_log,
+    remove_log_and_key,
     remove_session,
     remove_stream,
     replay_other_stream,
@@ -115,6 +116,7 @@ MORE = (
     Case("a stream was written again, every hash right", rewrite, False, "rejected"),
     Case("a stream was taken away", remove_stream, False, "rejected"),
     Case("the log was taken away", remove_log, True, "rejected"),
+    Case("the log was taken away, and the reader has no key", remove_log_and_key, True, "rejected"),
     Case("the log was taken away, and nothing was kept elsewhere", remove_log, False, "prefix"),
     Case("all was signed anew, and the reader has no key", believe_nobody, True, "rejected"),
 )
@@ -143,6 +145,15 @@ async def test_the_answer_is_the_one_that_the_case_asks_for(scene: Scene, case: 
     await case.act(scene)
     answer, codes, findings = await scene.world.verify(scene.notes, scene.keys)
     assert answer == case.answer, (codes, findings)
+
+
+async def test_of_many_checkpoints_that_do_not_fit_one_is_named(scene: Scene) -> None:
+    await scene.tell()
+    await remove_log(scene)
+    _, codes, _ = await scene.world.verify()
+    assert len(notes_in(scene.world.elsewhere)) > 1
+    (missing,) = (one for one in codes if "it was put back or cut" in one)
+    assert f"has {max(note.checkpoint.size for note in notes_in(scene.world.elsewhere))} leaves" in missing
 
 
 async def test_the_witness_refuses_a_journal_that_was_put_back(scene: Scene) -> None:

@@ -65,6 +65,16 @@ class LogVerifier:
                 await log.take(self._journal, session, self._leaves)
             except ChainBrokenError as error:
                 self._say(head.stream, Code.CHECKPOINT_DIFFERS, error.message)
+        signed = [note for note in self._notes if self._is_signed(note)]  # not what a crash tore, or of another log
+        if self._notes and not signed:
+            text = "the checkpoints that you gave are signed by no key that is known: give it with --key"
+            self._say(f"recorder of {self._notes[-1].checkpoint.origin}", Code.CHECKPOINT_UNPROVEN, text)
+        self._notes = signed
+
+    def _is_signed(self, note: Note) -> bool:
+        origin = note.checkpoint.origin
+        keys = (*self._keys, *(self._logs[origin].keys if origin in self._logs else ()))
+        return any(key.name == origin and note.signed_by(key, is_signature) is not None for key in keys)
 
     def take(self, head: Head, events: Sequence[Event]) -> Iterator[Problem]:
         """Compare events with what the stream's leaves say."""
@@ -122,22 +132,26 @@ class LogVerifier:
     def _compare(self) -> dict[str, int]:
         """Compare the log with what was kept elsewhere: by origin, the size of the largest checkpoint that fits."""
         newest: dict[str, int] = {}
+        missing: dict[str, Checkpoint] = {}
+        other: dict[str, Checkpoint] = {}
         for note in self._notes:
             checkpoint = note.checkpoint
             log = self._logs.get(checkpoint.origin)
-            keys = [*(key for key in self._keys if key.name == checkpoint.origin), *(log.keys if log else ())]
-            if all(note.signed_by(key, is_signature) is None for key in keys):
-                continue  # torn by a crash, or not of this log
             size = log.tree.size if log else 0
             if log is not None and log.checkpoints.get(checkpoint.size) == checkpoint.root:
                 newest[log.origin] = max(checkpoint.size, newest.get(log.origin, 0))
                 log.cosignatures.append((checkpoint, note.lines))
             elif checkpoint.size > size:
-                text = f"a signed checkpoint has {checkpoint.size} leaves, the journal {size}: it was put back or cut"
-                self._say(f"recorder of {checkpoint.origin}", Code.CHECKPOINT_MISSING, text)
+                missing[checkpoint.origin] = max(checkpoint, missing.get(checkpoint.origin, checkpoint), key=_leaves)
             else:
-                text = f"a signed checkpoint over {checkpoint.size} leaves is another one here: the log has two ends"
-                self._say(f"recorder of {checkpoint.origin}", Code.CHECKPOINT_DIFFERS, text)
+                other[checkpoint.origin] = min(checkpoint, other.get(checkpoint.origin, checkpoint), key=_leaves)
+        for origin, checkpoint in missing.items():  # the largest says it all
+            size = self._logs[origin].tree.size if origin in self._logs else 0
+            text = f"a signed checkpoint has {checkpoint.size} leaves, the journal {size}: it was put back or cut"
+            self._say(f"recorder of {origin}", Code.CHECKPOINT_MISSING, text)
+        for origin, checkpoint in other.items():
+            text = f"a signed checkpoint over {checkpoint.size} leaves is another one here: the log has two ends"
+            self._say(f"recorder of {origin}", Code.CHECKPOINT_DIFFERS, text)
         return newest
 
     def _say(self, stream: str, code: Code, text: str) -> None:
@@ -227,6 +241,10 @@ def _handed(session: Session) -> bool:
         text = handover(opened.origin, opened.previous_key, new, session.tree)
         return is_signature(decoded(opened.handover), text, old.public)
     return False
+
+
+def _leaves(checkpoint: Checkpoint) -> int:
+    return checkpoint.size
 
 
 def _size(stamp: tuple[Checkpoint, bytes]) -> int:
