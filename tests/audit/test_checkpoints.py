@@ -119,6 +119,10 @@ async def test_a_witness_and_an_authority_say_when(
     await export(remit_in, job, tmp_path / "one.zip")
     (log,) = verify.check(str(tmp_path / "one.zip"), keys=[key]).checkpoints
     assert (log.keys, log.cosigned_at[:10], log.stamps) == ("given", "2026-01-01", ("stamps/1.tsr",))
+    later = verify.check(str(tmp_path / "one.zip"), keys=[key, STRANGER.key])  # the recorder has another key now
+    assert (later.state, later.checkpoints) == ("whole", (log,))
+    unknown = verify.check(str(tmp_path / "one.zip"), keys=[STRANGER.key]).problem
+    assert f"by {str(OWN.key).rpartition('+')[0]}" in unknown
     assert verify.check(str(tmp_path / "one.zip"), keys=[Key(key.name, STRANGER.key.public, WITNESS)]).reason
     with zipfile.ZipFile(tmp_path / "one.zip") as package:
         package.extractall(tmp_path)

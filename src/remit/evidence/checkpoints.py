@@ -86,8 +86,10 @@ class Checkpoints:
             bool(_signing_times(notes, own)),
             _signing_times(notes, [key for key in keys if key.type == WITNESS]),
         )
-        if own and not is_signed:
-            raise RejectedError("checkpoint_unproven", f"the log {origin} is signed by none of the keys given")
+        if own and not is_signed and not cosigned:
+            signers = ", ".join(dict.fromkeys(name for note in notes for name in note.signers))
+            why = f"the log {origin} is signed by none of the keys that you gave, but by {signers or 'nobody'}"
+            raise RejectedError("checkpoint_unproven", why)
         files = [row["stamp"] for row in rows if "stamp" in row]
         stamps.difference_update(f"{name}.{ending}" for name in files for ending in ("checkpoint", "tsr"))
         return SignedLog(

@@ -82,6 +82,12 @@ class Note(NamedTuple):
     checkpoint: Checkpoint
     lines: tuple[str, ...]
 
+    @property
+    def signers(self) -> list[str]:
+        """Whose signatures it says that it has, each as the beginning of a public key: `name+id`."""
+        matches = [_LINE.fullmatch(f"{line}\n") for line in self.lines]
+        return [f"{match[1]}+{decoded(match[2])[:_ID].hex()}" for match in matches if match is not None]
+
     def signed_by(self, key: Key, check: Callable[[bytes, bytes, bytes], bool]) -> int | None:
         """When a key signed it, in seconds since the Unix epoch, 0 of a log's key; None: it did not."""
         return signed_by(self.checkpoint, self.lines, key, check)
