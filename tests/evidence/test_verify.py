@@ -162,6 +162,14 @@ HOSTILE: dict[str, tuple[Callable[[Path, Path], None], str]] = {
     "a call that is pending": (edited("proof.json", proof(pending=["inv_1"])), "ledger_mismatch"),
     "a value that is none": (edited("proof.json", proof(values=[{"sha256": "x", "state": "kept"}])), "value_invalid"),
     "values that are not said": (edited("proof.json", proof(values=[])), "value_invalid"),
+    "a member of metadata that stands there twice": (
+        edited("metadata.json", lambda data: data.replace(b"{", b'{"kind":"x",', 1)),
+        "json_invalid",
+    ),
+    "metadata of something else": (
+        edited("metadata.json", lambda data: data.replace(b"job/", b"job/x")),
+        "form_invalid",
+    ),
     "no such state": (edited("proof.json", proof(values=[{"sha256": "x", "state": "lost"}])), "form_invalid"),
     "erased by no one": (edited("proof.json", proof(values=[{"sha256": "x", "state": "erased"}])), "value_invalid"),
     "left out": (edited("proof.json", proof(values=[{"sha256": "x", "state": "redacted"}])), "value_invalid"),

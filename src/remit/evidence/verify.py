@@ -150,6 +150,7 @@ def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None,
         raise RejectedError("ledger_mismatch", "proof.json names other calls without an outcome than the events")
     counts = check_values(package, proof["values"], refs, manifest, erased=erased)
     refs.check_arguments(package)
+    _check_metadata(package, manifest["scope"])
     derived = decisions.derive() if decisions is not None else None
     is_whole = interval.is_over(last, ended) if interval else ended.get(manifest["scope"], False)
     return Verdict(
@@ -202,6 +203,12 @@ def _lines(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
                 break
         if rest:
             raise RejectedError("json_invalid", f"{name} has a line that is cut short or too long")
+
+
+def _check_metadata(package: zipfile.ZipFile, scope: str) -> None:
+    metadata = read_json(package.read("metadata.json"), "metadata.json")
+    if scope not in {metadata.get("stream"), metadata.get("interval")}:
+        raise RejectedError("form_invalid", f"metadata.json is about something else than {scope}")
 
 
 def _check_forks(package: zipfile.ZipFile, forks: dict[tuple[str, int], str]) -> None:
