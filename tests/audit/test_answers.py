@@ -13,7 +13,7 @@ import pytest
 from remit import Remit
 from remit.audit import index
 from remit.audit.answers import Question, answer
-from remit.audit.facts import Facts
+from remit.audit.facts import Facts, What
 from remit.cli.root import run
 from remit.client import RemoteRemit
 from remit.clock import SystemClock
@@ -210,6 +210,13 @@ async def test_only_one_job_is_compared(journal: Path) -> None:
             await remit.service.audit.ask(today=True)
 
 
+@pytest.mark.parametrize("what", ["called", "decided"])
+async def test_acts_that_are_not_told_of_a_whole_journal_are_no_answer_of_nothing(journal: Path, what: What) -> None:
+    async with opened(journal) as remit:
+        with pytest.raises(UsageError, match="each is told of one job"):
+            await remit.service.audit.ask(what=what)
+
+
 def test_the_command_says_what_differs_and_that_there_is_nothing(
     journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,6 +227,8 @@ def test_the_command_says_what_differs_and_that_there_is_nothing(
         assert capsys.readouterr().out.splitlines()[1:] == ["nothing of this is recorded"]
     assert run(["--journal", str(journal), "audit", "--what", "uncertain"]) == 0
     assert "Tools" not in capsys.readouterr().out
+    assert run(["--journal", str(journal), "audit"]) == 0
+    assert all(line.strip() for line in capsys.readouterr().out.splitlines() if line)
 
 
 def test_the_command_says_whether_a_job_would_go_on(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:

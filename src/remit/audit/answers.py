@@ -7,13 +7,15 @@ Of one job everything is read from its streams, but who read it. Of a whole jour
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from remit.audit.entries import Context, Entry, told
 from remit.audit.facts import Act, Facts, ModelSum, State, ToolSum, What
 from remit.audit.index import Index
+from remit.codes import Code
+from remit.errors import UsageError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from remit.journal.event import Event, Head
     from remit.journal.journal import Journal
 
+_OF_JOBS: Final = ("called", "decided")
+"""Acts that are too many to be told of a whole journal."""
 Resumes = Literal["", "yes", "no", "ended"]
 
 
@@ -86,12 +90,15 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 async def answer(journal: Journal, question: Question, *, again: bool = False) -> Answer:
-    """Answer a question. Raise NotFoundError for a job that is not there, and JournalError.
+    """Answer a question. Raise NotFoundError for a job that is not there, UsageError, and JournalError.
 
     `again` reads every event of the journal, and says whether the index says the same.
     """
     if question.job and question.what != "read":
         return await _of_job(journal, question)
+    if question.what in _OF_JOBS:
+        remedy = "Without it, the calls and answers of all are counted by tool, model and principal."
+        raise UsageError(f"{question.what}: each is told of one job", code=Code.INVALID_INPUT, remedy=remedy)
     index, differs = Index(journal), ""
     sums = await index.sums(question.since, question.until)
     if again:

@@ -37,7 +37,7 @@ def table(
     indent: int = 0,
     below: Sequence[str] = (),
 ) -> None:
-    """Write a table; nothing where there are no rows. `below` has a line for under each row."""
+    """Write a table; nothing where there are no rows. `below` has a line for under each row, or none for it."""
     texts = [[one_line(text) for text in row] for row in rows]
     if not texts:
         return
@@ -47,7 +47,7 @@ def table(
     for number, row in enumerate(texts):
         styles = [text if column.states else column.style for column, text in zip(columns, row, strict=True)]
         _row(channel, row, widths, styles, indent)
-        if below:
+        if below and below[number]:
             text = one_line(below[number])
             room = len(text) if channel.width is None else channel.width - _BELOW
             channel.line(" " * _BELOW + channel.style(cut(text, room), "dim"))

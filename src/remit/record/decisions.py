@@ -57,7 +57,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     stream: str
     """The stream of the caller, which a question lies below."""
     kind: CallerKind
-    """What the caller was."""
+    """Kind of the caller."""
     scope: str
     """The stream that rules know the caller by."""
     seen: Mapping[str, k.ToolInvocationFinished]
