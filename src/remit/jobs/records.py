@@ -52,13 +52,10 @@ class CallRecord(msgspec.Struct, eq=False, gc=False):
     @property
     def asked(self) -> tuple[str, str]:
         """Tool and arguments hash, or empty and the request hash where the request was worded differently."""
-        if self.refused is not None:
-            return self.refused.tool_name, self.refused.arguments_hash
-        if self.started is None:
+        ended = self.refused or self.started
+        if ended is None:
             return "", ""
-        if self.started.request_hash:
-            return "", self.started.request_hash
-        return self.started.tool_name, self.started.arguments_hash
+        return ("", ended.request_hash) if ended.request_hash else (ended.tool_name, ended.arguments_hash)
 
 
 class ModelRecord(msgspec.Struct, eq=False, gc=False):

@@ -46,7 +46,7 @@ class RecordRefusal:
         args = pack(call.encoded) if call.encoded else Packed(UNSET, UNSET, ())
         refusal = GateRefused(
             step=request.step,
-            tool_name=_recordable(request.tool),
+            tool_name=_name_of(call),
             code=code.name,
             reason=outcome.reason,
             remedy=outcome.remedy,
@@ -102,13 +102,18 @@ def _known(call: Call) -> dict[str, Any]:
         "side_effect": tool.meta.side_effect,
         "confirms": tool.meta.requires_confirm,
         "request_schema_hash": tool.input.hash if call.asking is None else "",
+        "request_hash": call.request_hash if call.asking is None else "",
         "contract_hash": tool.contract_hash,
         "prompt_hash": tool.prompt_hash,
     }
 
 
-def _recordable(name: str) -> str:
-    """A tool's name as it was asked for, unless it is one that no tool can have and no event can hold."""
+def _name_of(call: Call) -> str:
+    """Return the tool's full name; as it was asked for if there is none, unless no event can hold that."""
+    tool: Tool | None = getattr(call, "tool", None)
+    if tool is not None and call.asking is None:
+        return tool.meta.name
+    name = call.request.tool
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -163,6 +163,8 @@ class GateRefused(Payload, frozen=True, kw_only=True):
     remedy: str = ""
     stage: str = ""
     arguments_hash: str = ""
+    request_hash: str = ""
+    """Binds what was asked for, if a key or an alias made another call of it, as in `tool_invocation_started`."""
     principal: str = ""
     rule_id: str = ""
     policy_hash: PolicyDigest = ""
