@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -98,9 +100,16 @@ def client(tmp_path: Path) -> Iterator[AnchorClient]:
         yield client
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "journal.db")
+    return f"{request.getfixturevalue('postgres').url}&schema={request.getfixturevalue('schema')}"
+
+
 @asynccontextmanager
-async def world_of(remit_in: OpenRemit, folder: Path, client: AnchorClient) -> AsyncIterator[World]:
-    async with remit_in(tools=[think, pay]) as remit:
+async def world_of(remit_in: OpenRemit, folder: Path, client: AnchorClient, **flags: str) -> AsyncIterator[World]:
+    async with remit_in(tools=[think, pay], flags=flags) as remit:
         world = World(remit, folder, client)
         await world.sign()
         yield world
@@ -147,9 +156,9 @@ async def test_a_call_that_waited_for_a_person_belongs_to_its_session(
 
 
 async def test_a_trace_goes_on_in_the_next_session_of_the_recorder(
-    remit_in: OpenRemit, tmp_path: Path, client: AnchorClient
+    remit_in: OpenRemit, tmp_path: Path, client: AnchorClient, url: str
 ) -> None:
-    async with world_of(remit_in, tmp_path, client) as world:
+    async with world_of(remit_in, tmp_path, client, **{"journal.url": url}) as world:
         session, registrar = await opened(world), await world.registrar()
         for number in range(3):
             if number != 1:  # the one between covers no call
@@ -219,3 +228,33 @@ async def test_a_call_that_was_changed_later_has_no_anchor(
             patch.setattr(Account, "take", take)
             anchors, _ = await world.exported(session)
         assert {row["run"] for row in anchors["entries"]} == {f"trace/{'b' * 32}"}
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("REMIT_TEST_HISTORIES", "40")) // 10))
+async def test_whatever_the_order_an_export_finds_all_that_was_registered(
+    remit_in: OpenRemit, tmp_path: Path, client: AnchorClient, seed: int
+) -> None:
+    chance = random.Random(seed)
+    async with world_of(remit_in, tmp_path, client) as world:
+        sessions, registrar = [await opened(world), await opened(world)], await world.registrar()
+        called = dict[str, set[str]]()
+        for _ in range(30):
+            match chance.choice("cccsser"):
+                case "c":
+                    session, trace = chance.choice(sessions), chance.choice("abc")
+                    called.setdefault(session, set()).add(trace)
+                    await world.call(session, trace)
+                case "s":
+                    await world.sign()
+                case "e":
+                    await world.end()
+                    await world.sign()
+                case _:
+                    registrar = await world.registrar() if chance.random() < 0.3 else registrar
+                    assert await registrar.catch_up()
+        await world.end()
+        assert await registrar.catch_up()
+        for session, traces in called.items():
+            anchors, words = await world.exported(session)
+            assert "0 records after the last" in words
+            assert {row["run"] for row in anchors["entries"]} == {f"trace/{trace * 32}" for trace in traces}

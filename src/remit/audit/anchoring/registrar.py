@@ -59,10 +59,11 @@ class Registrar:
 
     async def begin(self) -> None:
         """Find where to go on: after the last session that is registered, or with the newest. Raise JournalError."""
-        kept = await self._journal.folds.read(self._fold)
-        newest = await self._newest()
-        self._kept = kept[0].position if kept else max(newest.session - 1, 0) if newest else 0
-        self._seen = _seen(kept[0].data) if kept else Seen()
+        if not await self._journal.folds.read(self._fold):
+            newest = await self._newest()
+            await self._keep(newest.session - 1 if newest is not None else 0)  # later processes go on from here, too
+        (kept,) = await self._journal.folds.read(self._fold)
+        self._kept, self._seen = kept.position, _seen(kept.data)
         self._number = self._kept + 1
 
     async def run(self) -> None:
