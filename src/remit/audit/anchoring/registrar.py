@@ -142,7 +142,7 @@ class Registrar:
     async def _newest(self) -> Any:
         """Return the first event of the newest session; None: there is none."""
         heads = await self._journal.heads(HeadQuery(kind=KIND, limit=1))
-        events = await self._journal.left(heads[0].stream) if heads else []
+        events = await self._journal.page(heads[0].stream, limit=1) if heads else []
         return decode(events[0].kind, events[0].data) if events else None
 
     async def _is_ours(self) -> bool:
