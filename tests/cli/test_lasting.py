@@ -127,3 +127,13 @@ async def test_health_says_that_the_worker_was_stopped_by_the_journal(
         assert "the journal is away" in snapshot.optional["worker.jobs"].detail
         keeping.cancel()
         await asyncio.wait([keeping])
+
+
+async def test_a_part_that_ends_by_an_error_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken() -> None:
+        raise ValueError("a defect")
+
+    async with lasting.beside(broken()):
+        while not caplog.records:
+            await asyncio.wait([asyncio.ensure_future(asyncio.to_thread(str))])
+    assert "a defect" in caplog.records[0].getMessage()

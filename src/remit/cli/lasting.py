@@ -27,8 +27,10 @@ AGAIN_S: Final = 5.0
 
 @asynccontextmanager
 async def beside(*parts: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run parts within the block."""
+    """Run parts within the block; one that ends by an error is told of in the log."""
     tasks = [asyncio.ensure_future(part) for part in parts]
+    for task in tasks:
+        task.add_done_callback(_tell)
     try:
         yield
     finally:
@@ -36,6 +38,11 @@ async def beside(*parts: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+
+
+def _tell(task: asyncio.Future[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("what goes on beside the command ended: %s", str(error) or type(error).__name__)
 
 
 async def keep_engine(remit: Remit) -> None:

@@ -78,6 +78,8 @@ async def _record(remit: Remit, tell: Callable[[str], object]) -> None:
                 more = await asyncio.shield(looking)
             finally:
                 await asyncio.wait([looking])
+            if publishing.done():
+                await publishing  # which ends only by an error that is none of a place's
             if not more:
                 await remit.clock.sleep(_TICK_S)
     finally:
