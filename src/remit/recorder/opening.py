@@ -79,7 +79,7 @@ async def _record(remit: Remit, tell: Callable[[str], object]) -> None:
             finally:
                 await asyncio.wait([looking])
             if publishing.done():
-                await publishing  # which ends only by an error that is none of a place's
+                await publishing  # it ends by an error only, of our own: what a place answers is told
             if not more:
                 await remit.clock.sleep(_TICK_S)
     finally:
