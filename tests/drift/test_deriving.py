@@ -26,7 +26,7 @@ from remit.record.walk import root_of
 from remit.service.approvals import scopes_of
 from remit.settings import Settings, load
 from tests.jumping import JumpingClock
-from tests.opened import until_waiting
+from tests.opened import until, until_waiting
 
 ROUNDS: Final = int(os.environ.get("REMIT_TEST_DERIVING_ROUNDS", "6"))
 """Random policies, each with jobs and three faces. Default: 6."""
@@ -174,10 +174,11 @@ async def derived(remit: Remit, folder: Path) -> tuple[int, int]:
     return report.same, await derive_from_packages(remit.runtime.journal, folder)
 
 
-def ruled(folder: Path, **rule: Any) -> Settings:
-    """Settings with one rule for `x.write`."""
+def ruled(folder: Path, model: str = "", **rule: Any) -> Settings:
+    """Settings with one rule, for `x.write` unless it says otherwise."""
     rules = [{"id": "r", "tools": ["x.write"], **rule}]
-    return load(env={}, cwd=folder, flags={"journal.url": str(folder / "journal.db"), "policy.rules": rules})
+    flags = {"journal.url": str(folder / "journal.db"), "policy.rules": rules, "models.default": model}
+    return load(env={}, cwd=folder, flags=flags)
 
 
 async def test_a_call_is_decided_for_the_session_that_makes_it(tmp_path: Path) -> None:
@@ -215,6 +216,32 @@ async def test_a_refused_call_derives_by_whichever_name_it_was_asked_for(tmp_pat
         assert (await remit.service.jobs.replay(job.id)).verdict == "same"
         found = await remit.service.audit.ask(what="refused", tool="x.write")
         assert [entry.name for entry in found.entries] == ["x.write", "x.write"]
+
+
+@recipe("wonder", version="1")
+async def wonder(run: Run) -> str:
+    return (await run.model("hello")).text
+
+
+@pytest.mark.parametrize(
+    ("rule", "state", "decisions"),
+    [
+        ({"effect": "deny", "tools": ["model.scripted"], "when": {"model": {"glob": "*.json"}}}, "failed", 1),
+        ({"effect": "ask", "tools": ["model.scripted"]}, "waiting", 1),
+        ({"effect": "deny", "tools": ["*"], "when": {"path": {"glob": "secrets/**"}}}, "completed", 0),
+        ({"effect": "deny", "tools": ["*"], "when": {"host": {"glob": "*.example"}}}, "completed", 0),
+    ],
+)
+async def test_a_question_to_a_model_is_decided_by_what_rules_see_of_it(
+    tmp_path: Path, rule: dict[str, Any], state: str, decisions: int
+) -> None:
+    (tmp_path / "script.json").write_text('[{"say": "hello"}]')
+    settings = ruled(tmp_path, **rule, model=f"scripted:{tmp_path}/script.json")
+    async with Remit(settings=settings, recipes=[wonder]) as remit:
+        job = await remit.start(wonder())
+        row = await until(remit, job.id, lambda row: row.state in {*ENDED, "waiting"})
+        assert row.state == state
+        assert await derived(remit, tmp_path) == (decisions, decisions)
 
 
 async def test_a_decision_that_its_rules_do_not_lead_to_is_found(tmp_path: Path) -> None:

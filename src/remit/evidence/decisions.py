@@ -226,6 +226,8 @@ class Decisions:
     def _tool(self, payload: dict[str, Any]) -> Any:
         """Return the tool as the gate knew it; None: there was none of this name."""
         name = payload["tool_name"]
+        if payload.get("model_call"):  # rules know a model by its provider
+            name = f"{self._naming.MODEL}.{payload.get('provider_id', '').partition('_')[2]}"
         if payload.get("provider_id") and (payload.get("risk_level") or "invocation_id" in payload):
             side, risk = payload.get("side_effect", "read"), payload.get("risk_level", "")
             risks = {"read": "read_only", "write": "write", "unknown": "unknown"}

@@ -32,7 +32,10 @@ _BYTES_PER_TOKEN: Final = 3
 """Bytes of a request that make a token at least; JSON and most languages take more."""
 _OUTPUT: Final = 4_096
 """Output tokens that are reserved if the caller sets no limit."""
-_ANYTHING: Final = compile_schema({"type": "object"}, closed=False)
+_SEEN: Final = ("model", "temperature", "effort", "max_output_tokens", "tools", "new", "prompt", "wire")
+"""Members that rules see of a question in the place of arguments."""
+_SCHEMA: Final = {"type": "object", "properties": {name: {} for name in _SEEN}, "additionalProperties": False}
+_INPUT: Final = compile_schema(_SCHEMA, closed=True)
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,6 +163,7 @@ def model_tool(asking: Asking, name: ModelName) -> Tool:
         name=full,
         provider_id=f"{MODEL}_{provider}",
         description="Asks a model.",
+        input_schema=_SCHEMA,
         capability_level=Level.L2,
         risk_level=Risk.READ_ONLY,
         side_effects=False,
@@ -170,7 +174,7 @@ def model_tool(asking: Asking, name: ModelName) -> Tool:
     return Tool(
         meta=meta,
         provider=ModelProvider(asking, meta.provider_id),
-        input=_ANYTHING,
+        input=_INPUT,
         output=None,
         key=key_of(full),
         wire_name="",

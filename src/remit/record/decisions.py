@@ -25,7 +25,7 @@ from remit.policy.remembered import Remembered, parse_remembered
 from remit.policy.verdict import RecordedFacts
 from remit.record.walk import Origin, Take
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.naming import key_of
+from remit.tools.naming import MODEL, key_of
 
 if TYPE_CHECKING:
     from remit.journal.event import Event
@@ -245,16 +245,18 @@ class FactReader:
             return self._elsewhere(payload)
         if not payload.risk_level and not isinstance(payload, k.ToolInvocationStarted):
             return self._elsewhere(payload)
-        schema = payload.request_schema_hash
+        schema, name = payload.request_schema_hash, payload.tool_name
+        if isinstance(payload, k.GateRefused) and payload.model_call:  # rules know a model by its provider
+            name = f"{MODEL}.{payload.provider_id.partition('_')[2]}"
         confirms = payload.confirms or payload.rule_id == _CONFIRM_RULE
         form = (
-            payload.tool_name, payload.provider_id, payload.capability_level, payload.risk_level, payload.side_effect,
+            name, payload.provider_id, payload.capability_level, payload.risk_level, payload.side_effect,
             confirms, schema, payload.tool_version,
         )  # fmt: skip
         tool = self._made.get(form)
         if tool is None:
-            tool = self._made[form] = self._named[payload.tool_name] = ToolMeta(
-                name=payload.tool_name,
+            tool = self._made[form] = self._named[name] = ToolMeta(
+                name=name,
                 provider_id=payload.provider_id,
                 input_schema=await self._schema(schema),
                 capability_level=Level(payload.capability_level),

@@ -167,6 +167,7 @@ def _print_report(state: State, found: Report) -> None:
     rows = [(row.source, row.clause, row.answer, f"{row.events:,}", row.duty) for row in found.duties]
     table(out, columns, rows, below=[" ".join(row.gaps) or "; ".join(row.details) for row in found.duties])
     out.line()
+    out.line(out.style("Retention in force (AI Act, 19 and 26(6))", "bold"))
     kept = [(row.what, row.kept, "yes" if row.enough else "no") for row in found.kept]
     table(out, [Column("KEPT"), Column("FOR"), Column("SIX MONTHS")], kept)
 

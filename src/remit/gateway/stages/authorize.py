@@ -88,7 +88,8 @@ class Authorize:
             call.decided_at, call.facts = query.now, with_remembered(call.facts, remembered)
         call.decision, call.rule_id = decision, decision.rule_id
         if decision.effect == "deny":
-            remedy = f"See `remit policy explain {tool.meta.name}`; the rule is {decision.rule_id}."
+            look = f"See `remit policy explain {tool.meta.name}`; the" if call.asking is None else "The"
+            remedy = f"{look} rule is {decision.rule_id}."
             return refused(Code.POLICY_DENIED, decision.reason, remedy)
         if tool.meta.isolation == "none" and exposed(tool.meta, self._unprotected):
             return refused(Code.SANDBOX_REQUIRED, f"{tool.meta.name} executes code without isolation", _PROTECT)

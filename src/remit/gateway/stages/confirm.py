@@ -153,7 +153,7 @@ class Confirm:
             risk_level=call.tool.meta.risk_level,
             side_effect=call.tool.meta.side_effect,
             confirms=call.tool.meta.requires_confirm,
-            request_schema_hash=call.tool.input.hash if call.asking is None else "",
+            request_schema_hash=call.tool.input.hash,
             decided_at=call.decided_at,
             facts=call.facts,
             policy_kept=True,
@@ -162,8 +162,7 @@ class Confirm:
         title = title_of(name, call.args)
         opened, blobs = self._confirmations.open(call.writer.stream, request, call.args, title, call.untrusted)
         blobs += self._kept.rules(call.policy, call.writer)
-        if call.asking is None:
-            blobs += self._kept.schemas(call.tool, call.writer)
+        blobs += self._kept.schemas(call.tool, call.writer)
         await call.journal.commit(call.writer.draft(waiting), opened, synced=True, blobs=blobs)
         return _asked(waiting.confirmation, name)
 

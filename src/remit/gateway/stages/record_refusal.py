@@ -101,7 +101,7 @@ def _known(call: Call) -> dict[str, Any]:
         "risk_level": tool.meta.risk_level,
         "side_effect": tool.meta.side_effect,
         "confirms": tool.meta.requires_confirm,
-        "request_schema_hash": tool.input.hash if call.asking is None else "",
+        "request_schema_hash": tool.input.hash,
         "request_hash": call.request_hash if call.asking is None else "",
         "contract_hash": tool.contract_hash,
         "prompt_hash": tool.prompt_hash,
