@@ -240,7 +240,8 @@ class FactReader:
     async def _tool(self, payload: Asked) -> ToolMeta | None:
         """The tool as the gate knew it; None: there was none of this name."""
         if not payload.provider_id:
-            if isinstance(payload, k.GateRefused) and UNKNOWN_TOOL.rule_id in {payload.rule_id, _rule_of(payload)}:
+            is_unknown = payload.rule_id == UNKNOWN_TOOL.rule_id  # an older Remit recorded the code alone
+            if isinstance(payload, k.GateRefused) and (is_unknown or payload.code == Code.UNKNOWN_TOOL.name):
                 return None
             return self._elsewhere(payload)
         if not payload.risk_level and not isinstance(payload, k.ToolInvocationStarted):
@@ -357,8 +358,3 @@ def _held(decided: Decided, *, exact: bool) -> tuple[Remembered, ...]:
     answered = decided.payload.rule_id.removeprefix("remembered:")
     by_id = {one.id: one for one in decided.remembered}
     return tuple(by_id[one] for one in dict.fromkeys((*named, answered)) if one in by_id)
-
-
-def _rule_of(payload: k.GateRefused) -> str:
-    """The rule of a refusal for an unknown tool, which an older Remit recorded by its code alone."""
-    return UNKNOWN_TOOL.rule_id if payload.code == Code.UNKNOWN_TOOL.name else ""

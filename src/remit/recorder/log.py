@@ -17,7 +17,7 @@ from remit.evidence.merkle import Tree
 from remit.evidence.note import Checkpoint, Key, decoded, encoded, signed_by
 from remit.evidence.proofs import leaf_of
 from remit.journal.event import End, HeadQuery
-from remit.journal.kinds import Payload, decode
+from remit.journal.kinds import decode
 from remit.journal.scanning import every_head
 from remit.journal.signing import is_signature
 from remit.recorder.kinds import RecorderCheckpoint, RecorderClosed, RecorderOpened
@@ -40,8 +40,8 @@ class Session(NamedTuple):
 
     head: Head
     opened: RecorderOpened
-    payloads: tuple[Payload, ...]
-    """Everything after it."""
+    payloads: tuple[RecorderCheckpoint | RecorderClosed, ...]
+    """The events after it."""
     last_at: int
     """When the newest event was recorded, in microseconds since the Unix epoch."""
 
@@ -58,8 +58,7 @@ class Session(NamedTuple):
     @property
     def cosigned(self) -> int:
         """The size of the last checkpoint that a witness is known to have cosigned; 0: none."""
-        seen = [one.cosigned for one in self.payloads if isinstance(one, RecorderCheckpoint | RecorderClosed)]
-        return max(seen, default=0)
+        return max((one.cosigned for one in self.payloads), default=0)
 
     @property
     def tree(self) -> Tree:
@@ -77,7 +76,7 @@ def session_of(head: Head, events: Sequence[Event]) -> Session:
     payloads = [decode(event.kind, event.data) for event in events]
     if not payloads or not isinstance(payloads[0], RecorderOpened) or head.stream != stream_of(payloads[0].session):
         raise ChainBrokenError(f"{head.stream}: it does not begin as the session of a recorder", remedy=_LOOK)
-    rest = tuple(payload for payload in payloads[1:] if payload is not None)
+    rest = tuple(one for one in payloads if isinstance(one, RecorderCheckpoint | RecorderClosed))
     return Session(head, payloads[0], rest, events[-1].at)
 
 
@@ -131,7 +130,7 @@ async def stamps_of(journal: Journal) -> list[tuple[Checkpoint, bytes]]:
         session = await read(journal, head)
         origin = session.opened.origin
         for said in session.payloads:
-            if isinstance(said, RecorderCheckpoint | RecorderClosed) and (origin, said.stamped) in roots:
+            if (origin, said.stamped) in roots:
                 checkpoint = Checkpoint(origin, said.stamped, decoded(roots[origin, said.stamped]))
                 stamps.append((checkpoint, await stamp_of(journal, said)))
             if isinstance(said, RecorderCheckpoint):

@@ -18,7 +18,7 @@ from remit.evidence.note import WITNESS, Checkpoint, Key, Note, decoded, signed_
 from remit.journal.kinds import StreamPruned, decode
 from remit.journal.signing import is_signature
 from remit.journal.standing import STREAM
-from remit.recorder.kinds import RecorderCheckpoint, RecorderClosed
+from remit.recorder.kinds import RecorderCheckpoint
 from remit.recorder.log import KIND, Session, handover, hashed, leaves_of, session_of, sessions, stamp_of, wrong
 from remit.recorder.stamps import can_read, is_over, stamped_at
 from remit.service.verification import Findings, Problem
@@ -189,10 +189,10 @@ class _Log:
             self._say(session, Code.CHECKPOINT_DIFFERS, "it does not begin where the session before it ended")
         self._sessions.append(session)
         for said in session.payloads:
-            if isinstance(said, RecorderCheckpoint | RecorderClosed) and said.cosigned in self.checkpoints:
+            if said.cosigned in self.checkpoints:
                 checkpoint = Checkpoint(self.origin, said.cosigned, self.checkpoints[said.cosigned])
                 self.cosignatures.append((checkpoint, said.cosignatures))
-            if isinstance(said, RecorderCheckpoint | RecorderClosed) and said.stamped in self.checkpoints:
+            if said.stamped in self.checkpoints:
                 checkpoint = Checkpoint(self.origin, said.stamped, self.checkpoints[said.stamped])
                 stamp = await stamp_of(journal, said)
                 self.stamps.append((checkpoint, stamp))

@@ -19,6 +19,7 @@ from remit.audit.formats.ael_trace import Stretch, span_of
 from remit.audit.sessions import Beat, Session, sessions_of
 from remit.evidence.proofs import leaf_of
 from remit.journal.event import HeadQuery
+from remit.journal.scanning import every_head
 from remit.record.heads import CALL, stream_named
 from remit.record.job_story import beside
 from remit.record.walk import root_of
@@ -117,11 +118,8 @@ class Heads:
         """Return the calls of a job or session so far."""
         calls = list[Entry]()
         for root in [scope, *await beside(self._journal, scope.rpartition("/")[2])]:
-            streams, before = [root], None
-            while page := await self._journal.heads(HeadQuery(prefix=f"{root}/", before=before)):
-                streams += [head.stream for head in page]
-                before = page[-1].stream
-            for stream in streams:
+            below = [head.stream async for head in every_head(self._journal, HeadQuery(prefix=f"{root}/"))]
+            for stream in (root, *below):
                 calls += map(_entry, await self._events(stream, 0, sys.maxsize))
         return calls
 
