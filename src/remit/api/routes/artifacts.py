@@ -17,12 +17,9 @@ _HEADERS: Final = {
 
 async def read(asked: ApiRequest) -> Answer:
     """Answer with the bytes of one artifact, by the digest that the list names. They are never shown by a browser."""
-    data = await asked.service.artifacts.read(await _known(asked), asked.path["digest"])
+    job = await asked.service.jobs.find(asked.path["job"])
+    data = await asked.service.artifacts.read(job, asked.path["digest"])
     return Answer(value=data, headers=dict(_HEADERS), media=BYTES)
-
-
-async def _known(asked: ApiRequest) -> str:
-    return await asked.service.jobs.find(asked.path["job"])
 
 
 ROUTES: Final = (
