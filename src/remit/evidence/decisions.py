@@ -17,12 +17,6 @@ from remit.evidence.rules import RuleModules
 from remit.evidence.strict_json import read_json
 from remit.evidence.values import path_of
 
-_DENIED = {"POLICY_DENIED", "UNTRUSTED_ARGUMENT", "UNKNOWN_TOOL"}
-_DECIDING = {"", "authorize", "check_origins", "resolve"}
-"""The stages that decide by policy; later ones refuse a call that was sent back to policy too often."""
-_TURN = "take_turn"
-"""The stage of the limits of the settings: policy had let the call pass."""
-_DONE = {"pure", "success", "side_effect_committed"}
 _SECRET = 32
 _DECIDED = {"tool_invocation_started", "gate_refused"}
 """The kinds of events that a decision stands in, beside questions."""
@@ -89,7 +83,7 @@ class Decisions:
             if kind == "job_forked":
                 self._foreign[stream] = event.seq + payload.get("taken", 0) + payload.get("changes", 0)
         elif kind == "tool_invocation_finished":
-            if payload["outcome"] == "success" and payload.get("step_outcome", "pure") in _DONE:
+            if payload["outcome"] == "success" and payload.get("step_outcome", "pure") in self._verdict.DONE:
                 tool = self._running.get(payload["invocation_id"], "")
                 self._results.setdefault(stream, []).append((event, tool))
         elif kind == "approval_remembered":
@@ -113,10 +107,11 @@ class Decisions:
             session = self._sessions.setdefault(payload["confirmation"], before)
             if not (payload.get("provider_id") and payload.get("policy_hash")):
                 return
-        elif kind == "gate_refused" and payload["code"] in _DENIED and payload.get("stage", "") in _DECIDING:
-            effect = "deny"
-        elif kind == "gate_refused" and (payload.get("stage") != _TURN or payload.get("model_call")):
-            return
+        elif kind == "gate_refused":
+            code, stage, model_call = payload["code"], payload.get("stage", ""), payload.get("model_call", False)
+            effect = self._verdict.effect_of_refusal(code, stage, effect, model_call=model_call)
+            if effect is None:
+                return
         self._asked.append(_Asked(event, caller, effect, session))
 
     def derive(self) -> Derived:

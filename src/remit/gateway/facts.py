@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -16,6 +16,7 @@ from remit.journal.kinds import LimitTaken, ToolInvocationFinished, ToolInvocati
 from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.lineage import inherited
 from remit.policy.decision import UNKNOWN, Facts, Query
+from remit.policy.verdict import DONE
 
 if TYPE_CHECKING:
     from remit.gateway.call import Call
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from remit.journal.writer import StreamWriter
     from remit.policy.remembered import Remembered
     from remit.policy.rules import Needs
-
-_DONE: Final = frozenset({"pure", "success", "side_effect_committed"})
 
 
 class _Results:
@@ -121,7 +120,7 @@ def _note(results: _Results, seq: int, payload: object) -> None:
         results.open[payload.invocation_id] = payload.tool_name
     elif isinstance(payload, ToolInvocationFinished):
         tool = results.open.pop(payload.invocation_id, "")
-        if tool and payload.outcome == "success" and payload.step_outcome in _DONE:
+        if tool and payload.outcome == "success" and payload.step_outcome in DONE:
             results.last[tool] = seq, payload
 
 

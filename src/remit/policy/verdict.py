@@ -12,12 +12,22 @@ import msgspec
 
 from remit.policy.decision import Query
 from remit.policy.remembered import Remembered
+from remit.policy.rules import TAINT_ID
 
 if TYPE_CHECKING:
     from remit.policy.decision import Decision, Effect
     from remit.policy.rules import Policy
 
-_TAINT: Final = ("taint:", "default:taint")
+DENIED: Final = frozenset({"POLICY_DENIED", "UNTRUSTED_ARGUMENT", "UNKNOWN_TOOL"})
+"""Codes of refusals that policy made."""
+_DECIDING: Final = frozenset({"", "authorize", "check_origins", "resolve"})
+"""Stages that decide by policy; later ones refuse a call that was sent back to policy too often."""
+_TURN: Final = "take_turn"
+"""The stage of the limits of the settings: policy had let the call pass."""
+DONE: Final = frozenset({"pure", "success", "side_effect_committed"})
+"""Outcomes of steps whose results rules may look at."""
+TAINT_IDS: Final = ("taint:", TAINT_ID)
+"""Beginnings of the ids of rules that asked because of untrusted arguments."""
 
 
 class RecordedFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +61,20 @@ def agrees(decision: Decision, effect: Effect, rule: str, *, question: bool, unt
     A call that was asked about may be allowed by the time it runs, as by a remembered approval or an hour; it spends
     its own approval all the same. What a person edited is not `untrusted` any more, and keeps the rule of what was.
     """
-    if effect == "ask" and not untrusted and rule.startswith(_TAINT):
+    if effect == "ask" and not untrusted and rule.startswith(TAINT_IDS):
         return True
     return decision.rule_id == rule and (
         decision.effect == effect or (effect, decision.effect, question) == ("ask", "allow", False)
     )
+
+
+def effect_of_refusal(code: str, stage: str, passed: Effect, *, model_call: bool) -> Effect | None:
+    """Return the decision of policy behind a refusal; None: there is none.
+
+    `passed` is what it was if policy had let the call pass: whether a person was asked about it, the event says.
+    """
+    if code in DENIED and stage in _DECIDING:
+        return "deny"
+    if stage != _TURN or model_call:
+        return None
+    return passed

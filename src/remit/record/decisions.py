@@ -22,7 +22,7 @@ from remit.journal.lineage import inherited
 from remit.policy.decision import UNKNOWN, Caller, Effect, Facts, Query
 from remit.policy.levels import UNKNOWN_TOOL
 from remit.policy.remembered import Remembered, parse_remembered
-from remit.policy.verdict import RecordedFacts
+from remit.policy.verdict import DONE, RecordedFacts, effect_of_refusal
 from remit.record.walk import Origin, Take
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.naming import MODEL, key_of
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
 
 Asked = k.ToolInvocationStarted | k.ConfirmationRequested | k.GateRefused
 """Events that a decision stands in."""
-_DENIED: Final = frozenset({Code.POLICY_DENIED.name, Code.UNTRUSTED_ARGUMENT.name, Code.UNKNOWN_TOOL.name})
-"""Refusals that policy made."""
-_DECIDING: Final = frozenset({"", "authorize", "check_origins", "resolve"})
-"""Stages that decide by policy; later ones refuse a call that was sent back to policy too often."""
-_TURN: Final = "take_turn"
-"""The stage of the limits of the settings: policy had let the call pass."""
-_DONE: Final = frozenset({"pure", "success", "side_effect_committed"})
 _RISKS: Final = {"read": Risk.READ_ONLY, "write": Risk.WRITE, "unknown": Risk.UNKNOWN}
 _CONFIRM_RULE: Final = "default:confirm"
 _decode: Final = msgspec.json.Decoder().decode
@@ -143,10 +136,10 @@ class DecisionCollector:
             self._add(origin, event, payload, "ask", event.stream.rpartition(f"/{CONFIRMATION}/")[0])
 
     def _refuse(self, origin: Origin, event: Event, payload: k.GateRefused) -> None:
-        if payload.code in _DENIED and payload.stage in _DECIDING and event.seq > origin.taken_until:
-            self._add(origin, event, payload, "deny", event.stream)
-        elif payload.stage == _TURN and not payload.model_call and event.seq > origin.taken_until:
-            self._add(origin, event, payload, "ask" if payload.confirmation else "allow", event.stream)
+        passed: Effect = "ask" if payload.confirmation else "allow"
+        effect = effect_of_refusal(payload.code, payload.stage, passed, model_call=payload.model_call)
+        if effect is not None and event.seq > origin.taken_until:
+            self._add(origin, event, payload, effect, event.stream)
 
     def _add(self, origin: Origin, event: Event, payload: Asked, effect: Effect, stream: str) -> None:
         if event.at < self._since:
@@ -337,8 +330,8 @@ _KEPT: Final = 10_000
 
 
 def _is_done(payload: k.ToolInvocationFinished) -> bool:
-    """Whether rules may look at a result."""
-    return payload.outcome == "success" and payload.step_outcome in _DONE
+    """Return whether rules may look at a result."""
+    return payload.outcome == "success" and payload.step_outcome in DONE
 
 
 def taken_of(decided: Decided) -> Mapping[str, tuple[int, Decimal]]:

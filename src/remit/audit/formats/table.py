@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from remit.codes import Code
 from remit.journal import kinds as k
+from remit.policy.verdict import DENIED
 
 if TYPE_CHECKING:
     from remit.journal.kinds import Payload
@@ -18,7 +19,6 @@ DECISIONS: Final = "decisions"
 EVENTS: Final = "events"
 REMEMBERED: Final = "remembered:"
 _PERSONS: Final = {Code.CONFIRMATION_DENIED.name: "denied", Code.CONFIRMATION_EXPIRED.name: "expired"}
-_POLICY: Final = frozenset({Code.POLICY_DENIED.name, Code.UNTRUSTED_ARGUMENT.name, Code.UNKNOWN_TOOL.name})
 _LIFECYCLE: Final = "protectmcp:lifecycle"
 
 
@@ -139,4 +139,4 @@ def _refusal(refused: k.GateRefused) -> str:
         return "person"
     if refused.facts and refused.rule_id in refused.facts.taken:
         return "limit"
-    return "policy" if refused.code in _POLICY else "stage"
+    return "policy" if refused.code in DENIED else "stage"

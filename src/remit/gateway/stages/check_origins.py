@@ -14,7 +14,7 @@ from remit.origins.arguments import addresses_of, authority_of
 from remit.origins.roles import is_moment
 from remit.policy.decision import Decision
 from remit.policy.levels import effective_level
-from remit.policy.rules import TAINT_ID
+from remit.policy.verdict import TAINT_IDS
 from remit.tools.meta import Level
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _TELLING: Final = 4
 """Characters from which on a part of a value is taken to come from where it stands."""
-_TAINT_IDS: Final = ("taint:", TAINT_ID)
 
 
 class CheckOrigins:
@@ -83,7 +82,7 @@ class CheckOrigins:
         """Give what a person has put in the place of untrusted arguments is approved as they see it, like any edit."""
         request = call.confirmation.request if call.confirmation is not None else None
         asked_by = request.rule_id if request is not None and request.edited_from else ""
-        if request is not None and call.decision.effect == "allow" and asked_by.startswith(_TAINT_IDS):
+        if request is not None and call.decision.effect == "allow" and asked_by.startswith(TAINT_IDS):
             call.decision = Decision(effect="ask", rule_id=asked_by, reason=request.question)
             call.rule_id = asked_by
 
