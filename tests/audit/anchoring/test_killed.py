@@ -41,8 +41,12 @@ def worker(folder: Path, last: signal.Signals) -> Iterator[None]:
     """A worker, ended by a signal."""
     env = {"HOME": str(folder), "PATH": os.environ["PATH"], "REMIT_TRUST": "1"}
     with subprocess.Popen([sys.executable, "-m", "remit", "worker"], cwd=folder, env=env) as process:
-        yield
-        process.send_signal(last)
+        try:
+            yield
+            process.send_signal(last)
+        except BaseException:
+            process.kill()
+            raise
 
 
 async def grown(world: World, size: int) -> None:
