@@ -13,7 +13,7 @@ import pytest
 
 from remit.audit import kinds as _kinds  # noqa: F401 - declares its kind
 from remit.audit import report
-from remit.audit.facts import FIELDS, Counts
+from remit.audit.facts import FIELDS, Act, Counts
 from remit.audit.report import DUTIES
 from remit.cli.root import run
 from remit.client import RemoteRemit
@@ -95,6 +95,13 @@ async def test_the_retention_in_force_is_said_in_words(remit_in: OpenRemit) -> N
         ("events of kinds job, work; labels team: a", "30 days", False),
         ("events of jobs, sessions, tickets and work", "365 days", True),
     ]
+
+
+@pytest.mark.parametrize(("decision", "answer"), [("approve", "not recorded"), ("deny", "recorded")])
+def test_an_approval_overrides_nothing(decision: str, answer: str) -> None:
+    counts = Counts(kinds={"confirmation_decided": 1}, acts=[Act("answered", 1, 1, "shop.pay", "mia", decision)])
+    (row,) = (row for row in report.duty_rows(counts, reads=True) if row.clause == "14(4)(d)")
+    assert row.answer == answer
 
 
 def test_nothing_recorded_is_an_answer() -> None:

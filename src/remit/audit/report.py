@@ -52,6 +52,8 @@ class Duty(NamedTuple):
     """Fields that only some events have, which are counted."""
     gap: str = ""
     """The part that is not recorded, or only partly, whatever the journal holds."""
+    is_override: bool = False
+    """Whether only answers count that are no approval."""
 
 
 _CALL: Final = "tool_invocation_started"
@@ -111,7 +113,10 @@ DUTIES: Final = (
     Duty(AI_ACT, "12(2)(b)", "Post-market monitoring", (_END, "command_committed")),
     Duty(AI_ACT, "12(2)(c)", "Monitoring of the operation", ("worker_started", "recovery_started", "output_read")),
     Duty(AI_ACT, "14(1)", "People oversee the system", ("confirmation_requested", _ANSWER), (f"{_ANSWER}.digest",)),
-    Duty(AI_ACT, "14(4)(d)", "People override or reverse", (_ANSWER, "step_decided", "step_compensated")),
+    Duty(
+        AI_ACT, "14(4)(d)", "People override or reverse",
+        (_ANSWER, "approval_revoked", "step_decided", "step_compensated"), is_override=True,
+    ),
     Duty(AI_ACT, "14(4)(e)", "People stop the system", ("cancel_requested", "job_cancelled")),
     Duty(
         AI_ACT, "26(2)", "The people have competence and authority", (_ANSWER,), (f"{_ANSWER}.proof",),
@@ -172,7 +177,11 @@ class ReportView(View, frozen=True, kw_only=True):
 
 def duty_rows(counts: Counts, *, reads: bool) -> tuple[DutyRow, ...]:
     """Answer every duty from what was counted; `reads`: whether reads are recorded."""
-    return tuple(_row(duty, counts.kinds, counts.fields, reads=reads) for duty in DUTIES)
+    others = sum(act.what == "answered" and act.note != "approve" for act in counts.acts)
+    overriding = {**counts.kinds, _ANSWER: others}
+    return tuple(
+        _row(duty, overriding if duty.is_override else counts.kinds, counts.fields, reads=reads) for duty in DUTIES
+    )
 
 
 def _row(duty: Duty, kinds: Mapping[str, int], fields: Mapping[str, int], *, reads: bool) -> DutyRow:
