@@ -89,7 +89,10 @@ def calls(chance: random.Random, most: int) -> list[list[Any]]:
 
 
 async def approve(remit: Remit, clock: JumpingClock, confirmation: str, chance: random.Random) -> None:
-    """Approve a call, some time later, for later calls too if chance wants it; and more time passes until it runs."""
+    """Approve a call, or another that is made of it, some time later; for later calls too, if chance wants it."""
+    if chance.random() < 0.3:
+        edited = await remit.service.confirmations.edit(confirmation, {"n": chance.randrange(8)}, by="carol")
+        confirmation = edited.confirmation
     clock.jump(chance.choice([0, 0, 5 * 3600]))
     if chance.random() < 0.4:
         shown = await remit.service.confirmations.view(confirmation)
@@ -203,6 +206,18 @@ async def test_a_call_that_was_asked_about_may_be_allowed_when_it_is_made(tmp_pa
         await remit.service.confirmations.decide(asked.confirmation, "approve", by="carol")
         await job
         assert await derived(remit, tmp_path) == (2, 2)
+
+
+async def test_a_question_that_a_person_made_is_not_one_of_the_gate(tmp_path: Path) -> None:
+    settings = ruled(tmp_path, effect="allow", when={"n": {"max": 3}})
+    async with Remit(settings=settings, tools=[write], recipes=[walk]) as remit:
+        job = await remit.start(walk(1, [["x.write", 5]]))
+        await until_waiting(remit, job.id)
+        (asked,) = await job.questions()
+        edited = await remit.service.confirmations.edit(asked.confirmation, {"n": 1}, by="carol")
+        await remit.service.confirmations.decide(edited.confirmation, "approve", by="carol")
+        await job
+        assert await derived(remit, tmp_path) == (2, 2)  # the question of the gate, and the call
 
 
 @pytest.mark.parametrize("name", ["x.write", "x_write", "x__write"])

@@ -60,6 +60,8 @@ class Decisions:
         self._running: dict[str, str] = {}
         self._results: dict[str, list[tuple[Event, str]]] = {}
         """The results of tools, by stream."""
+        self._edited: set[str] = set()
+        """Questions that people made of others: the gate decides on those arguments when the call is made."""
         self._remembered: dict[str, dict[str, Any]] = {}
         self._tools: dict[str, Any] = {}
         """The last form of each tool that was recorded whole."""
@@ -86,6 +88,8 @@ class Decisions:
             if payload["outcome"] == "success" and payload.get("step_outcome", "pure") in self._verdict.DONE:
                 tool = self._running.get(payload["invocation_id"], "")
                 self._results.setdefault(stream, []).append((event, tool))
+        elif kind == "confirmation_decided" and payload["decision"] == "edit":
+            self._edited.add(payload.get("replaced_by", ""))
         elif kind == "approval_remembered":
             self._remembered[payload["rule"]["id"]] = payload["rule"]
         elif kind == "call_opened" or (kind == "call_continued" and stream in self._sessions):
@@ -117,12 +121,16 @@ class Decisions:
     def derive(self) -> Derived:
         """Take every decision again. Raise RejectedError for one that its rules and facts do not lead to."""
         missing: dict[str, int] = {}
+        self._asked = [one for one in self._asked if not self._is_edited(one.event)]
         for asked in self._asked:
             try:
                 self._compare(asked)
             except NotDerivedError as error:
                 missing[str(error)] = missing.get(str(error), 0) + 1
         return Derived(len(self._asked) - sum(missing.values()), tuple(sorted(missing.items())))
+
+    def _is_edited(self, event: Event) -> bool:
+        return event.kind == "confirmation_requested" and event.payload["confirmation"] in self._edited
 
     def _compare(self, asked: _Asked) -> None:
         event = asked.event

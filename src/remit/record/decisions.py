@@ -94,6 +94,8 @@ class DecisionCollector:
         self._running: dict[str, tuple[str, str]] = {}
         self._results: dict[str, dict[str, k.ToolInvocationFinished]] = {}
         self._remembered: dict[str, tuple[Remembered, ...]] = {}
+        self._edited: set[str] = set()
+        """Questions that people made of others."""
         self._tools: dict[str, str] = {}
         """The tool of each remembered approval, by its identifier."""
 
@@ -104,6 +106,7 @@ class DecisionCollector:
             k.ToolInvocationStarted: self._start,
             k.ToolInvocationFinished: self._finish,
             k.ConfirmationRequested: self._ask,
+            k.ConfirmationDecided: self._answer,
             k.GateRefused: self._refuse,
             k.ApprovalRemembered: self._remember,
             k.ApprovalRevoked: self._revoke,
@@ -113,6 +116,8 @@ class DecisionCollector:
         """Judge what was collected."""
         waiting, self._waiting = self._waiting, []
         for decided in waiting:
+            if isinstance(decided.payload, k.ConfirmationRequested) and decided.payload.confirmation in self._edited:
+                continue  # a person asked it, with other arguments; the gate decides on them when the call is made
             try:
                 await self._judge(decided)
             except MissingFactError as error:
@@ -134,6 +139,10 @@ class DecisionCollector:
             payload.provider_id and payload.policy_hash
         ):  # the question itself; the caller's own stream says that it waits
             self._add(origin, event, payload, "ask", event.stream.rpartition(f"/{CONFIRMATION}/")[0])
+
+    def _answer(self, _origin: Origin, _event: Event, payload: k.ConfirmationDecided) -> None:
+        if payload.decision == "edit":
+            self._edited.add(payload.replaced_by)
 
     def _refuse(self, origin: Origin, event: Event, payload: k.GateRefused) -> None:
         passed: Effect = "ask" if payload.confirmation else "allow"
