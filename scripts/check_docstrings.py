@@ -3,8 +3,9 @@
 A method that implements a port is documented there and needs none: one without a docstring is wrong only if no other
 method of its name has one, and no class has a field of its name.
 
-A docstring begins with a verb or a noun, not with What, Who or How; one behind a field as well. Left alone are those of
-structs: they stand in JSON schemas, whose hashes are recorded.
+A docstring begins with a verb or a noun, not with What, Who or How, one of a function neither with Whether, Why, Where,
+When or Which; one behind a field as well. Left alone are those of structs: they stand in JSON schemas, whose hashes are
+recorded.
 """
 
 import ast
@@ -15,6 +16,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ASKING: Final = re.compile(r"(What|Who|How)\b")
+CLAUSE: Final = re.compile(r"(What|Who|How|Whether|Why|Where|When|Which)\b")
+CONTRACTS: Final = "src/remit/testing/"
+"""The checks of contracts, whose docstrings say what must hold: `Where one fails, the others go on.`"""
 
 
 class Method(NamedTuple):
@@ -69,8 +73,11 @@ def _name(base: ast.expr) -> str:
 def _asking(trees: Mapping[str, ast.Module], structs: set[str]) -> Iterator[str]:
     for path, tree in trees.items():
         for node in ast.walk(tree):
+            first = 0
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not path.startswith(CONTRACTS):
+                first = node.body[0].lineno
             for text in _texts(node, structs):
-                if match := ASKING.match(str(text.value).strip()):
+                if match := (CLAUSE if text.lineno == first else ASKING).match(str(text.value).strip()):
                     yield f"{path}:{text.lineno}: begin with a verb or a noun, not with {match[0]!r}"
 
 

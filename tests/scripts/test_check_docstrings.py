@@ -37,11 +37,18 @@ def test_a_property_stands_for_a_field() -> None:
         'size: int = 0\n"""How many."""',
         'def size():\n    """How many."""',
         "class A:\n    'Who asks.'",
+        'def fits():\n    """Whether it fits."""',
     ],
 )
 def test_a_docstring_that_asks_is_found(source: str) -> None:
     [problem] = findings({"a.py": source})
     assert "begin with a verb or a noun" in problem
+
+
+def test_a_field_and_the_check_of_a_contract_may_say_whether() -> None:
+    clause = 'def check_order():\n    """Where one fails, the others go on."""'
+    assert findings({"src/remit/testing/a.py": clause}) == []
+    assert findings({"a.py": "def made(self):\n    self.fits = True\n    'Whether it fits.'"}) == []
 
 
 def test_the_docstring_of_a_struct_stands_in_its_schema_and_may_stay() -> None:

@@ -199,7 +199,7 @@ async def _doubts(journal: Journal, state: State, question: Question) -> AsyncIt
 
 
 def _is_held(head: Head | None, now: int) -> bool:
-    """Whether a process that may still be alive makes the call."""
+    """Return whether a process that may still be alive makes the call."""
     if head is None or head.lease_owner is None or (head.lease_until or 0) <= now:
         return False
     owner = Owner.parse(head.lease_owner)

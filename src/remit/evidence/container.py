@@ -87,7 +87,7 @@ def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
 
 
 def _is_said_twice(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:
-    """Whether a file begins with what the list of files says of it, and both with the one date that packages have."""
+    """Say whether a file begins with what the list of files says of it, and both with the one date of packages."""
     name, sizes = entry.filename.encode(), (entry.CRC, entry.compress_size, entry.file_size)
     facts = (entry.extract_version, 0, entry.compress_type, 0, _DATE, *sizes, len(name), 0)
     header = struct.pack("<4s5H3L2H", b"PK\3\4", *facts) + name

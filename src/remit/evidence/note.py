@@ -89,7 +89,7 @@ class Note(NamedTuple):
         return [f"{match[1]}+{decoded(match[2])[:_ID].hex()}" for match in matches if match is not None]
 
     def signed_by(self, key: Key, check: Callable[[bytes, bytes, bytes], bool]) -> int | None:
-        """When a key signed it, in seconds since the Unix epoch, 0 of a log's key; None: it did not."""
+        """Return when a key signed it, in seconds since the Unix epoch, 0 of a log's key; None: it did not."""
         return signed_by(self.checkpoint, self.lines, key, check)
 
 
@@ -130,7 +130,7 @@ def notes_in(text: str) -> list[Note]:
 
 
 def is_name(text: str) -> bool:
-    """Whether a log or a witness can be called so."""
+    """Return whether a log or a witness can be called so."""
     return _LOG_NAME.fullmatch(text) is not None and text.isprintable()
 
 

@@ -68,7 +68,7 @@ class JobStory:
 
     @property
     def error(self) -> TaskError | None:
-        """Why it failed, was cancelled, or cannot continue the code at hand."""
+        """Return why it failed, was cancelled, or cannot continue the code at hand."""
         return task_error(self.history, self.row)
 
     @property
@@ -78,24 +78,24 @@ class JobStory:
 
     @property
     def completed(self) -> bool:
-        """Whether it ended well."""
+        """Return whether it ended well."""
         return isinstance(self.history.end, JobCompleted)
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen to it."""
+        """Return whether nothing more will happen to it."""
         return self.row.state in ENDED
 
     @property
     def risky(self) -> bool:
-        """Whether a call with side effects is under way: cut short, its outcome would be unknown (rule 3)."""
+        """Return whether a call with side effects is under way: cut short, its outcome would be unknown (rule 3)."""
         return any(
             record.started is not None and record.finished is None and not record.started.repeatable
             for record in self.history.calls.values()
         )
 
     def idle(self, now: int, served: Container[str]) -> bool:
-        """Whether nothing happens here by itself; a job that is left to workers of a route that is not `served` too."""
+        """Say whether nothing happens here by itself, as for a job of a route that is not `served`."""
         row = self.row
         if row.state != "waiting":
             return False

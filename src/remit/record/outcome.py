@@ -43,7 +43,7 @@ class OutcomeView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the call did what was asked."""
+        """Return whether the call did what was asked."""
         return self.status == "ok"
 
 

@@ -100,7 +100,7 @@ async def _fits(journal: Journal, head: Head, row: JobRow, wanted: JobSearch) ->
 
 
 def _tells(event: Event, text: str) -> bool:
-    """Whether a text stands in a value that an event records, as JSON writes it, or in its error."""
+    """Return whether a text stands in a value that an event records, as JSON writes it, or in its error."""
     needle = msgspec.json.encode(text)[1:-1].decode().casefold()
     payload = decode(event.kind, event.data)
     error = getattr(payload, "error", None)

@@ -39,7 +39,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def standing(row: JobRow, now: int) -> Standing:
-    """Where a job stands at the instant `now`."""
+    """Return where a job stands at the instant `now`."""
     state = shown_state(row)
     if state in _ENDS:
         word, tone = _ENDS[state]
@@ -130,12 +130,12 @@ def recorded(wanted: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_in(row: JobRow, wanted: Collection[str]) -> bool:
-    """Whether a job is in one of these states, as recorded or as people see it; in any if there are none."""
+    """Return whether a job is in one of these states, as recorded or as people see it; in any if there are none."""
     return not wanted or row.state in wanted or shown_state(row) in wanted
 
 
 def is_held(row: JobRow) -> bool:
-    """Whether a process that may still be alive works on it."""
+    """Return whether a process that may still be alive works on it."""
     if not row.worker:
         return False
     owner = Owner.parse(row.worker)

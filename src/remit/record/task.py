@@ -22,7 +22,7 @@ _LINES: Final = 1_000
 
 
 def task_error(history: History, row: JobRow) -> TaskError | None:
-    """Why a job failed, was cancelled, or cannot continue the code at hand; None if it did not."""
+    """Return why a job failed, was cancelled, or cannot continue the code at hand; None if it did not."""
     end, stuck = history.end, history.stuck
     if isinstance(end, JobFailed):
         return error_view(end.error)
@@ -117,7 +117,7 @@ def open_waits(history: History, decided: Container[tuple[str, int]] = ()) -> tu
 
 
 def _ended(history: History, step: str) -> bool:
-    """Whether a call that had to wait has come to its end all the same, as its provider could tell."""
+    """Return whether a call that had to wait has come to its end all the same, as its provider could tell."""
     if step in history.models:
         return history.models[step].ended
     return step in history.calls and history.calls[step].ended

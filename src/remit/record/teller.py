@@ -39,7 +39,7 @@ _OVER = frozenset({"ok", "failed", "blocked"})
 
 
 def state_of(history: History, step: str, one: Seen) -> StepState:
-    """Where a step stands, by what is recorded of it; a child recipe stands where its steps do (children.py)."""
+    """Return where a step stands, by what is recorded of it; a child recipe stands where its steps do (children.py)."""
     ended = history.end is not None
     if step in history.calls:
         return call_state(history.calls[step], waiting=one.waiting, ended=ended)
@@ -286,7 +286,7 @@ class Seen:
 
     @property
     def waiting(self) -> bool:
-        """Whether it waits for something that has not come; other code is nothing that a step waits for."""
+        """Return whether it waits for something that has not come; other code is nothing that a step waits for."""
         return any(waited.until is None and not waited.stuck for waited in self.waits.values())
 
 
@@ -316,7 +316,7 @@ def children(history: History, steps: Collection[tuple[str, StepState, int]]) ->
 
 
 def child_states(history: History, states: Iterable[tuple[str, str]]) -> dict[str, StepState]:
-    """Where each child stands, by its place; `states` are those of the job's steps, by place."""
+    """Return where each child stands, by its place; `states` are those of the job's steps, by place."""
     if not history.children:
         return {}
     busy: dict[str, StepState] = {}

@@ -159,7 +159,7 @@ def _order(step: str) -> list[tuple[int, str]]:
 
 
 def _is(call: ToolCall, record: CallRecord) -> bool:
-    """Whether a recorded call is the one that the model asked for."""
+    """Return whether a recorded call is the one that the model asked for."""
     at = record.started or record.refused
     if at is None or call.name.replace("__", ".") != at.tool_name:
         return False

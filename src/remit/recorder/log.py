@@ -47,7 +47,7 @@ class Session(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether its end is not on record."""
+        """Return whether its end is not on record."""
         return not any(isinstance(one, RecorderClosed) for one in self.payloads)
 
     @property

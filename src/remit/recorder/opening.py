@@ -124,7 +124,7 @@ def open_verifier(journal: Journal, own: RecorderSettings, elsewhere: Elsewhere)
 
 
 async def check_recorder(look: Look) -> list[Check]:
-    """Whether what is recorded is signed."""
+    """Return whether what is recorded is signed."""
     own = settings_of(look.settings, PART, RecorderSettings)
     if not own.origin:
         return []

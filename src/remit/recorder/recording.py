@@ -77,7 +77,7 @@ class Recorder:
 
     @property
     def records(self) -> bool:
-        """Whether this process is the one that signs."""
+        """Return whether this process is the one that signs."""
         return self._writer is not None
 
     async def look(self, *, at_once: bool = False) -> bool:

@@ -211,7 +211,7 @@ class _Log:
                     self.checkpoints[said.size] = self.tree.root
 
     def unproven(self, trusted: Sequence[Key]) -> str:
-        """Why the newest key is none that is believed; empty: it is, or was handed the log over by one."""
+        """Return why the newest key is none that is believed; empty: it is, or was handed the log over by one."""
         known = False
         for number, session in enumerate(self._sessions):
             opened = session.opened

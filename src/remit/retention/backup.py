@@ -41,7 +41,7 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether it is there, and nothing wrong with it."""
+        """Return whether it is there, and nothing wrong with it."""
         return not self.problems
 
 

@@ -49,7 +49,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def is_short(self) -> bool:
-        """Whether it is less than six months."""
+        """Return whether it is less than six months."""
         return self.time < FLOOR * DAY
 
     @property
@@ -59,7 +59,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return f"{' '.join(which)}: {self.keep}"
 
     def fits(self, head: Head) -> bool:
-        """Whether it is about this record."""
+        """Return whether it is about this record."""
         return (
             head.kind in self.kinds
             and (not self.states or head.state in self.states)
