@@ -137,6 +137,8 @@ class Declaration(msgspec.Struct, frozen=True):
     """The code with which a remote Remit refuses values that are not JSON."""
     held_s: float = 0.0
     """Seconds that the answer may take, beside the usual ones."""
+    ends: bool = False
+    """True if it hands in or ends work: taken also while too much waits to be written."""
     repeatable: bool | str = False
     """True if sending it again changes nothing; a name: if this argument is given."""
 

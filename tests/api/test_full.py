@@ -10,7 +10,9 @@ import apsw
 import pytest
 
 from remit import Run, recipe
+from remit.api.table import ROUTES
 from remit.journal.sqlite.store import SqliteStore
+from remit.service import health
 from tests.api.conftest import Served
 from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S
@@ -51,12 +53,40 @@ async def test_nothing_new_begins_while_too_much_waits_to_be_written(
             signal = asyncio.create_task(client.post(f"/v1/jobs/{job}/signal", LARGE))
             while remit.runtime.journal.backlog() < 100_000:
                 assert (await client.get("/health/live")).status == 200
-            for path, body in (("/v1/jobs", {"recipe": "listens"}), ("/v1/tools/execute", {"tool_name": "fs_list"})):
+            message = {"type": "message", "thread_id": "t1", "content": "hello"}
+            for path, body in (
+                ("/v1/jobs", {"recipe": "listens"}),
+                ("/v1/tools/execute", {"tool_name": "fs_list"}),
+                ("/events", message),
+                ("/v1/triage/batch", {"events": [message]}),
+            ):
                 refusal = await client.post(path, body)
                 assert (refusal.status, refusal.json["error_code"]) == (503, "JOURNAL_BUSY")
                 assert refusal.headers["retry-after"] == "1"
+            ready = await client.get("/health")
+            assert (ready.status, ready.json["error_code"]) == (503, "JOURNAL_BUSY")
+            counters = (await client.get("/metrics")).body.decode()
+            assert "journal_backlog_bytes 2" in counters
+            assert "queue_depth" not in counters
             assert not signal.done()
             other.execute("ROLLBACK")
         assert (await signal).status == 200
         await remit.job(job)
         assert (await client.post("/v1/jobs", {"recipe": "listens"})).status == 201
+
+
+def test_only_what_begins_jobs_calls_or_tickets_is_refused() -> None:
+    refused = {route.name for route in ROUTES if route.begins}
+    assert refused >= {"jobs.start", "tools.execute", "events.take", "tickets.batch", "tickets.retry", "work.start"}
+    assert refused.isdisjoint({"jobs.signal", "tickets.fill", "work.result", "work.submit", "work.write", "jobs.page"})
+
+
+async def test_counters_are_told_while_the_journal_does_not_answer(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remit_in(flags={"journal.url": ":memory:"}) as remit:
+        monkeypatch.setattr(health, "_GAUGES_S", 0.01)
+        monkeypatch.setattr(remit.runtime.journal, "counts", lambda _kind: asyncio.Event().wait())
+        names = {family.name for family in await remit.service.health.metrics()}
+    assert "journal_backlog_bytes" in names
+    assert "queue_depth" not in names

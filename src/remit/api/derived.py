@@ -40,6 +40,7 @@ def route_of(noun: str, operation: Operation) -> Route:
         status=declared.status,
         codes=declared.codes,
         starts=key is not None,
+        ends=declared.ends,
         example=declared.example,
     )
 

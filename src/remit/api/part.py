@@ -12,6 +12,7 @@ import msgspec
 
 from remit.api.errors import problem_of
 from remit.api.events import left, serve_events
+from remit.api.readiness import require_room
 from remit.api.request import BODY_S, body_of, key_of, path_of, query_of
 from remit.api.route import Answer, ApiRequest, Handler, Route
 from remit.api.sessions import HttpSessions
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 _JSON: Final = "application/json"
 _NO_CONTENT: Final = 204
-_AGAIN_S: Final = 1
-"""Seconds after which what waits may have been written."""
 _encode: Final = msgspec.json.Encoder().encode
 _ordered: Final = msgspec.json.Encoder(order="deterministic").encode
 
@@ -116,8 +115,8 @@ class Api:
             routes=self._routes,
         )
         await check_reach(self._service, request.access, asked.path)
-        if route.scope == "call" and route.method == "POST" and self._service.health.full():
-            raise Problem(Code.JOURNAL_BUSY, headers={"retry-after": str(_AGAIN_S)})
+        if route.begins:
+            require_room(self._service.health)
         if route.stream is not None:
             await self._tell(route, asked)
             await serve_events(route.stream(asked), self._places, receive, send)

@@ -1,14 +1,23 @@
-"""Refuses a request while a required dependency is not ready (contract: tickets, `requireDeps`)."""
+"""Refuses requests while a dependency is missing (contract: tickets, `requireDeps`) or the journal is behind."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.http.problem import Problem
 
 if TYPE_CHECKING:
     from remit.service.health import Health
+
+_AGAIN_S: Final = 1
+"""Seconds after which what waits may have been written."""
+
+
+def require_room(health: Health) -> None:
+    """Raise Problem if so much waits to be written that nothing new should begin here."""
+    if health.full():
+        raise Problem(Code.JOURNAL_BUSY, headers={"retry-after": str(_AGAIN_S)})
 
 
 async def require_deps(health: Health) -> None:

@@ -119,12 +119,19 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """True if it starts or sends something: then an Idempotency-Key makes a repetition meet the first."""
     keeps_key: bool = False
     """True if the handler honours the key itself."""
+    ends: bool = False
+    """True if it hands in or ends work."""
     media: str = "application/json"
     """The media type of the answer."""
     also: tuple[int, ...] = ()
     """Further statuses of an answer that is not a problem, such as 202."""
     example: Any = msgspec.UNSET
     """A body that works, for the documentation."""
+
+    @property
+    def begins(self) -> bool:
+        """True if it begins a job, a call or a ticket: refused while too much waits to be written."""
+        return self.method == "POST" and self.scope in {"call", "tickets"} and not self.ends
 
     @property
     def parameters(self) -> tuple[str, ...]:

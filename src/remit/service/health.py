@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 
+_GAUGES_S: Final = 2.0
+"""Programs that collect metrics wait for some seconds."""
 _log: Final = logging.getLogger("remit.service")
 
 
@@ -85,13 +88,14 @@ class Health:
     async def metrics(self) -> list[Family]:
         """Every counter, gauge and histogram as it is now, by name.
 
-        What the journal says is left out while it does not answer: the counters of this process say why.
+        What the journal says is left out if it does not answer soon: the counters of this process say why.
         """
         families = self._services.metrics.collect()
         try:
-            families += await gauges(self._services.journal, self._queues)
-        except JournalError as error:
-            _log.warning("the journal's gauges are left out: %s", error)
+            async with asyncio.timeout(0 if self.full() else _GAUGES_S):
+                families += await gauges(self._services.journal, self._queues)
+        except (JournalError, TimeoutError) as error:
+            _log.warning("the journal's gauges are left out: %s", str(error) or "it does not answer")
         return sorted(families, key=lambda family: family.name)
 
 

@@ -226,6 +226,7 @@ class Work:
         codes=(Code.WORK_CONFLICT, Code.WORK_INVALID, Code.WORK_NOT_FOUND),
         body=Body("ResultBody", "The result of a run."),
         example={"result": {"issue_ref": "local#1", "run_id": "2026-02-14-work-0001", "status": "ok"}},
+        ends=True,
     )
     async def result(self, result: WorkResult, *, adopt: bool = False, by: By = "") -> Verdict:
         """Take the result of a run, and queue its comment.
@@ -296,6 +297,7 @@ class Work:
             "document": "SXNzdWVSZWY6IGxvY2FsIzE=",
             "form": "txt",
         },
+        ends=True,
     )
     async def submit(
         self, issue_ref: Reference, run_id: str, document: bytes, form: Form, *, adopt: bool = False, by: By = ""
@@ -359,6 +361,7 @@ class Work:
         codes=(Code.WORK_NOT_FOUND,),
         body=Body("WriteBody", "Which issue."),
         example={"issue_ref": "local#1"},
+        ends=True,
     )
     async def write(self, issue_ref: Reference, *, by: By = "") -> UnitView:
         """Write the comments that are queued for an issue, each once, such as after a crash before it was written."""

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from remit.api.readiness import require_room
 from remit.api.route import Answer, ApiRequest, Route
 from remit.codes import Code
 from remit.http.problem import Problem
@@ -29,6 +30,7 @@ async def ready(asked: ApiRequest) -> Answer:
     """Say whether work can be taken: the journal answers, every required dependency is there, and no stop was asked."""
     if asked.service.health.stopping():
         raise Problem(Code.SERVER_STOPPING)
+    require_room(asked.service.health)  # to look at the journal is to wait until all of it is written
     health = await asked.service.health.ready()
     if health.missing_required:
         return Answer(value=health.refusal(), status=_NOT_READY)
