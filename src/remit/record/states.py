@@ -155,7 +155,7 @@ def worker_words(recorded: str) -> str:
 
 def about(row: JobRow) -> str:
     """Return what there is to say of a job in a list."""
-    if row.state == "waiting" and not row.stuck:
+    if row.state == "waiting" and row.waiting_for and not row.stuck:
         return row.waiting_for
     title = row.title.removeprefix(f"{row.name} ")
     return f"{row.code}  {title}" if row.code else title
