@@ -65,11 +65,11 @@ async def test_priorities_and_limits_of_dbos_hold_and_one_remit_of_a_process_has
 ) -> None:
     off = load(env={}, cwd=tmp_path, flags={"journal.url": storage.url, "app.principal": "alice"})
     async with Remit(settings=off, recipes=[ordered], work=False) as remit:
-        names = [(await remit.start(ordered(str(place)), Options(priority=place))).id for place in range(4)]
+        names = [(await remit.start(ordered(str(place)), Options(priority=place // 4))).id for place in range(12)]
     limits = {"dbos.concurrency": 1, "dbos.rate": 1_000, "dbos.poll_millis": 20}
     async with opened(tmp_path, storage.url, **limits) as remit:
         results = sorted([await remit.job(name) for name in names], key=lambda result: float(result.split()[0]))
-        assert [result.split()[1] for result in results] == ["3", "2", "1", "0"]
+        assert [int(result.split()[1]) for result in results] == [8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3]
         async with opened(tmp_path, storage.url) as second:
             with pytest.raises(JournalError, match="already places the jobs of this process"):
                 await second.engine.stopped()

@@ -178,7 +178,7 @@ class DbosEngine(LocalEngine):
             queued = client.list_queued_workflows(queue_name=self._queue, load_input=False)
             there = {status.deduplication_id for status in queued}
             missing = [head for head in heads if f"{head.stream}@{head.epoch}" not in there]
-            for head in random.sample(missing, min(_BATCH, len(missing))):
+            for head in sorted(random.sample(missing, min(_BATCH, len(missing))), key=missing.index):
                 options: Any = {"workflow_name": _WORKFLOW, "queue_name": self._queue, "app_version": _VERSION}
                 options |= {"deduplication_id": f"{head.stream}@{head.epoch}", "duplication_policy": "return-existing"}
                 options["priority"] = _MIDDLE - max(1 - _MIDDLE, min(head.priority, _MIDDLE - 1))
