@@ -90,16 +90,26 @@ def test_settings_load_and_every_command_is_one() -> None:
         command.make_context(word, options)
 
 
-def test_everyone_waits_longer_than_a_worker_drains() -> None:
-    drain = load(cwd=DEPLOY, env=GIVEN).jobs.drain_seconds
+def test_the_secret_has_every_key_that_is_read() -> None:
+    read = {
+        name: set(re.findall(r"name: remit, key: ([\w-]+)", (DEPLOY / "kubernetes" / name).read_text(encoding="utf-8")))
+        for name in ("remit.yaml", "keda.yaml")
+    }
+    made = re.findall(r"--from-literal=([\w-]+)=", (DEPLOY / "kubernetes/remit.yaml").read_text(encoding="utf-8"))
+    assert read == {"remit.yaml": {"journal", "operator-token"}, "keda.yaml": {"scaler"}}
+    assert set(made) == {"journal", "operator-token", "scaler"}
+
+
+def test_a_server_goes_on_answering_and_everyone_waits_longer_than_it_and_its_calls_take() -> None:
+    settings = load(cwd=DEPLOY, env=GIVEN)
+    assert settings.serve.drain_seconds > 0
+    drain = settings.serve.drain_seconds + settings.jobs.drain_seconds
     (compose,) = documents("compose.yaml")
     graces = [int(compose["x-remit"]["stop_grace_period"].removesuffix("s"))]
     graces += [int(found) for unit in UNITS for found in re.findall(r"TimeoutStopSec=(\d+)", unit.read_text())]
     for each in documents("kubernetes/remit.yaml"):
         if each["kind"] == "Deployment":
-            spec = each["spec"]["template"]["spec"]
-            pause = spec["containers"][0].get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
-            graces.append(spec["terminationGracePeriodSeconds"] - pause)
+            graces.append(each["spec"]["template"]["spec"]["terminationGracePeriodSeconds"])
     assert len(graces) == 5
     assert min(graces) > drain
 
@@ -142,7 +152,7 @@ def test_a_server_goes_by_the_name_that_its_probe_uses(name: str) -> None:
 def test_a_server_answers_its_probe_until_it_is_told_to_stop(tmp_path: Path, name: str) -> None:
     port = str(free_port())
     given = {"REMIT_CONFIG": str(DEPLOY / "remit.toml"), "REMIT_JOURNAL": str(tmp_path / "journal.db")}
-    env = {**os.environ, **GIVEN, **given, "REMIT_TRUST": "1"}
+    env = {**os.environ, **GIVEN, **given, "REMIT_TRUST": "1", "REMIT_SERVE_DRAIN_SECONDS": "0"}
     words, probe = servers()[name]
     code = probe.replace("8320", port)
     command = [sys.executable, "-m", "remit", *words, "--port", port]
