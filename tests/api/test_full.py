@@ -63,6 +63,7 @@ async def test_nothing_new_begins_while_too_much_waits_to_be_written(
                 refusal = await client.post(path, body)
                 assert (refusal.status, refusal.json["error_code"]) == (503, "JOURNAL_BUSY")
                 assert refusal.headers["retry-after"] == "1"
+                assert refusal.json["remedy"].startswith("Try again")
             ready = await client.get("/health")
             assert (ready.status, ready.json["error_code"]) == (503, "JOURNAL_BUSY")
             counters = (await client.get("/metrics")).body.decode()

@@ -17,7 +17,8 @@ _AGAIN_S: Final = 1
 def require_room(health: Health) -> None:
     """Raise Problem if so much waits to be written that nothing new should begin here."""
     if health.full():
-        raise Problem(Code.JOURNAL_BUSY, headers={"retry-after": str(_AGAIN_S)})
+        remedy = "Try again; if it lasts, the storage is too slow for what is asked of it."
+        raise Problem(Code.JOURNAL_BUSY, headers={"retry-after": str(_AGAIN_S)}, remedy=remedy)
 
 
 async def require_deps(health: Health) -> None:
