@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ def test_json_is_one_object_and_nothing_else(project: Project) -> None:
     assert done.json["state"] == "completed"
     assert done.json["result"]["greeting"] == "Hello Ada"
     assert done.json["job"].startswith("job_")
+    (told,) = re.findall(r"Print JSON: (\w+), (\w+), and (\w+) or\s+(\w+)", project.here("run", "--help").out)
+    assert set(told) <= set(done.json)
     assert done.err == ""
     assert done.out.count("\n") == 1
 

@@ -69,7 +69,7 @@ def export_command(state: State, job: str, file: Path | None, step: str) -> int:
 @click.option("--turns", type=int, default=50, help="Answers that its model may give.", show_default=True)
 @click.option("--tokens", type=int, help="Tokens that its models may use.")
 @click.option("--dollars", type=float, help="Estimated US dollars that its models may cost.")
-@json_option("id, state and result")
+@json_option("job, state and result")
 @pass_state
 def import_command(state: State, /, file: str, **given: Any) -> int:
     """Import a conversation, to continue it.

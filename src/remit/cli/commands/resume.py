@@ -24,7 +24,7 @@ _MOST: Final = 10_000
 @click.argument("jobs", nargs=-1, metavar="[JOB]...", shell_complete=complete.jobs)
 @click.option("--all", "everything", is_flag=True, help="Every job that has not ended.")
 @wait_option
-@json_option("id, state, and result or error; a list for several jobs")
+@json_option("job, state, and result or error; a list for several jobs")
 @pass_state
 @click.pass_context
 def command(context: click.Context, state: State, jobs: tuple[str, ...], everything: bool, patient: bool) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--repeat", is_flag=True, help="Repeat calls with side effects, even successful ones.")
 @click.option("--reason", default="", help="The reason; it is recorded.")
 @wait_option
-@json_option("id, state, and result or error")
+@json_option("job, state, and result or error")
 @pass_state
 def command(state: State, job: str, step: str, repeat: bool, reason: str, patient: bool) -> int:
     """Run a failed or cancelled job again, keeping its finished steps.

@@ -64,7 +64,7 @@ class _Command(click.Command):
 )
 @click.option("--detach", is_flag=True, help="Print the job's id and leave it to a worker.")
 @wait_option
-@json_option("id, state, and result or error")
+@json_option("job, state, and result or error")
 @click.option("-h", "--help", "help_", is_flag=True, help="Show this message; with NAME, show the recipe's parameters.")
 @pass_state
 @click.pass_context

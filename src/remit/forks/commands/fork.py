@@ -40,7 +40,7 @@ _SET: Final = "Write STEP.result=JSON or STEP.args=JSON."
 @click.option("--repeat", is_flag=True, help="Repeat calls with side effects that succeeded.")
 @click.option("--reason", default="", help="The reason; it is recorded.")
 @wait_option
-@json_option("id, state, and result or error")
+@json_option("job, state, and result or error")
 @pass_state
 def command(
     state: State,
