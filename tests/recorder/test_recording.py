@@ -210,6 +210,7 @@ def test_a_witness_that_runs_cosigns_and_ends_when_told(recording: Project) -> N
         recording.env |= {"REMIT_RECORDER_WITNESS": line.split()[-1], "REMIT_RECORDER_WITNESS_KEY": own}
         recording.job("greet", "--name", "ann")
         assert "— witness.example " in recording.here("recorder", "sign").out
+        assert "— witness.example " in recording.here("recorder", "checkpoints").out
         journal = recording.folder / ".remit/journal.db"
         kept = journal.read_bytes()
         recording.job("greet", "--name", "bob")

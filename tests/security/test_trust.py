@@ -36,7 +36,7 @@ RUNS = (
     ("run", "research_report", "--query", "x", "--folder", "."), ("mcp", "show", "local"), ("mcp", "test"),
     ("mcp", "pin", "local"), ("mcp", "diff", "local"), ("sandbox", "probe"), ("doctor", "--live"),
     ("policy", "lint", "--live"), ("confirm", "c_1", "--approve"), ("decide", "last", "1", "--retry"), ("worker",),
-    ("mcp", "serve"), ("tickets", "create", "--thread", "t", "--content", "x"),
+    ("mcp", "serve"), ("tickets", "create", "--thread", "t", "--content", "x"), ("recorder", "key"),
 )  # fmt: skip
 """W13 and W18 to W23: commands that run what the folder names, or write what counts there."""
 COMPLETED = (("tools", ""), ("run", ""), ("confirm", ""), ("show", ""), ("mcp", "show", ""), ("policy", "explain", ""))

@@ -209,6 +209,11 @@ async def scope_of(service: Service, reference: str) -> str:
     return reference if "/" in reference else await service.jobs.find(reference)
 
 
+def file_name(scope: str) -> str:
+    """Return the name that the package of a job, session, ticket or stream gets, without its ending."""
+    return scope.removeprefix("ticket/").replace("/", "-")
+
+
 def _which(rule: Mapping[str, Any]) -> str:
     """The records that a rule of retention is about, in words."""
     parts = {name: value for name, value in rule.items() if name not in {"keep", "archive"}}

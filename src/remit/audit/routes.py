@@ -7,7 +7,7 @@ from typing import Final
 
 from remit.api.route import BYTES, Answer, ApiRequest, Empty, Route
 from remit.audit.formats import ENDINGS, Form
-from remit.audit.noun import scope_of
+from remit.audit.noun import file_name, scope_of
 from remit.clock import instant
 from remit.codes import Code
 from remit.errors import UsageError
@@ -41,7 +41,7 @@ async def package(asked: ApiRequest) -> Answer:
     if "/" in scope:
         asked.access.require_all_tools("the ticket")
     await asked.service.audit.package(scope, file, redacted=query.redacted, form=query.format)
-    headers = {"content-disposition": f'attachment; filename="{scope.replace("/", "-")}{ENDINGS[query.format]}"'}
+    headers = {"content-disposition": f'attachment; filename="{file_name(scope)}{ENDINGS[query.format]}"'}
     return Answer(value=file.getvalue(), headers=headers, media=BYTES)
 
 

@@ -73,6 +73,8 @@ class State:
         """The level of logging without -v."""
         self.as_json = False
         self.output = Output(_color_of(os.environ))
+        self._ignored: list[str] = []
+        """The settings of an untrusted folder that the person was told of."""
 
     def set_color(self, color: Color | None) -> None:
         """Take the option for colour, which wins over everything else."""
@@ -169,7 +171,10 @@ class State:
         if found.settings_trusted:
             return settings
         keys = sorted({claim.key for claim in found.claims})
-        self.note(f"{settings.folder} is not trusted (`remit trust`), so these settings are ignored: {', '.join(keys)}")
+        if keys != self._ignored:  # a command may look more than once
+            names = ", ".join(keys)
+            self.note(f"{settings.folder} is not trusted (`remit trust`), so these settings are ignored: {names}")
+        self._ignored = keys
         believed = self.settings(flags, doubted=keys)
         return _with(believed, "journal", url=MEMORY) if found.linked else believed
 

@@ -49,7 +49,7 @@ def key_command(state: State) -> int:
     from remit.recorder.settings import RecorderSettings
     from remit.settings.parts import settings_of
 
-    own = settings_of(state.settings(), "recorder", RecorderSettings)
+    own = settings_of(state.trusted(), "recorder", RecorderSettings)
     if not own.origin:
         raise SettingsError("recorder.origin is empty", remedy="Name the log, such as example.com/agents.")
     place = key_place(own, os.environ).file

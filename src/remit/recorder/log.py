@@ -205,12 +205,16 @@ def wrong(opened: RecorderOpened, said: RecorderCheckpoint, tree: Tree) -> str:
 
 
 async def notes(journal: Journal, limit: int) -> list[str]:
-    """The newest checkpoints of every log as signed notes, the newest last. Raises ChainBrokenError."""
+    """The newest checkpoints of every log as signed notes, with cosignatures, the newest last.
+
+    Raises ChainBrokenError.
+    """
     found: list[str] = []
     async for head in sessions(journal):
         session = await read(journal, head)
+        cosigned = {one.cosigned: one.cosignatures for one in session.payloads}
         for said in reversed(session.checkpoints):
-            lines = (said.signature,)
+            lines = (said.signature, *cosigned.get(said.size, ()))
             found.append(Checkpoint(session.opened.origin, said.size, decoded(said.root)).signed(lines))
             if len(found) == limit:
                 return found[::-1]

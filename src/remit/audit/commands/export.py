@@ -127,7 +127,7 @@ def command(
 def _pack(state: State, job: str, file: IO[bytes], form: Form, publish: Path | None, *, redacted: bool) -> str:
     """Write what is recorded of a job; return the name that its file gets."""
     from remit.atomic import replace_file
-    from remit.audit.noun import scope_of
+    from remit.audit.noun import file_name, scope_of
 
     async def pack(remit: Opened) -> tuple[str, dict[str, bytes]]:
         identifier = await scope_of(remit.service, job)
@@ -140,7 +140,7 @@ def _pack(state: State, job: str, file: IO[bytes], form: Form, publish: Path | N
         publish.mkdir(parents=True, exist_ok=True)
         for name, content in keys.items():
             replace_file(publish / name, content)
-    return identifier.replace("/", "-")
+    return file_name(identifier)
 
 
 def _join(file: IO[bytes], beside: Path, custody: Custody) -> None:
