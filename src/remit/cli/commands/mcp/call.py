@@ -35,7 +35,7 @@ def command(state: State, tool: str, args: str, timeout: float | None) -> int:
     """
     from remit.cli.running import run_to_end
 
-    arguments = json_object(args, "the arguments")
+    arguments = json_object(args, "the text of the arguments")
     name = tool if tool.startswith(_PREFIX) else _PREFIX + tool
     outcome = run_to_end(_call(state, name, arguments, timeout))
     state.show(outcome, _print)
