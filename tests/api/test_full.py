@@ -46,7 +46,12 @@ async def test_nothing_new_begins_while_too_much_waits_to_be_written(
     file = tmp_path / "journal.db"
     flags = {"journal.url": f"sqlite:///{file}", "serve.queue_bytes": "100000"}
     async with remit_in(recipes=[listens], flags=flags) as remit, served(remit) as client:
+        mark = 0
+        while not await remit.service.workers.views():  # its own presence is on record, too
+            mark = await remit.runtime.journal.changed(mark)
         job = (await client.post("/v1/jobs", {"recipe": "listens"})).json["job"]
+        while (await client.get(f"/v1/jobs/{job}")).json["state"] != "waiting":
+            mark = await remit.runtime.journal.changed(mark)
         with closing(apsw.Connection(str(file))) as other:
             other.set_busy_timeout(10_000)
             other.execute("BEGIN IMMEDIATE")

@@ -22,7 +22,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from remit import CallContext, Job, Remit, Run, recipe, tool
+from remit.codes import Code
+from remit.errors import JournalError
+from remit.ids import new_id
 from remit.settings import load
+from remit.testing.journal.storage import note
 from remit.testing.suite import checks_in
 
 _GATE: Final[list[int]] = []
@@ -247,7 +251,7 @@ async def check_a_frozen_worker_is_not_heard_and_works_on_once_revived(fleet: Fl
             fleet.hold = True
             jobs.append(job := await remit.start(_marks()))
             effect = await fleet.next_held()
-            os.kill(frozen, signal.SIGSTOP)
+            await _freeze(remit, frozen)
             fleet.hold = False
             other = fleet.start()
             assert (await remit.ended(job)).state == "completed"
@@ -259,6 +263,21 @@ async def check_a_frozen_worker_is_not_heard_and_works_on_once_revived(fleet: Fl
             assert await remit.service.streams.events(f"job/{job.id}") == before
         fleet.effects = [effect for effect in fleet.effects if effect.worker != frozen]
         await fleet.check(remit, jobs, each=_STEPS, once=True)
+
+
+async def _freeze(remit: Remit, worker: int) -> None:
+    """Stop a process at a moment at which it holds no lock that all others wait for."""
+    journal = remit.runtime.journal
+    while True:
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            await journal.append(journal.writer(new_id("probe"), "probe"), note(1), synced=True)
+        except JournalError as error:
+            if error.code is not Code.JOURNAL_LOCKED:
+                raise
+            os.kill(worker, signal.SIGCONT)
+        else:
+            return
 
 
 async def check_a_worker_that_stops_leaves_its_jobs_to_others(fleet: Fleet) -> None:
