@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from remit.tasks import Tasks, first
+from remit.tasks import Tasks, first, uncut
 
 
 async def test_tasks_are_under_way_until_they_end() -> None:
@@ -74,3 +74,21 @@ async def test_the_first_to_fail_is_raised() -> None:
 
     with pytest.raises(ValueError, match="on purpose"):
         await first(asyncio.Event().wait(), fails())
+
+
+async def test_what_is_uncut_comes_to_its_end_and_then_its_caller_is_cancelled() -> None:
+    begun, go, ended = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def work() -> None:
+        begun.set()
+        await go.wait()
+        ended.append("whole")
+
+    caller = asyncio.ensure_future(uncut(work()))
+    await begun.wait()
+    caller.cancel()
+    go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert ended == ["whole"]
+    assert await uncut(asyncio.wait_for(go.wait(), None)) is True

@@ -24,6 +24,15 @@ async def first(*work: Awaitable[Any], seconds: float | None = None) -> list[Any
         await asyncio.wait(tasks)
 
 
+async def uncut(work: Coroutine[Any, Any, T]) -> T:
+    """Do this to its end, also if who awaits it is cancelled meanwhile: half of it would leave a state unknown."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    finally:
+        await asyncio.wait([task])
+
+
 class Tasks:
     """The tasks that are under way."""
 

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.audit.anchoring.client import MOST, AnchorClient, Seen
+from remit.audit.anchoring.client import AnchorClient, Seen
 from remit.canonical import canonical
 from remit.errors import UsageError
+from remit.evidence.anchors import MOST, signed_text
 from remit.evidence.note import encoded
-from remit.recorder.anchors import AnchorLog, open_anchors, signed_text
+from remit.recorder.anchors import AnchorLog, open_anchors
 from remit.testing.clock import ManualClock
 from tests.audit.anchoring.log import LOG, holder, leaves, log_in
 

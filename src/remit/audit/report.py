@@ -53,7 +53,7 @@ class Duty(NamedTuple):
     gap: str = ""
     """The part that is not recorded, or only partly, whatever the journal holds."""
     is_override: bool = False
-    """Whether approvals do not count among the answers."""
+    """True if approvals do not count among the answers."""
 
 
 _CALL: Final = "tool_invocation_started"

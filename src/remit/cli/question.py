@@ -35,7 +35,7 @@ def show_question(channel: Channel, question: ConfirmationView, preview: Preview
 
 
 def show_head(channel: Channel, question: ConfirmationView, *, now: int) -> None:
-    """Return which call it is, and who asks."""
+    """Return the call that it is, and who asks."""
     head = "A call waits for approval" if question.tool else "A job asks"
     channel.line()
     channel.line(channel.style(head, "bold", "yellow") + "  " + question.confirmation)

@@ -230,7 +230,7 @@ class Decisions:
         """Return the tool as the gate knew it; None: there was none of this name."""
         name = payload["tool_name"]
         if payload.get("model_call"):  # rules know a model by its provider
-            name = f"{self._naming.MODEL}.{payload.get('provider_id', '').partition('_')[2]}"
+            name = self._naming.name_of_model(payload.get("provider_id", ""))
         if payload.get("provider_id") and (payload.get("risk_level") or "invocation_id" in payload):
             side, risk = payload.get("side_effect", "read"), payload.get("risk_level", "")
             risks = {"read": "read_only", "write": "write", "unknown": "unknown"}

@@ -25,7 +25,7 @@ from remit.policy.remembered import Remembered, parse_remembered
 from remit.policy.verdict import DONE, RecordedFacts, effect_of_refusal
 from remit.record.walk import Origin, Take
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.naming import MODEL, key_of
+from remit.tools.naming import key_of, name_of_model
 
 if TYPE_CHECKING:
     from remit.journal.event import Event
@@ -250,7 +250,7 @@ class FactReader:
             return self._elsewhere(payload)
         schema, name = payload.request_schema_hash, payload.tool_name
         if isinstance(payload, k.GateRefused) and payload.model_call:  # rules know a model by its provider
-            name = f"{MODEL}.{payload.provider_id.partition('_')[2]}"
+            name = name_of_model(payload.provider_id)
         confirms = payload.confirms or payload.rule_id == _CONFIRM_RULE
         form = (
             name, payload.provider_id, payload.capability_level, payload.risk_level, payload.side_effect,

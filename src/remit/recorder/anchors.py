@@ -24,6 +24,7 @@ from remit.atomic import replace_file
 from remit.canonical import canonical
 from remit.clock import isoformat
 from remit.errors import UsageError
+from remit.evidence.anchors import MOST, signed_text
 from remit.evidence.merkle import Subtrees, Tree, half
 from remit.evidence.note import decoded, encoded
 from remit.evidence.proofs import node_of
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     from remit.recorder.keys import Signer
 
 _KEY: Final = 32
-_DOMAIN: Final = b"remit-anchors-1\0"
-_MOST: Final = 800
-"""Hashes in a request at most: with its 64 KiB it fits into what a witness reads."""
 _OPEN: Final = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS leaf (hash BLOB PRIMARY KEY, place INTEGER NOT NULL, at INTEGER NOT NULL)
@@ -49,7 +47,7 @@ _FIND: Final = "SELECT place, at FROM leaf WHERE hash = ?"
 _NODE: Final = "SELECT hash FROM node WHERE level = ? AND place = ?"
 _KEEP: Final = "INSERT INTO node VALUES (?, ?, ?)"
 _Hash = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
-_Hashes = Annotated[tuple[_Hash, ...], msgspec.Meta(max_length=_MOST)]
+_Hashes = Annotated[tuple[_Hash, ...], msgspec.Meta(max_length=MOST)]
 
 
 class Registration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -192,11 +190,6 @@ class _Stored(Subtrees):
             return found
         middle = begin + half(length)
         return node_of(self.root(begin, middle), self.root(middle, end))
-
-
-def signed_text(leaves: Sequence[str]) -> bytes:
-    """Return what the holder of a key signs to register these hashes."""
-    return _DOMAIN + canonical(list(leaves))
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from remit.recorder.settings import RecorderSettings
 from remit.recorder.stamps import roots_in
 from remit.recorder.verifier import LogVerifier
 from remit.settings.parts import settings_of
+from remit.tasks import uncut
 
 if TYPE_CHECKING:
     from remit.app import Remit
@@ -72,12 +73,7 @@ async def _record(remit: Remit, tell: Callable[[str], object]) -> None:
     publishing = asyncio.create_task(publisher.keep(_AGAIN_S, tell), name="remit:recorder:publish")
     try:
         while True:
-            # Not cut off in the middle: whether a checkpoint was recorded would not be known.
-            looking = asyncio.ensure_future(recorder.look())
-            try:
-                more = await asyncio.shield(looking)
-            finally:
-                await asyncio.wait([looking])
+            more = await uncut(recorder.look())  # or whether a checkpoint was recorded would not be known
             if publishing.done():
                 await publishing  # it ends by an error only, of our own: what a place answers is told
             if not more:

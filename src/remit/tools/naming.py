@@ -33,6 +33,11 @@ _RULE: Final = (
 )
 
 
+def name_of_model(provider_id: str) -> str:
+    """Return the name by which rules know the models of a provider, `model.openai` of `model_openai`."""
+    return f"{MODEL}.{provider_id.partition('_')[2]}"
+
+
 def check_name(name: object) -> str:
     """The full name itself; a provider may offer anything. Raises NameInvalidError where it breaks the rules above."""
     if callable(name):

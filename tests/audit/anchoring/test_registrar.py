@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from remit import Remit, tool
-from remit.audit.anchoring.client import MOST, AnchorClient
+from remit.audit.anchoring.client import AnchorClient
 from remit.audit.anchoring.registrar import Registrar
 from remit.audit.formats import ael, catalog
 from remit.audit.formats.account import Account
@@ -23,6 +23,7 @@ from remit.audit.formats.bundle import pack
 from remit.audit.formats.keys import Signer
 from remit.audit.package import write_package
 from remit.audit.sessions import sessions_of
+from remit.evidence.anchors import MOST
 from tests.audit.anchoring.log import LOG, holder, log_in
 from tests.audit.formats.errands import recorder_of
 from tests.opened import OpenRemit
@@ -115,6 +116,13 @@ async def world_of(remit_in: OpenRemit, folder: Path, client: AnchorClient, **fl
         yield world
 
 
+async def anchored_to_the_end(world: World, session: str) -> int:
+    """The number of anchors of a session's artifact, after the last of which no record comes."""
+    anchors, words = await world.exported(session)
+    assert "0 records after the last" in words
+    return len(anchors["entries"])
+
+
 async def opened(world: World) -> str:
     return await world.remit.service.sessions.open("mcp", principal="ann")
 
@@ -134,8 +142,7 @@ async def test_each_checkpoint_after_a_call_and_the_end_is_anchored(
         await world.sign()  # covers no call
         await world.end()
         assert await registrar.catch_up()
-        anchors, words = await world.exported(session)
-        assert (len(anchors["entries"]), "0 records after the last" in words) == (8, True)
+        assert await anchored_to_the_end(world, session) == 8
 
 
 async def test_a_call_that_waited_for_a_person_belongs_to_its_session(
@@ -151,8 +158,7 @@ async def test_a_call_that_waited_for_a_person_belongs_to_its_session(
         assert await world.call(session, "a", "own.pay", cents=5) == "ok"
         await world.end()
         assert await registrar.catch_up()
-        anchors, words = await world.exported(session)
-        assert (len(anchors["entries"]), "0 records after the last" in words) == (3, True)
+        assert await anchored_to_the_end(world, session) == 3
 
 
 async def test_a_trace_goes_on_in_the_next_session_of_the_recorder(
@@ -169,8 +175,7 @@ async def test_a_trace_goes_on_in_the_next_session_of_the_recorder(
         await world.call(session, "a")
         await world.end()
         assert await registrar.catch_up()
-        anchors, words = await world.exported(session)
-        assert (len(anchors["entries"]), "0 records after the last" in words) == (4, True)
+        assert await anchored_to_the_end(world, session) == 4
 
 
 @pytest.mark.parametrize("begun_again", [False, True])
@@ -193,8 +198,7 @@ async def test_what_the_log_missed_is_registered_once_it_is_back(
                 registrar._client = world.client
             assert await registrar.catch_up()
             assert world.told[-1] == ""
-            anchors, words = await world.exported(session)
-            assert (len(anchors["entries"]), "0 records after the last" in words) == (3, True)
+            assert await anchored_to_the_end(world, session) == 3
 
 
 async def test_a_session_that_is_registered_is_not_read_again(

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from remit import Run, recipe, tool
-from remit.audit.anchoring.client import MOST, AnchorClient
+from remit.audit.anchoring.client import AnchorClient
 from remit.audit.anchoring.registrar import Registrar
 from remit.audit.formats import ael, ael_trace, catalog
 from remit.audit.formats.account import Account
@@ -26,6 +26,7 @@ from remit.audit.formats.keys import Signer
 from remit.audit.package import write_package
 from remit.audit.sessions import sessions_of
 from remit.errors import UsageError
+from remit.evidence.anchors import MOST
 from remit.evidence.answer import Answer
 from remit.journal import kinds as k
 from remit.journal.event import HeadQuery

@@ -12,8 +12,8 @@ import msgspec
 from remit.audit.formats.ael_anchors import Said
 from remit.audit.formats.keys import Signer, fingerprint
 from remit.audit.posting import post
-from remit.canonical import canonical
 from remit.errors import SettingsError
+from remit.evidence.anchors import signed_text
 from remit.evidence.note import Key, decoded, encoded
 from remit.evidence.proofs import is_leaf, is_prefix
 from remit.journal.signing import is_signature
@@ -21,9 +21,6 @@ from remit.journal.signing import is_signature
 if TYPE_CHECKING:
     from remit.audit.settings import AuditSettings
 
-_DOMAIN: Final = b"remit-anchors-1\0"
-MOST: Final = 800
-"""Hashes in a request, as the log takes them."""
 _LONGEST: Final = 4 << 20
 _SILENCE_S: Final = 10.0
 _PUT_BACK: Final = "the log does not continue what it was: it was put back, or tells two histories"
@@ -68,40 +65,40 @@ class AnchorClient:
         return fingerprint(self.key.public)
 
     def register(self, leaves: Sequence[str], signer: Signer, seen: Seen) -> Seen:
-        """Add hashes of records, `MOST` at most; return the state of the log, which continues `seen`.
+        """Add hashes of records, `MOST` of remit.evidence.anchors at most; return the log as it is then, after `seen`.
 
         Raise OSError if it does not take them, and ValueError for an answer that proves less.
         """
-        signature = encoded(signer.sign(_DOMAIN + canonical(list(leaves))))
-        asked = {"key": signer.name, "leaves": leaves, "signature": signature, "old": seen.size}
+        signature = encoded(signer.sign(signed_text(leaves)))
+        request = {"key": signer.name, "leaves": leaves, "signature": signature, "old": seen.size}
         try:
-            said = self._ask("register", asked)
+            answer = self._ask("register", request)
         except urllib.error.HTTPError as error:
             if error.code == HTTPStatus.CONFLICT:
                 raise ValueError(_PUT_BACK) from error
             raise
-        head, hashes = said.tree_head, [bytes.fromhex(one) for one in said.proof]
+        head, hashes = answer.tree_head, [bytes.fromhex(one) for one in answer.proof]
         if not is_prefix(seen.size, bytes.fromhex(seen.root), head.size, bytes.fromhex(head.root), hashes):
             raise ValueError(_PUT_BACK)
         return Seen(head.size, head.root)
 
     def prove(self, leaves: Sequence[str]) -> Said:
-        """Return where hashes of records stand in the log, those that do, `MOST` at most. Raise as `register`."""
-        said = self._ask("prove", {"leaves": leaves})
-        head = said.tree_head
-        for one in said.entries:
+        """Return where hashes of records stand in the log, those that do, as many at most. Raise as `register`."""
+        answer = self._ask("prove", {"leaves": leaves})
+        head = answer.tree_head
+        for one in answer.entries:
             proof = [bytes.fromhex(step) for step in one.proof]
             if not is_leaf(bytes.fromhex(one.leaf), one.index, head.size, bytes.fromhex(head.root), proof):
                 raise ValueError("the log says of a record that it holds it, and does not prove it")
-        return said
+        return answer
 
-    def _ask(self, path: str, asked: Mapping[str, object]) -> Said:
+    def _ask(self, path: str, request: Mapping[str, object]) -> Said:
         """Return an answer whose head the log has signed."""
-        body = post(f"{self.url}/anchors/{path}", msgspec.json.encode(asked), _JSON, _SILENCE_S, _LONGEST)
-        said = _read(body)  # a DecodeError is a ValueError
-        head, text = said.tree_head, decoded(said.tree_head.signed)
+        body = post(f"{self.url}/anchors/{path}", msgspec.json.encode(request), _JSON, _SILENCE_S, _LONGEST)
+        answer = _read(body)  # a DecodeError is a ValueError
+        head, text = answer.tree_head, decoded(answer.tree_head.signed)
         signed = msgspec.json.decode(text, type=_Signed)
-        is_of = (signed.log, signed.size, signed.root) == (said.log, head.size, head.root)
+        is_of = (signed.log, signed.size, signed.root) == (answer.log, head.size, head.root)
         if not is_of or not is_signature(decoded(head.sig), text, self.key.public):
             raise ValueError("the log's answer is not signed by audit.anchor_key")
-        return said
+        return answer

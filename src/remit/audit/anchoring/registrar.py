@@ -7,7 +7,6 @@ log's own time. The process whose recorder signs is the one that registers.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -15,14 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.audit.anchoring.client import MOST, AnchorClient, Seen
+from remit.audit.anchoring.client import AnchorClient, Seen
 from remit.audit.anchoring.heads import Heads
 from remit.audit.sessions import CHECKPOINT, CLOSED, KIND, beat_of, opened_of
 from remit.blocking import Threads
+from remit.evidence.anchors import MOST
 from remit.journal.event import Fold, HeadQuery
 from remit.journal.kinds import decode
 from remit.journal.owner import Owner
 from remit.redact import line
+from remit.tasks import uncut
 
 if TYPE_CHECKING:
     from remit.audit.formats.keys import Signer
@@ -50,7 +51,7 @@ class Registrar:
         self._number = self._kept = 0
         """The session that is followed, and the last one that is registered to its end."""
         self._heads: Heads | None = None
-        """Of that session; None: nothing of it is taken in."""
+        """The runs of that session; None: nothing of it is taken in."""
         self._read = 0
         self._ended = False
         self._due: list[str] = []
@@ -72,12 +73,7 @@ class Registrar:
         mark = 0
         while True:
             mark = await self._journal.changed(mark)
-            # Not cut off in the middle: half of a checkpoint would be taken in.
-            looking = asyncio.ensure_future(self._look())
-            try:
-                is_taken = await asyncio.shield(looking)
-            finally:
-                await asyncio.wait([looking])
+            is_taken = await uncut(self._look())  # or half of a checkpoint would be taken in
             await self._journal.clock.sleep(_SPACING_S if is_taken else _AGAIN_S)
 
     async def finish(self) -> None:
@@ -140,7 +136,7 @@ class Registrar:
             self._kept = number
 
     async def _newest(self) -> Any:
-        """Return the first event of the newest session; None: there is none."""
+        """Return the first event of the newest session, or None if nothing was ever signed."""
         heads = await self._journal.heads(HeadQuery(kind=KIND, limit=1))
         events = await self._journal.page(heads[0].stream, limit=1) if heads else []
         return decode(events[0].kind, events[0].data) if events else None

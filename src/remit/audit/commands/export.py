@@ -155,10 +155,11 @@ def _anchor(state: State, file: IO[bytes]) -> int:
     """Put what the log has of the artifact in `file` into it; return the number of anchors."""
     import json
 
-    from remit.audit.anchoring.client import MOST, AnchorClient
+    from remit.audit.anchoring.client import AnchorClient
     from remit.audit.formats.ael_anchors import FILE, anchored
     from remit.audit.formats.bundle import Bundle
     from remit.audit.settings import AuditSettings
+    from remit.evidence.anchors import MOST
     from remit.settings.parts import settings_of
 
     own = settings_of(state.settings(), "audit", AuditSettings)

@@ -35,9 +35,9 @@ _OWN: Final[dict[str, tuple[frozenset[str], frozenset[str]]]] = {
 class _Record(NamedTuple):
     said: dict[str, Any]
     hash: str
-    """Of its bytes, as the record after it names it."""
+    """The hash of its bytes, as the record after it names it."""
     leaf: bytes
-    """Of its bytes, as a log has it."""
+    """The hash of its bytes, as a log has it."""
 
 
 _Records = Sequence[_Record]
