@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import sqlite3
 import tarfile
 from collections.abc import AsyncIterator, MutableMapping
-from contextlib import chdir, redirect_stdout
+from contextlib import chdir, closing, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -23,6 +24,7 @@ from remit import Remit
 from remit.api.part import Api
 from remit.api.table import ROUTES
 from remit.cli.root import run
+from remit.clock import SystemClock
 from remit.http.access import OPERATOR
 from remit.http.limits import Places
 from remit.http.router import REQUEST, Request
@@ -42,14 +44,21 @@ def unpack(folder: Path) -> None:
 
 
 def lines(journal: Path) -> list[str]:
-    """What the faces say of a journal."""
-    with TemporaryDirectory() as folder, chdir(folder):
+    """What the faces say of a journal at the moment of its last event: what is open then expires later."""
+    moment = _last_event(journal)
+    with TemporaryDirectory() as folder, chdir(folder), patch.object(SystemClock, "now", lambda _: moment):
         told = asyncio.run(_over_http(journal))
         for path in list(told):
             words = _command(path)
             if words:
                 told[" ".join(words)] = _at_terminal(journal, words, path, told[path])
     return [f"{asked}: {answer.decode()}" for asked, answer in told.items()]
+
+
+def _last_event(journal: Path) -> int:
+    with closing(sqlite3.connect(journal)) as database:
+        (moment,) = database.execute("SELECT max(at) FROM events").fetchone()
+    return int(moment)
 
 
 def _command(path: str) -> tuple[str, ...]:
