@@ -131,8 +131,10 @@ class LoadedSkills:
 
     async def book(self) -> Book:
         """Return the skills, read when they are first asked for. Raises SettingsError."""
-        async with self._lock:
-            return await asyncio.to_thread(lambda: self._book)
+        if "_book" not in vars(self):  # every start of a job asks for it: no thread, no turn, once it is read
+            async with self._lock:
+                await asyncio.to_thread(lambda: self._book)
+        return self._book
 
     @cached_property
     def _book(self) -> Book:
