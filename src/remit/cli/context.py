@@ -26,6 +26,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 MEMORY: Final = ":memory:"
+_EMPTY: Final = ":memory:?mode=ro"
+"""Stands in for a journal that is not there (see the SQLite backend)."""
 _NO_SERVERS: Final[dict[str, Any]] = {"servers": (), "servers_json": "", "server_cmd": ""}
 _NAMED: Final = frozenset({"command line", "REMIT_JOURNAL", "REMIT_JOURNAL_URL"})
 """Sources of journal.url by which a person says which journal is meant, and not where one is to be made."""
@@ -121,8 +123,9 @@ class State:
         the command runs what an untrusted folder names, or writes (`writes`, `creates`), or talks to MCP servers
         (`servers`). Other commands leave out what the folder would have to be trusted for.
 
-        Without `creates`, a journal that does not exist yet is looked at as an empty one, and not made. If the person
-        named it, that needs `blank`: else raise NotFoundError (JOURNAL_MISSING).
+        Without `creates`, a journal that does not exist yet is looked at as an empty one, and not made: whatever would
+        write to it raises JournalError (JOURNAL_MISSING). If the person named it, that needs `blank`: else raise
+        NotFoundError (JOURNAL_MISSING).
         """
         from remit.app import Remit
         from remit.cli.logs import log_to_stderr
@@ -137,7 +140,7 @@ class State:
         if not creates and (path := settings.journal.file) is not None and not path.exists():
             if not blank and (source := settings.sources["journal.url"]) in _NAMED:
                 raise _missing(path, source)
-            settings = _with(settings, "journal", url=MEMORY)
+            settings = _with(settings, "journal", url=_EMPTY)
         if code in {"wanted", "described", "unused"}:
             settings = _with(settings, "policy", rules=())
         if not runs or not self._import(settings, code):
@@ -176,7 +179,7 @@ class State:
             self.note(f"{settings.folder} is not trusted (`remit trust`), so these settings are ignored: {names}")
         self._ignored = keys
         believed = self.settings(flags, doubted=keys)
-        return _with(believed, "journal", url=MEMORY) if found.linked else believed
+        return _with(believed, "journal", url=_EMPTY) if found.linked else believed
 
     def open(
         self,

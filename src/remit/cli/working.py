@@ -50,8 +50,8 @@ def work_on(
 ) -> int:
     """Work on jobs, show how far they are, print how they were left; the exit status.
 
-    `patient`: also wait for what others have to do; `creates`: `choose` makes a job; `leave` ends them for good where
-    Ctrl-C would leave them to be resumed; `tell` prints.
+    `patient`: also wait for what others have to do; `creates`: a journal that is not there is made; `leave` ends them
+    for good where Ctrl-C would leave them to be resumed; `tell` prints.
     Raises InterruptedByUserError, with what to do next.
     """
     chosen: list[str] = []
@@ -82,7 +82,7 @@ async def _work(
             remit.service.jobs.keeper = engine.owner
             # Not before the journal is open, which then knows where it answers.
             new = await new_identifier("job", KIND, remit.service.streams.answers)
-            await _choose(state, remit, choose, chosen, new, creates=creates)
+            await _choose(state, remit, choose, chosen, new)
         finally:
             remit.service.jobs.keeper = ""
         stop.hurry = engine.stop
@@ -110,20 +110,19 @@ async def _watch(
 ) -> list[End]:
     """See jobs through that a server works on."""
     view = _view(state)
-    async with state.open() as remit:
-        await _choose(state, remit, choose, chosen, new_id("job"), creates=creates)
+    async with state.open(creates=creates) as remit:
+        await _choose(state, remit, choose, chosen, new_id("job"))
         jobs = await _see_through(state, remit, chosen, view, patient=patient)
         return [await end_of(remit, job, whole=state.as_json) for job in jobs]
 
 
-async def _choose(state: State, remit: Opened, choose: Choose, chosen: list[str], new: str, *, creates: bool) -> None:
+async def _choose(state: State, remit: Opened, choose: Choose, chosen: list[str], new: str) -> None:
     """Add the jobs to `chosen`, and say which they are."""
     try:
         chosen += await choose(remit, new)
     except asyncio.CancelledError:  # which does not take back what was sent, or was on its way to the journal
-        if creates:
-            with suppress(RemitError):
-                chosen.append((await remit.service.jobs.row(new)).job)
+        with suppress(RemitError):
+            chosen.append((await remit.service.jobs.row(new)).job)
         raise
     _announce(state, chosen)
 

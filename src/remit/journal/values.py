@@ -17,7 +17,7 @@ from remit.journal.port import Store
 from remit.journal.salting import reveal
 
 RESTORE: Final = "Restore the journal from a backup."
-_UNWRITABLE: Final = frozenset({Code.JOURNAL_READ_ONLY, Code.JOURNAL_LOCKED, Code.JOURNAL_FULL})
+_UNWRITABLE: Final = frozenset({Code.JOURNAL_MISSING, Code.JOURNAL_READ_ONLY, Code.JOURNAL_LOCKED, Code.JOURNAL_FULL})
 """Why a fold may not be kept just now."""
 
 

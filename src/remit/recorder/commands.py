@@ -74,7 +74,7 @@ def sign_command(state: State) -> int:
     from remit.recorder.opening import close, open_recorder
 
     async def signed() -> tuple[str, dict[str, str]]:
-        async with state.remit(code="unused", writes=True) as remit:
+        async with state.remit(code="unused", creates=True) as remit:
             recorder, publisher = await open_recorder(remit.runtime)
             while await recorder.look(at_once=True):
                 pass

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from remit.canonical import MAX_INT, digest, sha256
-from remit.errors import AppendConflictError, ChainBrokenError, NotCanonicalError, SettingsError
+from remit.codes import Code
+from remit.errors import AppendConflictError, ChainBrokenError, JournalError, NotCanonicalError, SettingsError
 from remit.journal.blobs import pack
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import McpToolsPinned, decode
@@ -122,6 +123,10 @@ class Pins:
                 await self._record(server, definitions, None, how="first_use", by=self._principal)
             except AppendConflictError:
                 pin = await self.load(server)  # another process saw the server first
+            except JournalError as error:
+                if error.code is not Code.JOURNAL_MISSING:
+                    raise
+                return {}  # who looks where nothing was used yet takes nothing
             else:
                 return {}
         if pin is None:

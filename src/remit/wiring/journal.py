@@ -17,7 +17,7 @@ from remit.journal.port import Store
 from remit.journal.seals import Seals
 from remit.journal.sharded.shard import ShardStore
 from remit.journal.sqlite.connection import in_use
-from remit.journal.sqlite.store import MEMORY, SqliteStore
+from remit.journal.sqlite.store import EMPTY, MEMORY, SqliteStore
 from remit.settings import Settings
 from remit.settings.places import data_folder
 from remit.settings.sections.journal import SERVERS, SQLITE, installed, shards_in
@@ -48,7 +48,7 @@ def seals_of(settings: Settings) -> Seals | None:
 def key_place(settings: Settings) -> Path | None:
     """Return where the keys of the journal are, or would be; None if it can have none. Raises SettingsError."""
     journal = settings.journal
-    if journal.url == MEMORY:
+    if journal.url in {MEMORY, EMPTY}:
         return None
     if journal.key_file:
         place = Path(journal.key_file)

@@ -14,10 +14,13 @@ from pathlib import Path
 import apsw
 import pytest
 
+from remit.canonical import sha256
 from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import JournalError
+from remit.journal.event import Blob
 from remit.journal.journal import Journal
+from remit.journal.sqlite.connection import EMPTY
 from remit.journal.sqlite.schema import APPLICATION_ID, VERSION
 from remit.journal.sqlite.store import SqliteStore
 from remit.testing.journal.storage import job, note
@@ -279,3 +282,15 @@ async def test_a_journal_in_use_that_can_only_be_read_is_refused_at_once(public:
         SqliteStore(str(path), SystemClock())
     assert error.value.code is Code.JOURNAL_READ_ONLY
     await journal.close()
+
+
+async def test_what_stands_in_for_a_journal_that_is_not_there_takes_nothing() -> None:
+    journal = Journal(SqliteStore(EMPTY, SystemClock()))
+    try:
+        assert await journal.head("job/a") is None
+        for write in (journal.post("job/a", "job", note(1)), journal.put_blobs([Blob(sha256(b"x"), b"x")])):
+            with pytest.raises(JournalError) as error:
+                await write
+            assert error.value.code is Code.JOURNAL_MISSING
+    finally:
+        await journal.close()

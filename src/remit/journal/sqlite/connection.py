@@ -16,6 +16,8 @@ from remit.errors import JournalError
 from remit.journal.sqlite.schema import check, migrate
 
 MEMORY: Final = ":memory:"
+EMPTY: Final = ":memory:?mode=ro"
+"""Stands in for a journal that is not there yet: it holds nothing, and takes nothing, which would be lost."""
 _STATEMENTS: Final = 256
 """Prepared statements kept; there are fewer shapes than that."""
 _OURS: Final = ".remit"
@@ -29,17 +31,20 @@ def open_writer(path: str, *, busy_ms: int, vfs: str = "") -> apsw.Connection:
 
     Raises apsw.Error or OSError, and JournalError where the file is no journal, of a newer Remit, or only readable.
     """
-    if path != MEMORY:
+    in_memory = path in {MEMORY, EMPTY}
+    if not in_memory:
         _make_private(Path(path))
-    db = _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, busy_ms, vfs)
+    db = _open(MEMORY if in_memory else path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, busy_ms, vfs)
     with _closed_on_error(db):
         # Looked at before anything is set: another program's database, or a newer journal, stays as it is.
         check(db)
-        if path != MEMORY:
+        if not in_memory:
             _use_wal(db, busy_ms)
         migrate(db)
         # What is erased is overwritten, not only forgotten.
         db.execute("PRAGMA secure_delete = 1")
+        if path == EMPTY:
+            db.execute("PRAGMA query_only = 1")
     return db
 
 

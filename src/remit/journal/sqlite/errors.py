@@ -9,6 +9,7 @@ import apsw
 
 from remit.codes import Code
 from remit.errors import JournalError
+from remit.journal.sqlite.connection import EMPTY
 
 _UNLOCK: Final = "End the program that holds the file's lock, then try again."
 _ALLOW: Final = "Make the file and its folder writable, or choose another journal."
@@ -19,6 +20,7 @@ _FOREIGN: Final = "The file is not a journal; choose another one."
 _DISK: Final = "Check the disk, then resume; nothing recorded was lost."
 _VALUE: Final = "Nothing was recorded. Fix the value that the message names."
 _REOPEN: Final = "Open it again."
+_MAKE: Final = "The first `remit run`, `worker` or `serve` here makes it."
 
 _TABLE: Final[tuple[tuple[type[apsw.Error], Code, str], ...]] = (
     (apsw.BusyError, Code.JOURNAL_LOCKED, _UNLOCK),
@@ -59,6 +61,8 @@ def translated(error: apsw.Error | OSError, path: str) -> JournalError:
     if isinstance(error, OSError):
         code, remedy = (Code.JOURNAL_FULL, _FREE) if error.errno in _FULL else (Code.JOURNAL_READ_ONLY, _FOLDER)
         return JournalError(f"{path}: {code.meaning} ({error})", code=code, remedy=remedy)
+    if path == EMPTY and isinstance(error, apsw.ReadOnlyError):
+        return JournalError("there is no journal here to write to", code=Code.JOURNAL_MISSING, remedy=_MAKE)
     for kind, code, remedy in _TABLE:
         if isinstance(error, kind):
             return JournalError(f"{path}: {code.meaning} ({error})", code=code, remedy=remedy)

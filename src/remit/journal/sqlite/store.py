@@ -23,7 +23,7 @@ from remit.errors import JournalError
 from remit.journal.batching import CommitThread, Task, journal_closed, perform, taken
 from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.sqlite import queries, queue
-from remit.journal.sqlite.connection import MEMORY, copy_file, open_reader, open_writer
+from remit.journal.sqlite.connection import EMPTY, MEMORY, copy_file, open_reader, open_writer
 from remit.journal.sqlite.errors import Translation
 from remit.journal.sqlite.groups import GroupWriter
 from remit.journal.sqlite.transaction import Transaction
@@ -31,7 +31,7 @@ from remit.journal.watch import Watch
 
 T = TypeVar("T")
 
-__all__ = ["BUSY_MS", "MEMORY", "SqliteStore"]
+__all__ = ["BUSY_MS", "EMPTY", "MEMORY", "SqliteStore"]
 
 _CHECKPOINT_PAGES: Final = 1_000
 _PATIENCE: Final = 25
@@ -48,14 +48,14 @@ class SqliteStore:
 
         `vfs` names a registered SQLite file layer, for tests. Raises JournalError.
         """
-        self._path = path
+        self._path, in_memory = path, path in {MEMORY, EMPTY}
         self._clock = clock
         self._translating = Translation(path)
         with self._translating, contextlib.ExitStack() as opened:
             self._db = open_writer(path, busy_ms=busy_ms, vfs=vfs)
             opened.callback(self._db.close)
             self._db_read = self._db
-            if path != MEMORY:
+            if not in_memory:
                 self._db_read = open_reader(path, busy_ms=busy_ms, vfs=vfs)
                 opened.callback(self._db_read.close)
             self._connections = opened.pop_all()
@@ -73,12 +73,12 @@ class SqliteStore:
         self._db.set_wal_hook(self._logged)
         self._groups = GroupWriter(self._db, path)
         self._writer = CommitThread("remit-journal", self._write, self._written, self._write_at_once)
-        self._watch = Watch(None if path == MEMORY else self._others_wrote)
-        self._reader = None if path == MEMORY else ReadThread("remit-journal-read")
+        self._watch = Watch(None if in_memory else self._others_wrote)
+        self._reader = None if in_memory else ReadThread("remit-journal-read")
 
     @property
     def url(self) -> str:
-        return self._path
+        return MEMORY if self._path == EMPTY else self._path
 
     # --- writing
 
@@ -221,7 +221,7 @@ class SqliteStore:
         return done
 
     async def snapshot(self, path: str) -> SqliteStore | None:
-        if self._path == MEMORY:
+        if self._reader is None:
             return None
         with self._translating:
             await asyncio.to_thread(copy_file, self._path, path, self._clock.now(), self._busy_ms)

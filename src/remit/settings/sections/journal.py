@@ -93,4 +93,4 @@ class JournalSettings(Section, frozen=True):
     @property
     def file(self) -> Path | None:
         """The file that the journal is kept in; None for one in memory or on a server."""
-        return None if self.url == _MEMORY or "://" in self.url else Path(self.url)
+        return None if self.url.startswith(_MEMORY) or "://" in self.url else Path(self.url)

@@ -48,11 +48,17 @@ def command(state: State, issue: str, executor: str, role: str, detach: bool, st
         state,
         lambda remit: remit.service.work.start(issue, executor, role=role),
         detach=detach or executor == MANUAL,
+        creates=True,
     )
 
 
-def see_through(state: State, start: Callable[[Opened], Awaitable[Started]], *, detach: bool) -> int:
-    """Start a run and work on its job, unless a worker or a person is to do it; the exit status."""
+def see_through(
+    state: State, start: Callable[[Opened], Awaitable[Started]], *, detach: bool, creates: bool = False
+) -> int:
+    """Start a run and work on its job, unless a worker or a person is to do it; the exit status.
+
+    `creates`: it may be the first of this journal, which is made.
+    """
     from remit.cli.working import work_on
 
     begun: list[Started] = []
@@ -64,7 +70,7 @@ def see_through(state: State, start: Callable[[Opened], Awaitable[Started]], *, 
         return [begun[0].job] if begun[0].job else []
 
     if detach:
-        state.ask(choose, creates=True)
+        state.ask(choose, writes=True, creates=creates)
         return tell(state, begun[0])
 
     async def leave(remit: Opened) -> None:
@@ -72,7 +78,7 @@ def see_through(state: State, start: Callable[[Opened], Awaitable[Started]], *, 
             state.note(f"stopping {begun[0].run_id}")
             await remit.service.work.stop(begun[0].issue_ref, "interrupted at the terminal")
 
-    status = work_on(state, choose, patient=False, leave=leave, tell=_unless_completed)
+    status = work_on(state, choose, patient=False, creates=creates, leave=leave, tell=_unless_completed)
     return _told(state, begun[0]) if status == exit_codes.OK else status
 
 

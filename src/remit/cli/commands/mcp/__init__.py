@@ -142,7 +142,7 @@ def show_command(state: State, name: str) -> int:
         isolation = next((one.isolation for one in await servers.entries() if one.name == name), "")
         return status, tools, await servers.pin_of(name), isolation or "none"
 
-    status, tools, pin, isolation = state.ask(look, code="unused", servers=True, creates=True)
+    status, tools, pin, isolation = state.ask(look, code="unused", servers=True, blank=True)
     return state.show(
         {**_plain(name, status, tools, pin), "isolation": isolation},
         lambda state, _: _print_show(state, name, status, tools, pin, isolation),
