@@ -62,6 +62,7 @@ static: setup
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-logo --cache-dir build/import-linter
 	$(BIN)/python scripts/check_file_size.py
+	$(BIN)/python scripts/check_budget.py
 	$(BIN)/python scripts/check_dead_code.py
 	$(BIN)/python scripts/check_docstrings.py
 	$(BIN)/python scripts/check_prose.py
