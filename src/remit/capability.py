@@ -73,6 +73,8 @@ class Capability(NamedTuple):
     """One line for `remit parts`."""
     settings: str = ""
     """The reference of its `Section`. Of a part that ships it is read with the core's own, when settings are loaded."""
+    files: Mapping[str, str] = {}
+    """References of the structs of the files that it reads in a project beside remit.toml, by the name of the file."""
     providers: str = ""
     """The reference of a function from an `Opening` to its providers."""
     provider_ids: tuple[str, ...] = ()
@@ -133,7 +135,7 @@ class Capability(NamedTuple):
         single = (*opened, self.routes, self.works, self.pages, *seen)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))
         commands = (command.command for command in self.commands)
-        every = (*single, *self.recipes, *nouns, *self.kinds.values(), *commands)
+        every = (*single, *self.files.values(), *self.recipes, *nouns, *self.kinds.values(), *commands)
         return tuple(reference for reference in every if reference)
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Project
 from tests.typechecked import mypy
 
-WRITTEN = [".remit/.gitignore", "desk.py", "test_desk.py", "remit.toml"]
+WRITTEN = [".remit/.gitignore", ".remit/remit.schema.json", "desk.py", "test_desk.py", "remit.toml"]
 
 
 @pytest.fixture

@@ -51,6 +51,7 @@ class NotifySettings(Section, frozen=True):
             "The targets, one `[[notify]]` table each; [notifications.md](notifications.md) explains their keys. "
             "A JSON array in the environment.",
             env=("REMIT_NOTIFY",),
+            entry="remit.notify.target:Target",
             picture=_shown,
             claims=_claims,
         ),

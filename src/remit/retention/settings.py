@@ -16,5 +16,6 @@ class RetentionSettings(Section, frozen=True):
             "The rules, one `[[retention]]` table each; [audit.md](audit.md#keeping-and-forgetting) explains their "
             "keys. A JSON array in the environment.",
             env=("REMIT_RETENTION",),
+            entry="remit.retention.rule:Rule",
         ),
     ] = ()

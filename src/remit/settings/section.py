@@ -43,6 +43,8 @@ class About(NamedTuple):
     """The text between the items of a list."""
     resolve: Callable[[Any, Base], Any] | None = None
     """Makes paths absolute and fills in an empty default. May raise OSError, RuntimeError or ValueError."""
+    entry: str = ""
+    """The reference of the struct that each table within the setting has, `"module:name"`; empty: none, or many."""
     picture: Callable[[Any], Any] | None = None
     """The function that shows a value that may hold secrets; an error does not quote it. None: any text, tokens masked.
     """

@@ -74,13 +74,13 @@ def sections() -> Mapping[str, type[Section]]:
     """The class of every section, by its name in remit.toml: the core's, then those that parts declared."""
     found = get_type_hints(Settings)
     core = {name: hint for name, hint in found.items() if isinstance(hint, type) and issubclass(hint, Section)}
-    return core | {name: _imported(reference) for name, reference in _declared.items()}
+    return core | {name: imported(reference) for name, reference in _declared.items()}
 
 
-def _imported(reference: str) -> type[Section]:
+def imported(reference: str) -> Any:
+    """Return the class behind `"module:name"`."""
     module, _, name = reference.partition(":")
-    section: type[Section] = getattr(import_module(module), name)
-    return section
+    return getattr(import_module(module), name)
 
 
 @cache

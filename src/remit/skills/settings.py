@@ -40,7 +40,8 @@ class SkillSettings(Section, frozen=True):
         dict[str, dict[str, Any]],
         About(
             "Written as `[skills.NAME]`: `enabled`, `run_types`, `tools`, `policy`, `sandbox`, `activate`, `trusted` "
-            "of one skill, see [skills](skills.md#the-operators-word)."
+            "of one skill, see [skills](skills.md#the-operators-word).",
+            entry="remit.skills.settings:Word",
         ),
     ] = {}  # noqa: RUF012 - msgspec copies it
 

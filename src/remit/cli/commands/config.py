@@ -6,14 +6,22 @@ from typing import Any
 
 import click
 
+from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 
 
 @click.command("config")
+@click.option(
+    "--schema",
+    metavar="FILE",
+    is_flag=False,
+    flag_value="remit.toml",
+    help="Print the JSON Schema of remit.toml, or of workflow.toml, for editors.",
+)
 @json_option("key, value and source of each setting")
 @pass_state
-def command(state: State) -> int:
+def command(state: State, schema: str | None) -> int:
     """Show every setting and where it came from.
 
     Later sources win: defaults, remit.toml, the environment, the command line.
@@ -22,11 +30,20 @@ def command(state: State) -> int:
 
     from remit.settings.loader import UNREAD
 
+    if schema is not None:
+        return _print_schema(state, schema)
     settings = state.settings()
     rows = settings.explain()
     for name in UNREAD.keys() & os.environ.keys():
         state.note(f"{name} is set, and nothing reads it: {UNREAD[name]}")
     return state.show([{"key": row.key, "value": row.value, "source": row.source} for row in rows], _print)
+
+
+def _print_schema(state: State, name: str) -> int:
+    from remit.wiring.schemas import schema_text
+
+    state.output.out.line(schema_text(name).rstrip())
+    return exit_codes.OK
 
 
 def _print(state: State, rows: list[dict[str, Any]]) -> None:

@@ -144,6 +144,7 @@ EXAMPLE: Final = "desk.py"
 TEST: Final = "test_desk.py"
 SETTINGS: Final = "remit.toml"
 IGNORE: Final = ".remit/.gitignore"
+SCHEMA: Final = ".remit/remit.schema.json"
 
 
 class Wishes(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,14 +160,17 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
 
 def files_of(wishes: Wishes) -> dict[str, str]:
     """The files of a project, by path: the settings come last, so that they never name what is not there."""
-    found = {IGNORE: "*\n"}
+    from remit.wiring.schemas import REMIT_TOML, schema_text
+
+    found = {IGNORE: "*\n", SCHEMA: schema_text(REMIT_TOML)}
     if wishes.tool:
         found |= {EXAMPLE: _EXAMPLE, TEST: _TEST}
     return {**found, SETTINGS: _settings(wishes)}
 
 
 def _settings(wishes: Wishes) -> str:
-    parts = ["# Settings of Remit. `remit config` shows every setting and where it came from.\n"]
+    head = "# Settings of Remit. `remit config` shows every setting and where it came from.\n"
+    parts = [f"#:schema ./{SCHEMA}\n{head}"]
     if wishes.tool:
         parts.append(f'[app]\n# Files whose tools and recipes `remit run` finds.\nmodules = ["{EXAMPLE}"]\n')
     if wishes.server:

@@ -21,6 +21,7 @@ class RunnerSettings(Section, frozen=True):
             "The runners, one `[[runners]]` table each with `name`, `url`, `token` and `serves`, see "
             "[limits](limits.md#runners). A JSON array in the environment.",
             env=("REMIT_RUNNERS",),
+            entry="remit.providers.runners.settings:RunnerEntry",
             picture=pictures.runners,
         ),
     ] = ()

@@ -27,7 +27,8 @@ class LimitSettings(Section, frozen=True):
         dict[str, dict[str, Any]],
         About(
             'Written as `[limits."web.*"]`: `rate`, `burst`, `concurrency`, `breaker`, `breaker_seconds`, '
-            "`wait_seconds`, `queue`, `each` and `share` of the tools that a pattern names, see [limits](limits.md)."
+            "`wait_seconds`, `queue`, `each` and `share` of the tools that a pattern names, see [limits](limits.md).",
+            entry="remit.settings.sections.limits:CallLimit",
         ),
     ] = {}  # noqa: RUF012 - msgspec copies it
 

@@ -69,6 +69,7 @@ class ClientSettings(Section, frozen=True):
         About(
             "The clients, one `[[clients]]` table each, as explained below. A JSON array in the environment.",
             env=("REMIT_CLIENTS",),
+            entry="remit.settings.client:Client",
             picture=pictures.clients,
         ),
     ] = ()

@@ -14,7 +14,9 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.work.commands.staged import staged_option
 
+_SCHEMA: Final = ".remit/workflow.schema.json"
 _WORKFLOW: Final = """\
+#:schema ./.remit/workflow.schema.json
 # How this project hands out its work. `remit work --help` lists the commands; docs/work.md explains every key.
 
 [outbox]
@@ -61,7 +63,7 @@ id = "outbox"
 effect = "allow"
 tools = "outbox.*"
 """
-FILES: Final = {"workflow.toml": _WORKFLOW, ".remit/issue.md": _TEMPLATE}
+_FILES: Final = {"workflow.toml": _WORKFLOW, ".remit/issue.md": _TEMPLATE}
 
 
 @click.command("init")
@@ -73,17 +75,20 @@ def command(state: State, staged: bool) -> int:
 
     A file that is there stays as it is. The rule that lets Remit write to local issues without a question is printed.
     """
+    from remit.wiring.schemas import schema_text
+
     folder = Path.cwd()
     if not any((place / ".git").exists() for place in (folder, *folder.parents)):
         why = f"{folder} is in no git repository, and runs work in worktrees of one"
         remedy = "Begin where the code is, or: git init && git add . && git commit -m Begin"
         raise UsageError(why, code=Code.env_unavailable, remedy=remedy)
-    written = [name for name in FILES if not (folder / name).exists() and not (folder / name).is_symlink()]
+    files = {**_FILES, _SCHEMA: schema_text("workflow.toml")}
+    written = [name for name in files if not (folder / name).exists() and not (folder / name).is_symlink()]
     if not staged:
         for name in written:
             path = folder / name
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.write_text(FILES[name], encoding="utf-8")
+            path.write_text(files[name], encoding="utf-8")
 
     def told(state: State, _: object) -> None:
         for name in written:

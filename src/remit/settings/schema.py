@@ -1,0 +1,49 @@
+"""The JSON Schema of remit.toml, made of the declared settings, so that editors complete and check the file."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from remit.settings.section import Section
+from remit.settings.table import Setting, imported, sections, table
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_REF: Final = "#/$defs/{name}"
+
+
+def schema() -> dict[str, Any]:
+    """Return the schema of remit.toml with the tables of the core and of the parts that ship.
+
+    Other tables are left open: they are of parts that `app.capabilities` names.
+    """
+    rows = list(table().values())
+    entries = {row.key: imported(row.about.entry) for row in rows if row.about.entry}
+    hints = [*(row.hint for row in rows), *entries.values()]
+    forms, defs = msgspec.json.schema_components(hints, schema_hook=lambda _: {}, ref_template=_REF)
+    of_entries = dict(zip(entries, forms[len(rows) :], strict=True))
+    known = {row.key: _setting(row, form, of_entries.get(row.key)) for row, form in zip(rows, forms, strict=False)}
+    tables = {name: _table(name, section, known, of_entries) for name, section in sections().items()}
+    return {"$schema": DIALECT, "title": "remit.toml", "type": "object", "properties": tables, "$defs": defs}
+
+
+def _setting(row: Setting, form: dict[str, Any], entry: dict[str, Any] | None) -> dict[str, Any]:
+    if entry is not None:
+        form = {"type": "array", "items": entry} if row.kind is tuple else _by_name(entry)
+    about = {"description": row.about.meaning, "default": msgspec.to_builtins(row.default)}
+    return {**form, **about} if "$ref" not in form else {"allOf": [form], **about}
+
+
+def _by_name(entry: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": entry}
+
+
+def _table(
+    name: str, section: type[Section], known: dict[str, dict[str, Any]], entries: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    properties = {setting: known[f"{name}.{setting}"] for setting in section.__struct_fields__}
+    rest = entries.get(f"{name}.{section.tables}", {"type": "object"}) if section.tables else False
+    about = (section.__doc__ or "").partition("\n")[0]
+    form = {"type": "object", "description": about, "properties": properties, "additionalProperties": rest}
+    return {"anyOf": [known[f"{name}.{section.array}"], form], "description": about} if section.array else form
