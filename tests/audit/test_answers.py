@@ -234,7 +234,7 @@ def test_the_command_says_what_differs_and_that_there_is_nothing(
 def test_the_command_says_whether_a_job_would_go_on(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--journal", str(journal), "audit", JOBS[1], "--today", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["resumes"], found["because"][0]) == ("no", "recipe buy 1+a is not here")
+    assert (found["resumes"], found["because"][0]) == ("no", "no recipe is named 'buy'")
     assert run(["--journal", str(journal), "audit", JOBS[0], "--today"]) == 0
     assert "it has ended" in capsys.readouterr().out
     assert run(["--journal", str(journal), "audit", "--today"]) == 2

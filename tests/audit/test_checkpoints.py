@@ -15,6 +15,7 @@ import pytest
 
 from remit.audit.checkpoints import Reached, checkpoint_files
 from remit.canonical import canonical
+from remit.clock import DAY
 from remit.errors import ChainBrokenError
 from remit.evidence import verify
 from remit.evidence.merkle import Subtrees, Tree
@@ -26,6 +27,7 @@ from remit.recorder.recording import Recorder, Terms
 from remit.recorder.settings import RecorderSettings
 from remit.testing.clock import ManualClock
 from tests.audit.packages import GIVEN, bought, export, repacked
+from tests.evidence.test_verify import chained
 from tests.opened import OpenRemit
 from tests.recorder.test_stamps import OPENSSL, Served, authorities  # noqa: F401 - a fixture
 from tests.recorder.world import WitnessServer, signer
@@ -80,6 +82,13 @@ async def test_events_after_the_last_checkpoint_are_not_said_to_be_signed(remit_
         await remit.service.sessions.call(session, "desk.look", {"text": "a"})
     verdict = await export(remit_in, session, tmp_path / "one.zip")
     assert verdict.checkpoints[0].events == 1 < verdict.events
+    assert verdict.state == "prefix"
+    verdict = verify.check(str(tmp_path / "one.zip"), keys=[OWN.key])
+    assert (verdict.state, verdict.reason) == ("undecidable", _PARTIAL)
+    assert sum(there - signed for _, signed, there in verdict.uncovered) == verdict.events - 1
+    await sign(remit_in, tmp_path)
+    await export(remit_in, session, tmp_path / "two.zip")
+    assert verify.check(str(tmp_path / "two.zip"), keys=[OWN.key]).state == "prefix"
 
 
 async def test_it_is_checked_with_python_alone(remit_in: OpenRemit, tmp_path: Path) -> None:
@@ -182,6 +191,25 @@ def _cut(source: Path, target: Path) -> None:
     )
 
 
+def unsigned(source: Path, target: Path) -> None:
+    """Leave out the leaf of the job's own stream, as a forger does after changing it."""
+    edited(lambda log: log.update(leaves=[one for one in log["leaves"] if "/confirmation/" in one["stream"]]))(
+        source, target
+    )
+
+
+def paid_another(source: Path, target: Path) -> None:
+    """Change what a payment came to, chain its stream again, and leave its leaf out."""
+    with zipfile.ZipFile(source) as package:
+        events = chained("tool_invocation_finished", "result", "paid 500 to eve")(package.read("events.ndjson"))
+        said = json.loads(package.read("proof.json"))
+    ends = {event["stream"]: event["hash"] for event in map(json.loads, events.splitlines())}
+    streams = [row | {"hash": ends[row["stream"]]} for row in said["streams"]]
+    unsigned(source, target)
+    changes = {"events.ndjson": lambda _: events, "proof.json": lambda _: canonical(said | {"streams": streams})}
+    repacked(target, target, changes)
+
+
 def signed_again(by: Signer) -> Callable[[Path, Path], None]:
     """A package whose streams stand in a log that somebody made up for it."""
 
@@ -207,7 +235,10 @@ def note(change: Callable[[str], str]) -> Callable[[Path, Path], None]:
     return edited(lambda log: log["checkpoints"][0].update(note=change(log["checkpoints"][0]["note"])))
 
 
+_PARTIAL = "checkpoint_partial"
 FORGERIES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
+    "a payment to somebody else, its leaf left out": (paid_another, _PARTIAL),
+    "a leaf left out": (unsigned, _PARTIAL),
     "left out": (_without, "checkpoint_unproven"),
     "a log of somebody else by the same name": (signed_again(STRANGER), "checkpoint_unproven"),
     "a log of somebody else": (signed_again(signer("log.example/other", 8)), "checkpoint_unproven"),
@@ -236,7 +267,9 @@ async def test_no_forgery_passes_for_the_recorders_word(remit_in: OpenRemit, tmp
         bad = tmp_path / f"{number}.zip"
         change(good, bad)
         verdict = verify.check(str(bad), keys=[OWN.key])
-        assert (verdict.state, verdict.reason) == ("rejected", reason), (name, verdict.problem)
+        state = "undecidable" if reason == _PARTIAL else "rejected"
+        assert (verdict.state, verdict.reason) == (state, reason), (name, verdict.problem)
+        assert verify.main([str(bad), "--key", str(OWN.key), "--decisions"]) == verify.STATUSES[state]
 
 
 async def test_checkpoints_of_another_journal_do_not_fit(remit_in: OpenRemit, tmp_path: Path) -> None:
@@ -261,4 +294,4 @@ async def test_a_record_that_was_written_again_is_not_exported(remit_in: OpenRem
         assert head is not None
         ends = {head.stream: Reached(head.seq, "0" * 64)}
         with pytest.raises(ChainBrokenError, match="written again"):
-            await checkpoint_files(journal, ends, head.created_at, head.updated_at)
+            await checkpoint_files(journal, ends, {head.created_at // DAY})

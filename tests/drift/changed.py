@@ -13,8 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, TypedDict
 
 from remit import FunctionTool, Recipe, Remit, Run, recipe, tool
+from remit.errors import RunError
 from remit.golden.check import Checked
 from remit.golden.file import Golden
+from remit.jobs.routes import LackingError
 from remit.jobs.state import ENDED
 from remit.settings import load
 from tests.opened import until, until_waiting
@@ -211,7 +213,13 @@ EVERY: Final = (*(("tool", name) for name in TOOLS), *(("recipe", name) for name
 
 
 def opened(
-    folder: Path | None, tools: list[Tool], recipes: list[AnyRecipe], policy: str = "warn", *, work: bool = True
+    folder: Path | None,
+    tools: list[Tool],
+    recipes: list[AnyRecipe],
+    policy: str = "warn",
+    *,
+    work: bool = True,
+    model: str = "",
 ) -> Remit:
     """A Remit over the journal in a folder, or in memory."""
     flags: dict[str, Any] = {
@@ -219,6 +227,7 @@ def opened(
         "app.principal": "alice",
         "jobs.mismatch": policy,
         "jobs.drain_seconds": 0,
+        "models.default": model,
         "policy.rules": [{"id": "all", "effect": "allow", "tools": ["*"]}],
     }
     return Remit(settings=load(env={}, search=False, flags=flags), tools=tools, recipes=recipes, work=work)
@@ -274,15 +283,32 @@ async def checked(ended: Golden, tools: list[Tool], recipes: list[AnyRecipe], po
 
 async def _resumed(folder: Path, job: str, tools: list[Tool], recipes: list[AnyRecipe], policy: str) -> str:
     if not recipes:
+        assert await going_on(folder, job, tools, recipes, policy) == "no"
         return "left to others"  # no worker without the recipe takes it
     with TemporaryDirectory() as own:
         copy = Path(own)
         for path in folder.iterdir():
             shutil.copy(path, copy)
+        foretold = await going_on(copy, job, tools, recipes, policy)
         async with opened(copy, tools, recipes, policy) as remit:
             await remit.job(job).signal("go", "done")
             ended = await until(remit, job, lambda row: row.state in ENDED or bool(row.code))
+    assert foretold == ("yes" if ended.state == "completed" else "no"), (foretold, ended)
     return "goes on" if ended.state == "completed" else f"`{ended.code}`"
+
+
+async def going_on(
+    folder: Path, job: str, tools: list[Tool], recipes: list[AnyRecipe], policy: str, model: str = ""
+) -> str:
+    """Say whether a job would go on, as every face that is asked says it."""
+    async with opened(folder, tools, recipes, policy, work=False, model=model) as remit:
+        drift, audit = await remit.service.drift.report(job), await remit.service.audit.ask(job, today=True)
+        try:
+            replayed = (await remit.service.jobs.replay(job)).verdict
+        except (RunError, LackingError):
+            replayed = "diverged"
+    (answer,) = {drift.resumes, audit.resumes, "no" if replayed == "diverged" else "yes"}
+    return str(answer)
 
 
 async def table() -> list[str]:

@@ -6,7 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.drift.changed import EVERY, HEAD, PAGE, POLICIES, checked, first, golden, made, pay, recorded, row
+from remit import Run, recipe
+from remit.jobs.state import ENDED
+from tests.drift.changed import (
+    EVERY,
+    HEAD,
+    PAGE,
+    POLICIES,
+    checked,
+    first,
+    going_on,
+    golden,
+    made,
+    opened,
+    pay,
+    recorded,
+    row,
+)
+from tests.opened import until, until_waiting
 
 pytestmark = pytest.mark.slow
 
@@ -24,6 +41,31 @@ def test_the_page_has_every_change_and_no_other() -> None:
 async def test_what_did_not_change_is_the_same_under_every_policy() -> None:
     ended = await golden()
     assert {await checked(ended, [made(pay)], [first], policy) for policy in POLICIES} == {"same"}
+
+
+@recipe("asking")
+async def asking(run: Run) -> str:
+    await run.model("Hello?")
+    return str(await run.wait_signal("go"))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", ["a.yaml", "b.yaml"])
+async def test_a_job_goes_on_with_another_model_where_every_face_says_so(
+    tmp_path: Path, policy: str, name: str
+) -> None:
+    for script in ("a.yaml", "b.yaml"):
+        (tmp_path / script).write_text("[{say: Hello.}]")
+    async with opened(tmp_path, [], [asking], model=f"scripted:{tmp_path / 'a.yaml'}") as remit:
+        job = (await remit.start(asking())).id
+        await until_waiting(remit, job)
+    model = f"scripted:{tmp_path / name}"
+    foretold = await going_on(tmp_path, job, [], [asking], policy, model)
+    async with opened(tmp_path, [], [asking], policy, model=model) as remit:
+        await remit.job(job).signal("go", "done")
+        resumed = await until(remit, job, lambda row: row.state in ENDED or bool(row.code))
+    is_refused = name == "b.yaml" and policy != "warn"
+    assert (foretold, resumed.code) == (("no", "MODEL_DRIFT") if is_refused else ("yes", ""))
 
 
 def rows() -> list[str]:

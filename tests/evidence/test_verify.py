@@ -173,7 +173,7 @@ HOSTILE: dict[str, tuple[Callable[[Path, Path], None], str]] = {
     "no such state": (edited("proof.json", proof(values=[{"sha256": "x", "state": "lost"}])), "form_invalid"),
     "erased by no one": (edited("proof.json", proof(values=[{"sha256": "x", "state": "erased"}])), "value_invalid"),
     "left out": (edited("proof.json", proof(values=[{"sha256": "x", "state": "redacted"}])), "value_invalid"),
-    "another format": (manifest(format=lambda _: "remit-evidence-2"), "manifest_schema_invalid"),
+    "another format": (manifest(format=lambda _: "remit-evidence-x"), "manifest_schema_invalid"),
     "another hash": (edited("manifest.json", proof(hash="sha256:0")), "manifest_self_integrity_failed"),
     "no artifacts": (manifest(artifacts=lambda _: []), "artifact_missing"),
     "an artifact twice": (manifest(artifacts=lambda rows: [*rows, rows[0]]), "duplicate_artifact_path"),
@@ -201,6 +201,16 @@ async def test_hostile_packages_are_rejected_each_with_a_sentence(remit_in: Open
         assert (verdict.state, bool(verdict.problem)) == ("rejected", True), name
         assert verdict.reason in REASONS, name
         assert verdict.reason == (reason or verdict.reason), name
+
+
+async def test_a_later_format_is_not_called_a_forgery(remit_in: OpenRemit, tmp_path: Path) -> None:
+    good, newer = await packed(remit_in, tmp_path / "good.zip"), tmp_path / "newer.zip"
+    added("attestation.json")(good, newer)
+    assert verify.check(str(newer)).reason == "container_invalid"
+    manifest(format=lambda _: "remit-evidence-2")(newer, newer)
+    verdict = verify.check(str(newer))
+    assert (verdict.state, verdict.reason) == ("undecidable", "format_newer")
+    assert verify.main([str(newer)]) == 3
 
 
 async def test_no_flipped_bit_makes_it_fail_or_goes_by_where_files_begin(remit_in: OpenRemit, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ Of one job everything is read from its streams, but who read it. Of a whole jour
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -26,6 +26,7 @@ from remit.policy.overlay import covers
 from remit.record.heads import head_of, stream_named
 from remit.record.job_story import beside
 from remit.record.walk import root_of
+from remit.service.replaying import Resumes
 from remit.tools.naming import key_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 _OF_JOBS: Final = ("called", "decided")
 """Acts that are too many to be told of a whole journal."""
-Resumes = Literal["", "yes", "no", "ended"]
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,9 +82,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     today: Any = None
     """The differences of the job today, as `remit drift` has it."""
     resumes: Resumes = ""
-    """Whether the job would go on under today's code; empty: this was not asked."""
+    """Whether the job would go on under today's code, tools and models; empty: this was not asked."""
     because: tuple[str, ...] = ()
-    """Code and tools that are not as they were."""
+    """Differences that do not stop it, or what would stop it first."""
     against: Any = None
     """The differences of the other job, as `remit diff` has them."""
 
@@ -213,14 +213,3 @@ async def _context(journal: Journal, event: Event) -> Context:
     first = await journal.page(event.stream, 0, 1)
     asked = k.decode(first[0].kind, first[0].data) if first else None
     return Context(question=asked if isinstance(asked, k.ConfirmationRequested) else None)
-
-
-def resumption(report: Any, mismatch: str, *, ended: bool) -> tuple[Resumes, tuple[str, ...]]:
-    """Say whether a job would go on under today's code, and what is different, from what `remit drift` says of it."""
-    gone = [f"{one.kind} {one.name} {one.recorded} is not here" for one in report.code if one.change == "gone"]
-    changed = [
-        f"{one.kind} {one.name} {one.recorded} is {one.current}" for one in report.code if one.change == "changed"
-    ]
-    tools = [f"tool {one.tool} is {one.drift}" for one in report.tools if one.drift in {"gone", "breaking", "unknown"}]
-    fails = gone or (mismatch != "warn" and (changed or tools))
-    return ("ended" if ended else "no" if fails else "yes"), (*gone, *changed, *tools)

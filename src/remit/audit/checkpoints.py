@@ -1,7 +1,10 @@
 """The signed checkpoints that cover the streams of a package, with proofs; `remit.evidence.checkpoints` checks them.
 
 Of each log come the first checkpoint that holds all leaves of the package, and the first ones from there on that a
-witness cosigned and that an authority stamped. So once these are recorded, they are the same each time.
+witness cosigned and that an authority stamped. So once these are recorded, they are the same each time. Where events
+of a package lie far apart, such as an approval of last year, each stretch of the log stands for itself.
+
+What does not fit is not exported: a stream that was cut, is gone, or is not the one that was signed.
 """
 
 from __future__ import annotations
@@ -12,13 +15,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.audit.sessions import End, Session, sessions_of
 from remit.canonical import canonical
+from remit.clock import DAY, SKEW
+from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.evidence.checkpoints import CHECKPOINTS
 from remit.evidence.merkle import Subtrees
 from remit.evidence.note import Checkpoint, encoded
+from remit.record.walk import root_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from remit.journal.journal import Journal
 
@@ -31,31 +37,87 @@ class Reached(NamedTuple):
     seq: int
     chain: str
     """The chain value after its last event, in hexadecimal."""
+    is_pruned: bool = False
+    """Whether it is the last event that a stub stands for: none of them is in the package."""
+
+
+class _Below:
+    """The streams of a package, and all that were ever signed below their roots."""
+
+    def __init__(self, streams: Mapping[str, Reached]) -> None:
+        self._roots = {root_of(stream) for stream in streams}
+
+    def __contains__(self, stream: object) -> bool:
+        return root_of(str(stream)) in self._roots
 
 
 async def checkpoint_files(
-    journal: Journal, streams: Mapping[str, Reached], since: int, until: int
+    journal: Journal, streams: Mapping[str, Reached], days: Collection[int]
 ) -> dict[str, tuple[bytes, ...]]:
-    """Return files of a package over these streams, which grew between two times; none if no recorder signed them.
+    """Return files of a package over these streams, which grew on these days; none if no recorder signed them.
 
-    Raise ChainBrokenError if a stream or the log is not what was signed.
+    `days` are counted since the Unix epoch. Raise ChainBrokenError if a stream or the log is not what was signed.
     """
-    sessions = await sessions_of(journal, streams, since, until)
+    spans = [(day * DAY - SKEW, (day + 1) * DAY + SKEW) for day in sorted(days)]
+    sessions = await sessions_of(journal, _Below(streams), *spans)
+    newest: dict[str, End] = {}
+    for stream, end in (pair for session in sessions for beat in session.beats for pair in beat.ends.items()):
+        reached = streams.get(stream)
+        if reached is not None and end.seq == reached.seq and end.chain != reached.chain:
+            raise _differs(stream, end)
+        newest[stream] = max(end, newest.get(stream, end))
+    for stream, end in newest.items():
+        await _compare(journal, stream, end, streams.get(stream))
     return await asyncio.to_thread(_files, sessions, streams)  # a busy day has a million leaves
 
 
+async def _compare(journal: Journal, stream: str, end: End, reached: Reached | None) -> None:
+    """Compare a stream with the newest event of it that is signed."""
+    if reached is None or end.seq > reached.seq:
+        head = await journal.head(stream)
+        if head is None or head.seq < end.seq:
+            is_there = f"it has {head.seq}: it was cut" if head is not None else "it is gone"
+            raise _broken(stream, f"{end.seq} events are signed, and {is_there}", Code.CHECKPOINT_MISSING)
+    elif end.seq < reached.seq and not reached.is_pruned:
+        page = await journal.page(stream, end.seq - 1, 1)
+        if [event.hash.hex() for event in page] != [end.chain]:
+            raise _differs(stream, end)
+
+
 def _files(sessions: Sequence[Session], streams: Mapping[str, Reached]) -> dict[str, tuple[bytes, ...]]:
-    sessions = sorted(sessions, key=lambda session: session.origin)
-    logs = [_Log(list(group), streams) for _, group in groupby(sessions, key=lambda session: session.origin)]
+    there = {stream: reached for stream, reached in streams.items() if not reached.is_pruned}
     rows, files = list[dict[str, Any]](), dict[str, tuple[bytes, ...]]()
-    for log in logs:
-        if log.leaves:
-            rows.append(log.row(files))
+    for _, group in groupby(sorted(sessions, key=_origin), key=_origin):
+        logs = [_Log(stretch, there) for stretch in _stretches(group)]
+        for number, log in enumerate(logs):
+            later = set[str]().union(*(one.leaves for one in logs[number + 1 :]))
+            log.leaves = {stream: leaf for stream, leaf in log.leaves.items() if stream not in later}
+            if log.leaves:
+                rows.append(log.row(files))
     return {CHECKPOINTS: (canonical(rows),), **files} if rows else {}
 
 
+def _origin(session: Session) -> str:
+    return session.origin
+
+
+def _stretches(sessions: Iterable[Session]) -> Iterator[list[Session]]:
+    """Give the sessions of a log, divided where some between them were not read."""
+    stretch: list[Session] = []
+    size = 0
+    for session in sessions:
+        if session.tree.size > size and stretch:
+            yield stretch
+            stretch = []
+        elif session.tree.size < size:
+            raise _broken(session.stream, "it does not begin where the session before it ended")
+        stretch.append(session)
+        size = session.tree.size + sum(len(beat.leaves) for beat in session.beats)
+    yield stretch
+
+
 class _Log:
-    """The log of one origin, in the sessions that were read."""
+    """The log of one origin, in sessions that follow one another."""
 
     def __init__(self, sessions: Sequence[Session], streams: Mapping[str, Reached]) -> None:
         self._sessions = sessions
@@ -64,21 +126,14 @@ class _Log:
         self._signed: dict[int, Mapping[str, Any]] = {}
         """By size, each checkpoint."""
         tree, hashes = sessions[0].tree, list[bytes]()
-        for session in sessions:
-            if session.tree.size != tree.size + len(hashes):
-                raise _broken(session.stream, "it does not begin where the session before it ended")
-            for beat in session.beats:
-                for stream, end in beat.ends.items():
-                    self._take(stream, end, streams[stream], tree.size + len(hashes))
-                hashes += beat.leaves
-                self._signed[beat.signed["size"]] = beat.signed
+        for beat in (beat for session in sessions for beat in session.beats):
+            for stream, end in beat.ends.items():
+                newest, _ = self.leaves.get(stream, (0, 0))
+                if stream in streams and newest < end.seq <= streams[stream].seq:
+                    self.leaves[stream] = end.seq, tree.size + len(hashes) + end.place
+            hashes += beat.leaves
+            self._signed[beat.signed["size"]] = beat.signed
         self._tree = Subtrees(tree, hashes)
-
-    def _take(self, stream: str, end: End, reached: Reached, size: int) -> None:
-        if end.seq == reached.seq and end.chain != reached.chain:
-            raise _broken(stream, f"event {end.seq} is not the one that was signed: it was written again")
-        if self.leaves.get(stream, (0, 0))[0] < end.seq <= reached.seq:
-            self.leaves[stream] = end.seq, size + end.place
 
     def row(self, files: dict[str, tuple[bytes, ...]]) -> dict[str, Any]:
         """Return what checkpoints.json says of it; stamps go to files."""
@@ -122,5 +177,9 @@ class _Log:
         return Checkpoint(session.origin, size, root)
 
 
-def _broken(place: str, why: str) -> ChainBrokenError:
-    return ChainBrokenError(f"{place}: {why}", remedy=_REMEDY)
+def _differs(stream: str, end: End) -> ChainBrokenError:
+    return _broken(stream, f"event {end.seq} is not the one that was signed: it was written again")
+
+
+def _broken(place: str, why: str, code: Code = Code.CHECKPOINT_DIFFERS) -> ChainBrokenError:
+    return ChainBrokenError(f"{place}: {why}", code=code, remedy=_REMEDY)

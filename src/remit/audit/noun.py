@@ -11,7 +11,7 @@ from zipfile import ZIP_STORED
 
 import msgspec
 
-from remit.audit.answers import Answer, Question, answer, resumption
+from remit.audit.answers import Answer, Question, answer
 from remit.audit.index import Index
 from remit.audit.kinds import OutputRead
 from remit.audit.package import write_interval, write_package
@@ -24,7 +24,6 @@ from remit.codes import Code
 from remit.errors import RemitError, UsageError
 from remit.evidence.interval import Interval
 from remit.jobs.plans.shape import parse_duration
-from remit.jobs.state import ENDED
 from remit.operation import operation
 from remit.redact import words_of
 from remit.settings.address import address
@@ -107,9 +106,8 @@ class Audit:
         found = await answer(self._journal, question, again=again)
         changes: dict[str, Any] = {}
         if today:
-            report, row = await self._service.drift.report(job), await self._service.jobs.row(job)
-            mismatch = self._parts.settings.jobs.mismatch
-            changes["resumes"], changes["because"] = resumption(report, mismatch, ended=row.state in ENDED)
+            report = await self._service.drift.report(job)
+            changes["resumes"], changes["because"] = report.resumes, report.because
             changes["today"] = msgspec.to_builtins(report)
         if against:
             other = await self._service.jobs.find(against)
@@ -179,7 +177,7 @@ class Audit:
             account = await asyncio.to_thread(Account, package)
             if form == "ael":
                 times = [entry.at for entry in account.entries]
-                account.sessions = await sessions_of(self._journal, account.last, min(times), max(times))
+                account.sessions = await sessions_of(self._journal, account.last, (min(times), max(times)))
             signed = SIGNED.get(form)
             write = partial(signed, account, await self._signer()) if signed else partial(UNSIGNED[form], account)
             file.write(await asyncio.to_thread(write))

@@ -7,7 +7,6 @@ and each value is read once and written at once, so that memory grows by the str
 
 from __future__ import annotations
 
-import sys
 import zipfile
 from hashlib import sha256
 from tempfile import TemporaryFile
@@ -18,7 +17,7 @@ import msgspec
 from remit.audit.checkpoints import Reached, checkpoint_files
 from remit.canonical import canonical
 from remit.canonical import sha256 as digest_of
-from remit.clock import SKEW, isoformat
+from remit.clock import DAY, SKEW, isoformat
 from remit.codes import Code
 from remit.errors import ChainBrokenError, NotFoundError, RecordPrunedError, UsageError
 from remit.evidence.checkpoints import CHECKPOINTS
@@ -27,6 +26,7 @@ from remit.evidence.interval import Interval
 from remit.evidence.ledger import Event as RecordedEvent
 from remit.evidence.ledger import Ledger
 from remit.evidence.program import program
+from remit.evidence.rejected import RejectedError
 from remit.evidence.values import path_of
 from remit.jobs.state import KIND as JOB
 from remit.journal.event import Event, HeadQuery
@@ -157,13 +157,12 @@ async def _write(
     *,
     redacted: bool,
 ) -> str:
-    with TemporaryFile() as events, TemporaryFile() as calls:
+    with package, TemporaryFile() as events, TemporaryFile() as calls:
         record = _Record(journal, package, events, calls, redacted)
         for root in roots:
             await record.add(root)
-        since = record.first  # before what it refers to, such as an approval of last year
         await record.add_referenced()
-        return await record.write(scope, metadata, since)
+        return await record.write(scope, metadata)
 
 
 class _Package:
@@ -174,6 +173,13 @@ class _Package:
         self.files: dict[str, tuple[str, int]] = {}
         """The digest and the size of each file, by its path."""
         self._zip = zipfile.ZipFile(file, "w")
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, *_: object) -> None:
+        """End the zip, also where it was broken off."""
+        self._zip.close()
 
     def add(self, path: str, parts: Iterable[bytes]) -> None:
         """Add a file."""
@@ -275,8 +281,10 @@ class _Record:
         """Streams that events refer to: remembered approvals, erasures, the session of a call, the job of a fork."""
         self._proven: set[str] = set()
         self._reached: dict[str, Reached] = {}
-        self.first, self._last = sys.maxsize, 0
-        """When the first stream was begun, and the last event was recorded."""
+        self._days: set[int] = set()
+        """The days on which something was recorded, counted since the Unix epoch."""
+        self._last = 0
+        """When the last event was recorded."""
 
     async def add(self, root: str) -> None:
         """Add a stream and those below it."""
@@ -293,8 +301,8 @@ class _Record:
             for stream in missing:
                 await self.add(stream)
 
-    async def write(self, scope: str, metadata: Mapping[str, Any], since: int) -> str:
-        """Write what is left, with the checkpoints of recorders from a time on; return the package's hash."""
+    async def write(self, scope: str, metadata: Mapping[str, Any]) -> str:
+        """Write what is left, with the checkpoints of recorders; return the package's hash."""
         self._ledger.end()
         values = [
             canonical({"sha256": digest, "state": state}) for digest, state in sorted(self._values.states.items())
@@ -305,7 +313,7 @@ class _Record:
         pruned = {"pruned": list(self._pruned.values())} if self._pruned else {}
         self._package.add("metadata.json", (canonical({**metadata, "last_event_at": isoformat(self._last), **pruned}),))
         self._package.add("proof.json", (*proof, b'],"values":[', b",".join(values), b"]}"))
-        checkpoints = await checkpoint_files(self._journal, self._reached, since - SKEW, self._last)
+        checkpoints = await checkpoint_files(self._journal, self._reached, self._days)
         for path, parts in checkpoints.items():
             self._package.add(path, parts)
         self._package.add("verify.py", (program(),))
@@ -319,14 +327,17 @@ class _Record:
             if last.seq == 0 and (stub := stub_of(events)) is not None:
                 said = {"events": stub.events, "hash": stub.hash, "package": stub.package}
                 self._pruned[head.stream] = {"stream": head.stream, **said}
+                self._reached[head.stream] = Reached(stub.events, stub.hash, is_pruned=True)
+                self._days.add(stub.last_at // DAY)
             last = events[-1]
             if head.stream in self._pruned:
                 return
             self._last = max(self._last, *(event.at for event in events))
+            self._days.update(event.at // DAY for event in events)
             self._events.write(b"".join([_line(event) for event in events]))
             for event in events:
                 if event.kind in Ledger.KINDS:
-                    self._ledger.take(RecordedEvent(event.stream, event.seq, event.kind, _decode(event.data)))
+                    self._call(RecordedEvent(event.stream, event.seq, event.kind, _decode(event.data)))
             await self._values.note_expired(payloads)
             for payload in payloads:
                 self._refer(payload)
@@ -338,9 +349,15 @@ class _Record:
         row = {"stream": head.stream, "kind": head.kind, "events": last.seq, "hash": last.hash.hex()}
         self._streams[head.stream] = canonical(row)
         self._reached[head.stream] = Reached(last.seq, last.hash.hex())
-        self.first = min(self.first, head.created_at)
         if head.subject:
             self._others.add(erasure_of(head.subject))
+
+    def _call(self, event: RecordedEvent) -> None:
+        try:
+            self._ledger.take(event)
+        except RejectedError as error:
+            remedy = "Look with `remit verify`; if the record was changed, restore a backup."
+            raise ChainBrokenError(str(error), code=Code.RECORD_CONTRADICTED, remedy=remedy) from error
 
     def _refer(self, payload: Payload | None) -> None:
         rule, facts = getattr(payload, "rule_id", ""), getattr(payload, "facts", None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -21,10 +22,19 @@ if TYPE_CHECKING:
 KIND: Final = "recorder"
 CHECKPOINT: Final = "recorder_checkpoint"
 CLOSED: Final = "recorder_closed"
+_ORIGIN: Final = "origin"
 _LATER: Final = 2
 _leaves: Final = msgspec.json.Decoder(list[tuple[str, int, str]]).decode
 _encode: Final = msgspec.json.Encoder().encode
 _text: Final = msgspec.json.Decoder(str).decode
+
+
+class Wanted(Protocol):
+    """The streams whose leaves are wanted."""
+
+    def __contains__(self, stream: object, /) -> bool:
+        """Return whether a stream is one of them."""
+        ...
 
 
 class End(NamedTuple):
@@ -81,16 +91,25 @@ class Session(NamedTuple):
     """When it ended by itself; None: it goes on, or its process died."""
 
 
-async def sessions_of(journal: Journal, streams: Container[str], since: int, until: int) -> list[Session]:
-    """Return the sessions that went on between two times, and the next two, the first one first. Raise JournalError."""
-    meanwhile: list[Head] = []
-    later: list[Head] = []
-    async for head in every_head(journal, HeadQuery(kind=KIND)):
-        if head.created_at > until:
-            later = [head, *later][:_LATER]
-        elif not head.closed or head.updated_at >= since:
-            meanwhile.insert(0, head)
-    return [await _session(journal, await journal.read(head.stream), streams) for head in meanwhile + later]
+async def sessions_of(journal: Journal, streams: Wanted, *spans: tuple[int, int]) -> list[Session]:
+    """Return the sessions that went on in these spans of time, and the next two after each, the first one first.
+
+    Raise JournalError.
+    """
+    heads = [head async for head in every_head(journal, HeadQuery(kind=KIND))]
+    ended, left = dict[str, int](), dict[str, int]()
+    chosen: list[Head] = []
+    for head in reversed(heads):
+        origin = head.labels.get(_ORIGIN, "")
+        end = head.updated_at if head.closed else sys.maxsize
+        meets = any(head.created_at <= until and since <= end for since, until in spans)
+        if meets or any(ended.get(origin, 0) <= until < head.created_at for _, until in spans):
+            left[origin] = _LATER
+        if meets or left.get(origin):
+            chosen.append(head)
+            left[origin] -= not meets
+        ended[origin] = end
+    return [await _session(journal, await journal.read(head.stream), streams) for head in chosen]
 
 
 def opened_of(event: Event) -> Session:
@@ -100,7 +119,7 @@ def opened_of(event: Event) -> Session:
     return Session(event.stream, said.origin, said.key, event.at, said.every_seconds, tree, [], [], None)
 
 
-async def beat_of(journal: Journal, event: Event, streams: Container[str] | None = None) -> Beat:
+async def beat_of(journal: Journal, event: Event, streams: Wanted | None = None) -> Beat:
     """Return the checkpoint that an event is, with the ends of these streams; None: of all that it covers."""
     said: Any = decode(event.kind, event.data)
     rows = _leaves(await journal.value(said.leaves, said.leaves_blob) or b"[]")
@@ -111,7 +130,7 @@ async def beat_of(journal: Journal, event: Event, streams: Container[str] | None
     return Beat(event.at, signed, [leaf_of(_encode(row)) for row in rows], ends)
 
 
-async def _session(journal: Journal, events: list[Event], streams: Container[str]) -> Session:
+async def _session(journal: Journal, events: list[Event], streams: Wanted) -> Session:
     session, closed = opened_of(events[0]), None
     for event in events[1:]:
         if event.kind not in {CHECKPOINT, CLOSED}:

@@ -23,6 +23,7 @@ from remit.policy.rules import Policy
 from remit.record.decisions import DecisionCollector, FactReader
 from remit.record.states import worker_words
 from remit.record.walk import walk
+from remit.service.replaying import GoingOn, Resumes, going_on
 from remit.tools.versions import ToolUse
 
 if TYPE_CHECKING:
@@ -57,10 +58,16 @@ class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions that today's rules could not be asked about, by the reason."""
     unlisted: dict[str, str]
     """Providers that could not be listed, and why: nothing is said of their tools."""
+    resumes: Resumes = ""
+    """Of one job: whether it would go on under today's code, tools and models."""
+    because: tuple[str, ...] = ()
+    """Differences that do not stop it, or what would stop it first."""
 
     @property
     def differs(self) -> bool:
         """Return whether something harmful differs: calls that end otherwise, tools or code that broke or went."""
+        if self.resumes == "no":
+            return True
         tools = any(one.refused or one.asks or one.drift in _HARMFUL for one in self.tools)
         return tools or any(one.change in {"gone", "changed"} for one in self.code)
 
@@ -114,6 +121,8 @@ class Drift:
         await walk(journal, chosen, job)
         await check_arguments(journal, tools, judge.changes)
         comparison = ToolComparison(journal, catalog)
+        is_of_job = bool(job) and not (tool or model)
+        resumes, because = await going_on(self._parts, job) if is_of_job else GoingOn("")
         return DriftReport(
             since=since,
             decisions=judge.decisions,
@@ -124,6 +133,8 @@ class Drift:
             skills=tuple(await skills.drifts(self._parts.skills)),
             missing=decisions.missing,
             unlisted=dict(catalog.failures),
+            resumes=resumes,
+            because=because,
         )
 
     @operation(

@@ -8,7 +8,7 @@ the proof that the smallest one holds it (RFC 6962). A stamp of an authority (RF
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -62,12 +62,26 @@ class Checkpoints:
             (leaf["stream"], leaf["seq"]): b"" for log in self._logs for leaf in log["leaves"]
         }
         """The chain value of each event that a leaf names, once it was read."""
+        self._strangers: dict[str, list[str]] = {}
+        """The signers of a log in the place of the keys that the caller has of it, by origin."""
+        self._covered: dict[str, int] = {}
+        """By stream, the newest event under a checkpoint that a key of the caller signed."""
+
+    def uncovered(self, streams: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+        """Return the streams with events that no given key signed: how many are signed, and how many there are."""
+        covered = {stream: (self._covered.get(stream, 0), events) for stream, events in streams.items()}
+        return {stream: counts for stream, counts in sorted(covered.items()) if counts[0] < counts[1]}
 
     def check(self, keys: Sequence[Key]) -> tuple[SignedLog, ...]:
         """Check proofs, and signatures by these keys, after all events. Raise RejectedError."""
         stamps = {name for name in self._package.namelist() if name.startswith("stamps/")}
         logs = tuple(self._check(log, keys, stamps) for log in self._logs)
-        if keys and not any(log.keys == "given" for log in logs):
+        proven = {log.origin for log in logs if log.keys == "given"}
+        for log in logs:
+            if log.origin not in proven and (signers := self._strangers.get(log.origin)):
+                why = f"the log {log.origin} is signed by none of the keys that you gave, but by {', '.join(signers)}"
+                raise RejectedError("checkpoint_unproven", why)
+        if keys and not proven:
             raise RejectedError("checkpoint_unproven", _NO_KEY)
         if stamps:
             raise RejectedError("checkpoint_mismatch", f"no checkpoint names {min(stamps)}")
@@ -87,9 +101,11 @@ class Checkpoints:
             _signing_times(notes, [key for key in keys if key.type == WITNESS]),
         )
         if own and not is_signed and not cosigned:
-            signers = ", ".join(dict.fromkeys(name for note in notes for name in note.signers))
-            why = f"the log {origin} is signed by none of the keys that you gave, but by {signers or 'nobody'}"
-            raise RejectedError("checkpoint_unproven", why)
+            signers = list(dict.fromkeys(name for note in notes for name in note.signers))
+            self._strangers[origin] = signers or ["nobody"]
+        if is_signed or cosigned:
+            for leaf in leaves:
+                self._covered[leaf["stream"]] = max(leaf["seq"], self._covered.get(leaf["stream"], 0))
         files = [row["stamp"] for row in rows if "stamp" in row]
         stamps.difference_update(f"{name}.{ending}" for name in files for ending in ("checkpoint", "tsr"))
         return SignedLog(

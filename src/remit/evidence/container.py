@@ -12,13 +12,16 @@ from remit.evidence.rejected import RejectedError
 from remit.evidence.strict_json import digest, read_json
 
 FORMAT = "remit-evidence-1"
+NEWER = "format_newer"
+"""The reason that is given for a package of a later format."""
+_LATER = re.compile(r"remit-evidence-[1-9][0-9]{0,5}")
 MAX_BYTES, MAX_FILES = 4 << 30, 1_000_000
 """The most bytes that all files unpack to together, and the most files."""
 _SMALL, _RATIO = 1 << 20, 50
 """A JSON file, which is read whole, of more bytes unpacks to at most so many times its size; real ones to four."""
 _DATE = 33
 """The first of January 1980, as a zip writes it."""
-_NAME = re.compile(
+_NAME = re.compile(  # a file of another name needs another format, or old programs take it for a forgery
     r"(manifest|proof|metadata|checkpoints)\.json|(events|ledger)\.ndjson|verify\.py|blobs/[0-9a-f]{64}"
     r"|stamps/[1-9][0-9]{0,3}\.(checkpoint|tsr)"
 )
@@ -27,12 +30,18 @@ _MEMBERS = {"format": str, "scope": str, "redacted": bool, "artifacts": list, "c
 
 def read_manifest(package: zipfile.ZipFile, size: int) -> dict[str, Any]:
     """Return the manifest of a zip of `size` bytes. Raise RejectedError unless every file is the one that it names."""
-    _check_zip(package, size)
+    entries = _check_zip(package, size)
     if "manifest.json" not in package.namelist():
         raise RejectedError("manifest_schema_invalid", "there is no manifest.json")
-    manifest = read_json(package.read("manifest.json"), "manifest.json")
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    said: Any = read_json(package.read("manifest.json"), "manifest.json")
+    manifest: dict[str, Any] = said if isinstance(said, dict) else {}
+    form = manifest.get("format")
+    is_later = isinstance(form, str) and form != FORMAT and _LATER.fullmatch(form)
+    if is_later and manifest_hash(manifest) == manifest.get("hash"):
+        raise RejectedError(NEWER, f"its format is {form}, and this program knows {FORMAT}: a newer Remit made it")
+    if form != FORMAT:
         raise RejectedError("manifest_schema_invalid", f"manifest.json is not of the format {FORMAT}")
+    _check_names(entries)
     for name, kind in _MEMBERS.items():
         if not isinstance(manifest.get(name), kind):
             raise RejectedError("manifest_schema_invalid", f"manifest.json has no {name} of the right type")
@@ -53,7 +62,7 @@ def manifest_hash(manifest: dict[str, Any]) -> str:
     return digest({name: value for name, value in manifest.items() if name != "hash"})
 
 
-def _check_zip(package: zipfile.ZipFile, size: int) -> None:
+def _check_zip(package: zipfile.ZipFile, size: int) -> list[zipfile.ZipInfo]:
     """Refuse a zip that two readers could see differently, or that unpacks to too much."""
     entries = package.infolist()
     names = package.namelist()
@@ -64,8 +73,6 @@ def _check_zip(package: zipfile.ZipFile, size: int) -> None:
     _check_sizes(entries)
     end = 0
     for entry in sorted(entries, key=lambda entry: entry.header_offset):
-        if not _NAME.fullmatch(entry.filename) or entry.orig_filename != entry.filename:
-            raise RejectedError("container_invalid", f"{entry.filename!r} is not a file of a package")
         if entry.flag_bits or entry.extra or entry.comment or entry.external_attr >> 28 not in (0, 8):
             raise RejectedError("container_invalid", f"{entry.filename} is encrypted, a link, or has more fields")
         if not _is_said_twice(package, entry):
@@ -76,6 +83,13 @@ def _check_zip(package: zipfile.ZipFile, size: int) -> None:
     directory = sum(46 + len(name.encode()) for name in names)
     if end != package.start_dir or size not in (end + directory + 22, end + directory + 98):
         raise RejectedError("container_invalid", "there are bytes between the files, or after them")
+    return entries
+
+
+def _check_names(entries: list[zipfile.ZipInfo]) -> None:
+    for entry in entries:
+        if not _NAME.fullmatch(entry.filename) or entry.orig_filename != entry.filename:
+            raise RejectedError("container_invalid", f"{entry.filename!r} is not a file of a package")
 
 
 def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:

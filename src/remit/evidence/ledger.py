@@ -11,6 +11,7 @@ from remit.evidence.rejected import RejectedError
 from remit.evidence.strict_json import canonical
 
 _BEGINS = {"tool_invocation_started", "command_started"}
+_ASKS = "confirmation_requested"
 _FINISHES = {"tool_invocation_finished", "command_committed"}
 _FACTS = (
     *("invocation_id", "step", "tool_name", "tool_version", "arguments_hash", "idempotency_key", "attempt"),
@@ -47,7 +48,7 @@ class Event(NamedTuple):
 class Ledger:
     """Every call, what it was announced as, and how it ended; streams come one after the other."""
 
-    KINDS = frozenset(("job_forked", *_BEGINS, *_FINISHES))
+    KINDS = frozenset(("job_forked", _ASKS, *_BEGINS, *_FINISHES))
     """The kinds of events that it is made of."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
@@ -56,6 +57,8 @@ class Ledger:
         """Calls without an outcome, of the streams that ended."""
         self.forks: dict[tuple[str, int], str] = {}
         """The chain values of the events after which forks begin, by stream and number."""
+        self.questions: set[str] = set()
+        """The streams of questions that callers say they wait for."""
         self._write = write
         self._stream = ""
         self._begin("")
@@ -87,6 +90,9 @@ class Ledger:
             self._fork(event)
         elif event.kind in _BEGINS:
             self._announce(event)
+        elif event.kind == _ASKS:
+            if event.seq > self._taken_until and "/confirmation/" not in event.stream:
+                self.questions.add(f"{event.stream}/confirmation/{payload['confirmation']}")
         elif invocation := payload.get("invocation_id", ""):
             row = self._rows.get(invocation)
             if row is None and self._shares:

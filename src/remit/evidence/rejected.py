@@ -1,4 +1,4 @@
-"""The reasons for which a package is rejected, as codes that programs read."""
+"""The reasons for which a package is not accepted, as codes that programs read."""
 
 from __future__ import annotations
 
@@ -27,5 +27,7 @@ REASONS = {
     "value_invalid": "A value is not the one that an event names, or is gone without a reason.",
     "checkpoint_mismatch": "A signed checkpoint is of another record, or a proof does not lead to it.",
     "checkpoint_unproven": "None of the keys that you gave signed a checkpoint in it.",
+    "checkpoint_partial": "`undecidable`: some events are under no checkpoint that a key of yours signed.",
+    "format_newer": "`undecidable`: a newer Remit made it; take verify.py from one.",
     "form_invalid": "Something else does not have the form of a package.",
 }

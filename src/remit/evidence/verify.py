@@ -4,7 +4,7 @@
 
 With --decisions, the rules that are in the package decide again what they decided, from the recorded facts. The
 modules of Remit that decide stand at the end of this file. With --key, the public key of a recorder or a witness
-(name+id+key, as `remit recorder key` prints it), one of these keys must have signed a checkpoint in the package.
+(name+id+key, as `remit recorder key` prints it), every event must stand under a checkpoint that one of them signed.
 
 A package is a zip with these files:
 
@@ -20,8 +20,9 @@ A package is a zip with these files:
     verify.py        this program; take one that you trust
 
 The hash of an event covers the one before it: h(0) = SHA-256("remit-chain-1" 00 stream), and h(n) = SHA-256(h(n-1) ‖
-seq:8 ‖ at:8 ‖ length of kind:2 ‖ kind ‖ data), integers big-endian. The answer is one of three: `whole` (all is as it
-was recorded, and the job or ticket has ended), `prefix` (the same, and more may follow) or `rejected`. Status 0, 2, 1.
+seq:8 ‖ at:8 ‖ length of kind:2 ‖ kind ‖ data), integers big-endian. The answer is one of four: `whole` (all is as it
+was recorded, and the job or ticket has ended), `prefix` (the same, and more may follow), `rejected`, or `undecidable`:
+events are under no checkpoint of the keys that were given, or a newer Remit made the package. Status 0, 2, 1, 3.
 If the manifest's scope is an interval (ISO 8601), the package is about all streams written to in it, and it is `whole`
 if every job and ticket in it has ended, and no session is among them.
 
@@ -45,7 +46,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 from remit.evidence.checkpoints import Checkpoints, SignedLog
-from remit.evidence.container import read_manifest
+from remit.evidence.container import NEWER, read_manifest
 from remit.evidence.decisions import Decisions, Derived
 from remit.evidence.interval import read_interval
 from remit.evidence.ledger import Event, Ledger
@@ -57,19 +58,26 @@ from remit.evidence.values import References, check_values
 
 _ENDS = {"job_completed", "job_failed", "job_cancelled", "ticket_completed", "ticket_failed", "ticket_blocked"}
 _BEGINS_AGAIN = {"ticket_retried"}
+_OPTIONAL = ("decisions", "checkpoints", "uncovered")
+_NAMED = 3
+"""Streams that a sentence names at most."""
 _MAX_LINE, _PART = 64 << 20, 1 << 20
 _BEGIN = re.compile(r'\{"at":(0|[1-9][0-9]*),"data":"')
 _REST = re.compile(r',"hash":"([0-9a-f]{64})","kind":"([\w.]+)","seq":([1-9][0-9]*),"stream":"([\w/.-]+)"\}')
 _frame = struct.Struct(">QqH").pack
 
 
+STATUSES = {"rejected": 1, "undecidable": 3, "prefix": 2, "whole": 0}
+"""The exit status of each answer, the worst one first."""
+
+
 class Verdict(NamedTuple):
     """The answer about a package."""
 
     state: str
-    """`whole`, `prefix` or `rejected`."""
+    """`whole`, `prefix`, `undecidable` or `rejected`."""
     problem: str
-    """Why it was rejected; empty otherwise."""
+    """Why it was rejected, or cannot be decided; empty otherwise."""
     reason: str = ""
     """The same as a code."""
     scope: str = ""
@@ -84,26 +92,28 @@ class Verdict(NamedTuple):
     """The decisions that were taken again; None: this was not asked for."""
     checkpoints: tuple[SignedLog, ...] = ()
     """The logs of recorders that cover it."""
+    uncovered: tuple[tuple[str, int, int], ...] = ()
+    """With keys: streams with events that none of them signed, how many are signed, and how many there are."""
 
     def members(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         derived = self.decisions and {"derived": self.decisions[0], "not_derived": dict(self.decisions[1])}
         logs = [log._asdict() for log in self.checkpoints]
         members = {**self._asdict(), "values": dict(self.values), "decisions": derived, "checkpoints": logs}
-        return {name: value for name, value in members.items() if value or name not in ("decisions", "checkpoints")}
+        return {name: value for name, value in members.items() if value or name not in _OPTIONAL}
 
 
 def check(path: str, rules: Mapping[str, str] | None = None, keys: Sequence[Key] = ()) -> Verdict:
     """Check a package; whatever is in it gives a verdict. Raise OSError if the file cannot be read.
 
     With `rules`, the texts of the modules that decide, every decision is taken again, too. With `keys`, one of them
-    must have signed a checkpoint in the package.
+    must have signed a checkpoint over each event.
     """
     try:
         with open(path, "rb") as file, zipfile.ZipFile(file) as package:  # noqa: PTH123 - a program of its own
             return _check(package, file.seek(0, 2), rules, keys)
     except RejectedError as error:
-        return Verdict("rejected", str(error), error.reason)
+        return Verdict("undecidable" if error.reason == NEWER else "rejected", str(error), error.reason)
     except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, NotImplementedError, EOFError) as error:
         return Verdict("rejected", f"it is not a zip as Remit writes it: {error}", "container_invalid")
     except OSError as error:
@@ -150,12 +160,17 @@ def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None,
         raise RejectedError("ledger_mismatch", "proof.json names other calls without an outcome than the events")
     counts = check_values(package, proof["values"], refs, manifest, erased=erased)
     refs.check_arguments(package)
-    _check_metadata(package, manifest["scope"])
+    pruned = _check_metadata(package, manifest["scope"])
+    gone = _gone(calls.questions - last.keys(), pruned)
     derived = decisions.derive() if decisions is not None else None
     is_whole = interval.is_over(last, ended) if interval else ended.get(manifest["scope"], False)
+    logs = checkpoints.check(keys)
+    lengths = {**dict.fromkeys(gone, 1), **{stream: seq for stream, (seq, _) in last.items()}}
+    uncovered = checkpoints.uncovered(lengths) if keys else {}
     return Verdict(
-        "whole" if is_whole else "prefix",
-        "",
+        "undecidable" if uncovered else "whole" if is_whole else "prefix",
+        _unsigned(uncovered) if uncovered else "",
+        "checkpoint_partial" if uncovered else "",
         scope=manifest["scope"],
         events=sum(seq for seq, _ in last.values()),
         streams=len(last),
@@ -163,7 +178,22 @@ def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None,
         pending=tuple(calls.pending),
         hash=manifest["hash"],
         decisions=derived,
-        checkpoints=checkpoints.check(keys),
+        checkpoints=logs,
+        uncovered=tuple((stream, *counts) for stream, counts in uncovered.items()),
+    )
+
+
+def _unsigned(uncovered: Mapping[str, tuple[int, int]]) -> str:
+    """Say which events no key signed."""
+    events = sum(there - signed for signed, there in uncovered.values())
+    streams = [
+        f"{stream} from event {signed + 1} on" if signed else stream for stream, (signed, _) in uncovered.items()
+    ]
+    more = f" and {counted(len(streams) - _NAMED, 'more stream')}" if len(streams) > _NAMED else ""
+    are = "is" if events == 1 else "are"
+    return (
+        f"{counted(events, 'event')} {are} under no checkpoint that your keys signed, and can be made up: "
+        f"{', '.join(streams[:_NAMED])}{more}"
     )
 
 
@@ -205,10 +235,19 @@ def _lines(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
             raise RejectedError("json_invalid", f"{name} has a line that is cut short or too long")
 
 
-def _check_metadata(package: zipfile.ZipFile, scope: str) -> None:
+def _check_metadata(package: zipfile.ZipFile, scope: str) -> set[str]:
+    """Return the streams that are said to be pruned, which nothing proves."""
     metadata = read_json(package.read("metadata.json"), "metadata.json")
     if scope not in {metadata.get("stream"), metadata.get("interval")}:
         raise RejectedError("form_invalid", f"metadata.json is about something else than {scope}")
+    return {row["stream"] for row in metadata.get("pruned", ())}
+
+
+def _gone(questions: set[str], pruned: set[str]) -> set[str]:
+    """Return the questions that are not in the package, all of which have to be pruned."""
+    if not questions <= pruned:
+        raise RejectedError("event_contradicted", f"{min(questions - pruned)} was asked, and is not in the package")
+    return questions
 
 
 def _check_forks(package: zipfile.ZipFile, forks: dict[tuple[str, int], str]) -> None:
@@ -258,7 +297,7 @@ def main(arguments: list[str]) -> int:
         as_json = {"package": path, **verdict.members()}
         sys.stdout.write((json.dumps(as_json) if "--json" in arguments else describe(path, verdict)) + "\n")
     states = {verdict.state for verdict in verdicts}
-    return 1 if "rejected" in states else 2 if "prefix" in states else 0
+    return next((status for state, status in STATUSES.items() if state in states), 0)
 
 
 def describe(path: str, verdict: Verdict) -> str:
@@ -272,9 +311,8 @@ def describe(path: str, verdict: Verdict) -> str:
         _describe_decisions(verdict.decisions) if verdict.decisions is not None else "",
         *(f"; {log.words()}" for log in verdict.checkpoints),
     ]
-    said = (
-        f"{verdict.reason}: {verdict.problem}" if verdict.state == "rejected" else f"{''.join(parts)}; {verdict.hash}"
-    )
+    why = f"{verdict.reason}: {verdict.problem}"
+    said = why if not verdict.hash else f"{''.join(parts)}{f'; {why}' if verdict.problem else ''}; {verdict.hash}"
     return "".join(char if char.isprintable() else "?" for char in f"{verdict.state} {path}: {said}")
 
 

@@ -69,6 +69,18 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         """Say whether the policy `fail` refuses to go on: any tool of the registry may have changed, and a text too."""
         return self.about != "registry" and self.drift not in _HARMLESS
 
+    @property
+    def words(self) -> str:
+        """Return both versions in a sentence."""
+        if self.about == "registry":
+            return (
+                "other tools are offered here than when the job began; the calls that it made are compared one by one"
+            )
+        what = {"tool": " version", "provider": " provider", "request": " input schema", "response": " output schema"}
+        changed = f" ({self.drift})" if self.drift else ""
+        recorded, current = self.recorded or "none", self.current or "missing"
+        return f"{self.subject}{what.get(self.about, '')} was recorded as {recorded}, and is now {current}{changed}"
+
 
 async def differences(
     history: History,
@@ -225,7 +237,7 @@ class Versions:
         """
         drift = await differences(history, program, self._catalog, self._journal, self._migrations, self._skills)
         for one in self._news(history, drift):
-            _log.warning("%s: %s", writer.stream, _words(one))
+            _log.warning("%s: %s", writer.stream, one.words)
             await self._journal.append(writer, self._event(one), synced=False)
         refused = first_refused(drift, self._policy)
         if refused is not None:
@@ -276,14 +288,4 @@ def refusal(one: Difference, remedy: str) -> VersionError:
         code = Code.MODEL_DRIFT if one.about == "model" else Code.SKILL_DRIFT
     else:
         code = Code.EXECUTION_VERSION_MISMATCH if one.about in _CODE else Code.TOOL_SCHEMA_DRIFT
-    return VersionError(_words(one), code=code, remedy=remedy)
-
-
-def _words(one: Difference) -> str:
-    if one.about == "registry":
-        return "other tools are offered here than when the job began; the calls that it made are compared one by one"
-    what = {"tool": " version", "provider": " provider", "request": " input schema", "response": " output schema"}
-    changed = f" ({one.drift})" if one.drift else ""
-    current = one.current or "missing"
-    recorded = one.recorded or "none"
-    return f"{one.subject}{what.get(one.about, '')} was recorded as {recorded}, and is now {current}{changed}"
+    return VersionError(one.words, code=code, remedy=remedy)

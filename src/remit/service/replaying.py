@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 
+from remit.errors import ChainBrokenError, RunError
 from remit.jobs.replay import ReplayReport, replay, require_allowed
-from remit.jobs.state import History, stream_of
+from remit.jobs.routes import LackingError
+from remit.jobs.skills import require_on
+from remit.jobs.state import ENDED, KIND, History, stream_of
 from remit.jobs.today import calls_of, calls_today, worst
 from remit.jobs.versions import differences
 from remit.journal.lineage import whole
@@ -22,6 +26,15 @@ if TYPE_CHECKING:
     from remit.journal.event import Head
     from remit.service.parts import Parts
 
+Resumes = Literal["", "yes", "no", "ended"]
+"""Whether a job would go on; empty: it is no job."""
+GOING_ON: Final[Mapping[str, tuple[str, str]]] = {
+    "yes": ("ok", "it would go on"),
+    "no": ("fail", "it would not go on"),
+    "ended": ("", "it has ended"),
+}
+"""By the answer, the style of a terminal and the words."""
+
 
 async def replay_job(parts: Parts, job: str, policy: str, stop: Stop | None) -> ReplayReport:
     """Replay a job. Raises NotFoundError, StateError for a session, or VersionError."""
@@ -32,6 +45,40 @@ async def replay_job(parts: Parts, job: str, policy: str, stop: Stop | None) -> 
     report = await replay(parts.journal, history, program, *given)
     calls = await calls_today(services, history, job, head.labels, program.name)
     return msgspec.structs.replace(report, calls=calls, today=worst(calls))
+
+
+class GoingOn(NamedTuple):
+    """The answer to "would it go on?", which every face gives."""
+
+    resumes: Resumes
+    because: tuple[str, ...] = ()
+    """Differences that do not stop it, or what would stop it first."""
+
+
+async def going_on(parts: Parts, job: str) -> GoingOn:
+    """Say whether a job would go on under the code, the tools and the models of this process.
+
+    It is replayed under the mismatch policy, which calls nothing: what stops that stops its worker as well. Raises
+    NotFoundError, or JournalError where the journal fails.
+    """
+    head = await head_of(parts.journal, job)
+    if head.kind != KIND:
+        return GoingOn("")
+    if head.state in ENDED:
+        return GoingOn("ended")
+    services, history = parts.services, History(await whole(parts.journal, await parts.journal.read(stream_of(job))))
+    try:
+        program = await parts.programs.load(history)
+        await require_on(parts.skills, history.created)
+        given = services.catalog, services.migrations, job, services.mismatch, parts.skills, services.default_model
+        report = await replay(parts.journal, history, program, *given)
+    except (RunError, LackingError, ChainBrokenError) as error:
+        return GoingOn("no", (error.message,))
+    changed = tuple(drift.words for drift in report.drifts)
+    if (divergence := report.divergence) is None:
+        return GoingOn("yes", changed)
+    words = f"step {divergence.step}: recorded {divergence.recorded}, now {divergence.now}"
+    return GoingOn("no", (words, *changed))
 
 
 async def replay_session(parts: Parts, head: Head, session: str, policy: str) -> ReplayReport:

@@ -82,7 +82,7 @@ class World:
             await write_package(journal, session, package)
             account = Account(package)
             times = [entry.at for entry in account.entries]
-            account.sessions = await sessions_of(journal, account.last, min(times), max(times))
+            account.sessions = await sessions_of(journal, account.last, (min(times), max(times)))
             files = anchored(ael.write(account, self.by), self.client.prove, self.client.fingerprint, MOST)
         keys = self.folder / "keys"
         keys.mkdir(exist_ok=True)

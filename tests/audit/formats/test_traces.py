@@ -94,7 +94,7 @@ async def side(remit: Any, stream: str, signer: Signer = AGENT) -> Side:
     await write_package(remit.runtime.journal, stream, package)
     account = Account(package)
     times = [entry.at for entry in account.entries]
-    account.sessions = await sessions_of(remit.runtime.journal, account.last, min(times), max(times))
+    account.sessions = await sessions_of(remit.runtime.journal, account.last, (min(times), max(times)))
     return Side(account, signer)
 
 

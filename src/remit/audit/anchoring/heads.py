@@ -103,7 +103,7 @@ class Heads:
             return records
         entries = await self._before(scope)
         sessions = await sessions_of(
-            self._journal, {one.stream for one in entries}, head.created_at, self._session.began
+            self._journal, {one.stream for one in entries}, (head.created_at, self._session.began)
         )
         stretches, _ = divided((one for one in sessions if one.began < self._session.began), entries)
         if (held := calls_of(stretches).get(trace)) is not None:

@@ -198,10 +198,10 @@ def _print(state: State, found: Answer, asked: What | None) -> None:
 
 def _print_today(out: Channel, found: Answer) -> None:
     from remit.cli.text import one_line
+    from remit.service.replaying import GOING_ON
 
     out.line()
-    style = {"yes": "ok", "no": "fail"}.get(found.resumes, "")
-    words = {"yes": "it would go on", "no": "it would not go on", "ended": "it has ended"}[found.resumes]
+    style, words = GOING_ON[found.resumes]
     out.line(f"{out.style('today', style)}  {words}; `remit drift {found.job}` says more")
     for why in found.because:
         out.line(f"    {one_line(why)}")

@@ -34,6 +34,8 @@ _DAMAGE: Final = frozenset(
         Code.CHECKPOINT_DIFFERS,
     }
 )
+_STATUSES: Final = {"rejected": exit_codes.DAMAGED, "undecidable": 2}
+"""The status that a package ends with, if it is not whole or a prefix."""
 _EXPORTED: Final = "Name a file of `remit export`."
 _ENDINGS: Final = (".zip", ".json", ".jsonl", ".ndjson")
 """Endings of files; a job's id has none."""
@@ -89,8 +91,8 @@ def command(
 
     Where a recorder signs, the journal is compared with its checkpoints, and the answer is `whole` (a checkpoint of
     --checkpoints covers every event), `prefix` (more may have been recorded) or `rejected`. A package brings its
-    checkpoints along: with --key, one of these keys must have signed it. --decisions looks at something else: whether
-    the rules and the facts that are recorded with each decision lead to it.
+    checkpoints along: with --key, one of these keys must have signed all of it, or it is `undecidable`. --decisions
+    looks at something else: whether the rules and the facts that are recorded with each decision lead to it.
     """
     if job is not None and everything:
         raise click.UsageError("Give JOB or --all, not both.", context)
@@ -184,9 +186,10 @@ def _verify_package(state: State, path: str, keys: Sequence[str], *, decisions: 
         verdict = check(path, sources() if decisions else None, parsed)
     out = state.output.out
     first, _, rest = describe(path, verdict).partition(" ")
-    told = f"{out.style(first, 'fail' if verdict.state == 'rejected' else 'ok')} {clean(rest)}"
+    style = {"rejected": "fail", "undecidable": "warn"}.get(verdict.state, "ok")
+    told = f"{out.style(first, style)} {clean(rest)}"
     state.show({"package": path, **verdict.members()}, lambda _state, _verdict: out.line(told))
-    return exit_codes.DAMAGED if verdict.state == "rejected" else exit_codes.OK
+    return _STATUSES.get(verdict.state, exit_codes.OK)
 
 
 def _print(state: State, report: VerifyReport) -> None:

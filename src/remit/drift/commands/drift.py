@@ -80,9 +80,21 @@ def _print(state: State, report: DriftReport) -> None:
         state.note(f"nothing is said of the tools of {provider}, which cannot be listed: {why}")
     for why, count in report.missing.items():
         state.note(f"today's rules were not asked about {count} decisions: {why}")
+    if report.resumes:
+        _print_going_on(state, report)
     if not (report.tools or report.code or report.skills or moved or report.outputs):
         out = state.output.out
         out.line(f"{out.style('same', 'ok')}  nothing differs from what is recorded ({report.decisions} decisions)")
+
+
+def _print_going_on(state: State, report: DriftReport) -> None:
+    from remit.service.replaying import GOING_ON
+
+    out = state.output.out
+    style, words = GOING_ON[report.resumes]
+    out.line(f"{out.style('today', style)}  {words}")
+    for why in report.because:
+        out.line(f"    {one_line(why)}")
 
 
 def _tool(state: State, tool: ToolDrift) -> None:
