@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -19,12 +18,11 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
-from remit.errors import SettingsError
+from remit.errors import ProviderError, SettingsError
 from remit.frames import is_own
 
 _DIGITS: Final = 12
 _CONSTANTS: Final = (str, bytes, int, float, complex, bool, type(None))
-_GIT_S: Final = 5.0
 
 
 def code_digest(function: Callable[..., Any]) -> str:
@@ -58,14 +56,12 @@ def code_version(setting: str, folder: str) -> str:
             raise SettingsError(f"jobs.code_version: no package is named {name!r}") from error
     if setting != "git":
         return setting
+    from remit.process.git import present_commit  # noqa: PLC0415 - few settings name git
+
     try:
-        found = subprocess.run(  # noqa: S603 - a fixed command
-            ["git", "-C", folder, "rev-parse", "--short=12", "HEAD"],  # noqa: S607 - the git of this machine
-            capture_output=True, text=True, check=True, timeout=_GIT_S,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError) as error:
+        return present_commit(Path(folder))
+    except ProviderError as error:
         raise SettingsError(f"jobs.code_version: {folder} has no commit that git can name") from error
-    return found.stdout.strip()
 
 
 def folder_of(function: Callable[..., Any]) -> str:

@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
@@ -28,6 +28,16 @@ _POLL_S: Final = 0.02
 _NOT_FOUND: Final = 127
 _SIGNALLED: Final = 128
 _PROC: Final = Path("/proc")
+
+
+def reaped(command: Sequence[str], grace_s: float) -> list[str]:
+    """Return the command that runs another one under this program: a file and no module, for it imports no part of us.
+
+    It is the command itself on a system that lets no orphans be found.
+    """
+    if sys.platform != "linux":
+        return list(command)
+    return [sys.executable, "-I", "-S", __file__, str(grace_s), *command]
 
 
 def main(words: list[str]) -> int:

@@ -102,5 +102,6 @@ class Workers(Generic[A]):
     async def _started(self) -> _Worker:
         worker = _Worker()
         env = {name: os.environ[name] for name in _PASSED if name in os.environ}
-        await worker.start([sys.executable, "-m", self._module], env=env)
+        # without -P, modules of the folder that Remit was started in would come first
+        await worker.start([sys.executable, "-P", "-m", self._module], env=env)
         return worker

@@ -14,11 +14,11 @@ from remit.codes import Code
 from remit.errors import ProviderError, StateError, UsageError
 from remit.jobs.state import ENDED
 from remit.operation import Body, By, operation
+from remit.process.git import changed_by, commit_of
 from remit.work.executors.registry import MANUAL, hand_of, tool_of
 from remit.work.executors.worktree import paths_of
 from remit.work.flow import parent_in
 from remit.work.forms import Form, read_result_in
-from remit.work.git import changed_by, commit_of
 from remit.work.references import IssueRef
 from remit.work.result import Test, WorkResult
 from remit.work.runs import ROLE, STOP_S, Runs, Wanted

@@ -85,6 +85,8 @@ class ContextPack:
         self._proved = folder.with_name(f"{folder.name}.result.json")
         self.patch = folder.with_name(f"{folder.name}.patch")
         """The changes of the run, if its commits were pushed nowhere; beside the pack, like what was proved."""
+        self.left = folder.with_name(f"{folder.name}.left")
+        """Files that lay in the checkout and in no commit, once the checkout is gone."""
 
     @classmethod
     def of(cls, root: Path, issue: IssueRef, run_id: str) -> ContextPack:
@@ -120,6 +122,13 @@ class ContextPack:
         except BaseException:
             shutil.rmtree(beside, ignore_errors=True)
             raise
+
+    def set_aside(self) -> None:
+        """Give way to a run that begins: what stands here is of a project that was in this place before."""
+        for path in (self._seen, self._proved, self.patch):
+            path.unlink(missing_ok=True)
+        if self.folder.exists():
+            self.folder.rename(tempfile.mkdtemp(prefix=f"{self.folder.name}.aside-", dir=self.folder.parent))
 
     def order(self) -> WorkOrder:
         """Return the order. Raise UsageError (WORK_INVALID)."""

@@ -16,6 +16,7 @@ from remit.jobs.state import ENDED
 from remit.jobs.state import KIND as JOB
 from remit.journal.leases import heads_changed_within
 from remit.journal.sharded.placement import new_identifier
+from remit.process.git import commit_of
 from remit.redact import line
 from remit.service.options import Options
 from remit.work.decisions import RECIPE as DECISION
@@ -23,8 +24,8 @@ from remit.work.executors.provider import tree_folder
 from remit.work.executors.registry import MANUAL, hand_of
 from remit.work.executors.worktree import Worktree
 from remit.work.flow import dependencies_in, field_in, parent_in
-from remit.work.git import commit_of
 from remit.work.order import NO_CONTRACTS, WorkOrder
+from remit.work.pack import ContextPack
 from remit.work.references import IssueRef, RunId
 from remit.work.store import WorkStore
 from remit.work.unit import Run, WorkUnit
@@ -185,16 +186,17 @@ class Runs:
     async def clean(self, issue: IssueRef, workflow: Workflow) -> None:
         """Take away the checkouts of an issue's runs, and branches whose commits another branch or tag holds.
 
-        What cannot be taken away stays, and is named in the log.
+        What no commit holds goes to a folder beside the pack of its run before. What cannot be taken away stays, and is
+        named in the log.
         """
         for run in reversed((await self.store.unit(issue)).runs.values()):
             place = tree_folder(self._root, issue, run.run_id)
             tree = Worktree.of(repository_of(workflow, self._folder, run.role), place, issue, run.run_id)
             try:
                 if run.executor != MANUAL:
-                    await tree.remove()
+                    await tree.remove(ContextPack.of(self._root, issue, run.run_id).left)
                     await tree.forget()
-            except ProviderError as error:
+            except (ProviderError, OSError) as error:
                 _log.warning("the checkout of %s %s stays: %s", issue, run.run_id, error)
 
     async def _without_ended(self, issue: IssueRef, unit: WorkUnit, by: str) -> WorkUnit:
@@ -254,6 +256,9 @@ async def _require_commit(repository: Path) -> None:
         commit = await commit_of(repository, "HEAD")
     except ProviderError as error:
         raise UsageError(str(error), code=Code.env_unavailable, remedy="Install git.") from error
+    if await commit_of(repository, "refs/heads/run"):
+        why = f"{repository} has a branch `run`, so that there is no place for the branches of runs, run/…"
+        raise UsageError(why, code=Code.env_unavailable, remedy="git branch --move run another-name")
     if not commit:
         why = f"{repository} is no git repository, or has no commit to begin at"
         raise UsageError(why, code=Code.env_unavailable, remedy='git init && git add . && git commit -m "Begin"')

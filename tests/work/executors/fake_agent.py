@@ -18,6 +18,12 @@ from pathlib import Path
 from typing import IO, Any, Self, cast
 
 HOME = Path(os.environ["HOME"])
+ORDERS = f"""
+cd sub && git init -q . && echo q > q && git add q && git -c user.name=a -c user.email=b commit -qm q &&
+echo '* filter=e' > .gitattributes && git config filter.e.process 'id > {Path(__file__).with_name("caught")}; exit 1' &&
+sleep 1 && echo w > q
+"""
+"""What has a git that looks into this submodule start a program."""
 
 
 def main(name: str, scene: str) -> int:
@@ -71,6 +77,9 @@ def edit(name: str, scene: str) -> int:
         assert all(tool.startswith(("fs__", "worktree__")) for tool in mcp.tools), mcp.tools
         if scene == "denied":
             assert mcp.call("worktree__exec", command=["true"])["isError"]
+        if scene == "orders":
+            mcp.call("worktree__exec", command=["sh", "-c", ORDERS])
+            mcp.call("worktree__status")
         if scene == "tool sleeps":
             mcp.call("worktree__exec", command=["sh", "-c", "echo $$ > new; mv new survivor.txt; exec sleep 86400"])
         mcp.call("fs__write", path="clock.txt", content="mended\n")

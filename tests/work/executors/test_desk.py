@@ -156,12 +156,17 @@ class TestInTheSandbox:
         monkeypatch.setenv("AGENT_KEY", "k3y")
         return Shop(place)
 
-    async def test_an_agent_works_with_remits_tools_alone(self, shop: Shop) -> None:
+    @pytest.mark.parametrize("scene", ["edit", "orders"])
+    async def test_an_agent_works_with_remits_tools_alone(self, shop: Shop, scene: str) -> None:
+        head = git(shop.folder, "rev-parse", "HEAD")
+        git(shop.folder, "update-index", "--add", "--cacheinfo", f"160000,{head},sub")
+        git(shop.folder, "commit", "--quiet", "--message", "sub")
         fake = Path(__file__).with_name("fake_agent.py").read_text()
         (shop.place / "fake_agent.py").write_text(fake)
-        shop.hand_to("claude", "edit", isolation="sandbox", more=f'reads = ["{shop.place}/fake_agent.py"]\n')
-        path = shop.place / "claude-edit"
-        plays = f'exec /usr/bin/python3 -I -S {shop.place}/fake_agent.py claude edit "$@"'
+        shop.hand_to("claude", scene, isolation="sandbox", more=f'reads = ["{shop.place}/fake_agent.py"]\n')
+        path = shop.place / f"claude-{scene}"
+        plays = f'exec /usr/bin/python3 -I -S {shop.place}/fake_agent.py claude {scene} "$@"'
         path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exit\n{plays}\n')
         result, turn, _ = await shop.run("claude")
-        assert (result.status, turn.mode, turn.calls) == ("ok", "governed", 2), result
+        assert (result.status, turn.mode, turn.calls) == ("ok", "governed", 2 if scene == "edit" else 3), result
+        assert not (shop.place / "caught").exists(), "no program of the run's choice ran outside of the sandbox"

@@ -33,7 +33,7 @@ from remit.work.executors.judgement import Facts, judge
 from remit.work.executors.port import Conversation, Ending, Executor, OpenTools, Output, Site, no_tools
 from remit.work.executors.program import run_program
 from remit.work.executors.publication import Publication, Published
-from remit.work.executors.worktree import Worktree, paths_of
+from remit.work.executors.worktree import Settled, Worktree, paths_of
 from remit.work.handover import named_files
 from remit.work.order import NO_CONTRACTS, WorkOrder
 from remit.work.pack import STDERR, STDOUT, Contents, ContextPack
@@ -102,7 +102,9 @@ class Adapter:
     async def run(self, beginning: Beginning, contents: Contents, progress: Progress) -> WorkResult:
         """Run the order; return the result that was proved. Raise ProviderError or UsageError for what stops it."""
         progress("checking out")
-        start = await self._check_out(beginning)
+        if not await self._tree.exists():
+            await asyncio.to_thread(self._pack.set_aside)
+        start = await self._tree.create(beginning.commit, beginning.patch, beginning.source)
         look_at = await asyncio.to_thread(named_files, self._order.spec_snapshot, self._tree.folder)
         skills = {f"{_SKILLS[0]}/{path}": data for path, data in (await self._skills()).items()}
         files = {**contents.files, **skills}
@@ -123,14 +125,21 @@ class Adapter:
         return await self.take(ending, progress)
 
     async def prove(self, commit: str, progress: Progress) -> tuple[Test, ...]:
-        """Run the acceptance commands on a commit of a person's. Raise ProviderError or UsageError."""
-        await self._tree.create(commit)
+        """Run the acceptance commands on a commit: in a checkout and a home in which nothing else lies.
+
+        Whatever a program left beside its commit proves nothing. Raise ProviderError or UsageError.
+        """
+        if not self._order.constraints.commands:
+            return ()
+        self._pack.write(self._order, Contents())
+        clean = Adapter(self._order, self._executor, self._table, self._tree.proof, self._pack, self._places)
+        await self._tree.proof.remove()
+        await self._tree.proof.create(commit)
         try:
-            self._pack.write(self._order, Contents())
-            await self._furnish({})
-            return await self._prove(progress)
+            await clean._furnish({})
+            return await clean._tested(progress)
         finally:
-            await self._tree.remove()
+            await self._tree.proof.remove()
 
     async def _furnish(self, skills: Mapping[str, bytes]) -> None:
         """Make the home of the run, and let the user of the sandbox reach what is the run's."""
@@ -140,19 +149,6 @@ class Adapter:
             self._tree.home.chmod(0o755)  # no secret is written there
             for folder in (self._tree.folder, self._pack.folder, self._tree.home):
                 self._places.enclosures.own(folder)
-
-    async def _check_out(self, beginning: Beginning) -> str:
-        """Make the worktree, with what an earlier run left in it; return the commit that the work begins at."""
-        fresh = not await self._tree.exists()
-        start = await self._tree.create(beginning.commit)
-        if not (fresh and beginning.patch):
-            return start
-        place = self._pack.patch.with_suffix(".applied")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        await asyncio.to_thread(place.write_bytes, beginning.patch)
-        if await self._tree.apply(place):
-            await self._tree.commit(beginning.source)
-        return await self._tree.head()
 
     def _publishing(self, start: str, progress: Progress) -> AbstractAsyncContextManager[None]:
         publication = self._places.publication
@@ -176,14 +172,15 @@ class Adapter:
             return proved
         start = ending.base
         claim = self._claim()
+        settled = Settled((), ())
         if self._table.commits:
             title = claim.summary if claim is not None and claim.summary else f"Work on {self._order.issue_ref}"
-            await self._tree.commit(f"{title}\n\n{self._order.issue_ref} {self._order.run_id}")
+            settled = await self._tree.settle(f"{title}\n\n{self._order.issue_ref} {self._order.run_id}")
         head = await self._tree.head()
         constraints = self._order.constraints
         changed = await self._tree.changed(start) if head != start else []
         interfaces = constraints.interface_paths if self._order.contracts_ref in {"", NO_CONTRACTS} else ()
-        tests = await self._prove(progress) if ending.exit_code is not None and not ending.timed_out else ()
+        tests = await self.prove(head, progress) if ending.exit_code is not None and not ending.timed_out else ()
         forbidden = tuple(paths_of(changed, constraints.forbidden_paths))
         published = Published()
         if changed and not forbidden and self._places.publication is not None:
@@ -202,6 +199,7 @@ class Adapter:
             interfaces=tuple(paths_of(changed, interfaces)),
             strayed=head != start and not await self._tree.follows(start),
             claim=claim,
+            settled=settled,
         )
         return self._finish(judge(self._order, facts))
 
@@ -237,14 +235,17 @@ class Adapter:
             claim.require_echo(self._order.issue_ref, self._order.run_id)
         return claim
 
-    async def _prove(self, progress: Progress) -> tuple[Test, ...]:
-        """Run the acceptance commands on what stands there now."""
+    async def _tested(self, progress: Progress) -> tuple[Test, ...]:
+        """Run setup and the acceptance commands on what stands here."""
+        evidence = f"tests-setup.{STDOUT}"
+        if self._table.setup and not (await self._program(self._table.setup, "tests-setup", _SETUP_S)).passed:
+            return (Test(command=f"setup: {' '.join(self._table.setup)}", result="fail", evidence=evidence),)
         tests = []
         for number, command in enumerate(self._order.constraints.commands, 1):
             shown = " ".join(command.args)
             progress(f"proving: {shown}")
             ending = await self._program(command.args, f"tests-{number}", float(command.timeout_seconds))
-            evidence = f"tests-{number}.stdout.log"
+            evidence = f"tests-{number}.{STDOUT}"
             tests.append(Test(command=shown, result="pass" if ending.passed else "fail", evidence=evidence))
         return tuple(tests)
 

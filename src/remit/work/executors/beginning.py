@@ -5,18 +5,21 @@ the issue's branch on the remote, or what the last run left here → the commit 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from remit.process.git import commit_of, is_within
 from remit.work.executors.worktree import Worktree
-from remit.work.git import commit_of, is_within
 from remit.work.outbox.remote import Remote, branch_of
 
 if TYPE_CHECKING:
     from remit.work.order import WorkOrder
     from remit.work.store import WorkStore
     from remit.work.workflow import OutboxTable
+
+_log: Final = logging.getLogger("remit.work")
 
 
 class Beginning(NamedTuple):
@@ -67,7 +70,8 @@ class Beginnings:
         for run_id in reversed([name for name in runs if name != order.run_id]):
             tree = self._tree(await self._store.order(order.issue, run_id))
             if await tree.exists():
-                await tree.commit(f"What {run_id} left")
+                for what in (await tree.settle(f"What {run_id} left")).cleared:
+                    _log.info("%s %s left, and Remit cleared: %s", order.issue_ref, run_id, what)
             if await tree.has(tree.branch):
                 return tree.branch, run_id
         return "", ""

@@ -113,7 +113,8 @@ class WorktreeTools(Toolset):
         if name == EXEC:
             return Preview(what=f"Runs {' '.join(arguments(ExecArgs, args).command)} in {self._site.folder}.")
         if name == COMMIT:
-            return Preview(what=f"Commits what differs in {self._site.folder}.", diff=await self._site.tree.diff())
+            diff = (await self._site.tree.look()).diff
+            return Preview(what=f"Commits what differs in {self._site.folder}.", diff=diff)
         return None
 
     async def _exec(self, asked: ExecArgs, ctx: CallContext) -> ExecResult:
@@ -148,10 +149,9 @@ class WorktreeTools(Toolset):
         )
 
     async def _status(self, _asked: NoArgs, _ctx: CallContext) -> StatusResult:
-        tree = self._site.tree
-        status, diff = await tree.status(), await tree.diff()
+        head, status, diff = await self._site.tree.look()
         long = max(len(status), len(diff)) > _SHOWN
-        return StatusResult(head=await tree.head(), status=status[:_SHOWN], diff=diff[:_SHOWN], truncated=long)
+        return StatusResult(head=head, status=status[:_SHOWN], diff=diff[:_SHOWN], truncated=long)
 
     async def _commit(self, asked: CommitArgs, _ctx: CallContext) -> CommitResult:
         committed = await self._site.tree.commit(asked.message)

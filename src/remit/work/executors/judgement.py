@@ -7,8 +7,10 @@ from typing import Final, NamedTuple
 
 from remit.codes import Code
 from remit.record.heads import SESSION
+from remit.work.executors.leavings import shown
 from remit.work.executors.port import Ending, Turn
 from remit.work.executors.publication import Published
+from remit.work.executors.worktree import Settled
 from remit.work.order import WorkOrder
 from remit.work.result import Changes, Status, Test, WorkResult
 from remit.work.workflow import Mode
@@ -41,6 +43,8 @@ class Facts(NamedTuple):
     claim: WorkResult | None = None
     """The result that the executor left."""
     published: Published = Published()
+    settled: Settled = Settled((), ())
+    """The rest that the program left, beside its commit."""
 
 
 class Fault(NamedTuple):
@@ -72,8 +76,13 @@ def judge(order: WorkOrder, facts: Facts) -> WorkResult:
 def _summary(facts: Facts, fault: Fault | None) -> str:
     claimed = facts.claim.summary if facts.claim is not None else ""
     said = ": ".join(part for part in (fault.why if fault is not None else "", claimed) if part) or _said(facts)
-    problem = facts.published.problem
-    return f"{said} It is not shown as a pull request: {problem}" if problem else said
+    problem, (left_out, gone) = facts.published.problem, facts.settled
+    more = (
+        f" It is not shown as a pull request: {problem}" if problem else "",
+        f" Left out of the commit: {shown(left_out)}." if left_out else "",
+        f" It left, and Remit cleared: {', '.join(gone)}." if gone else "",
+    )
+    return f"{said}{''.join(more)}"
 
 
 def _faults(facts: Facts) -> Iterator[Fault]:
@@ -94,6 +103,8 @@ def _faults(facts: Facts) -> Iterator[Fault]:
     if claim is not None and claim.status != "ok":
         code = Code.__members__.get(claim.result_code)
         yield Fault(claim.status, code, "it says so itself")
+    if facts.head == facts.base and any(not each.standing for each in facts.settled.left_out):
+        yield Fault("blocked", Code.manual_intervention, "a rule leaves out of the commit whatever it did")
     if ending.exit_code != 0:
         code = Code.test_failed if not facts.commits else None
         yield Fault("fail", code, f"it ended with exit code {ending.exit_code}")
@@ -132,6 +143,7 @@ def _said(facts: Facts) -> str:
     if not facts.commits:
         return "It passed."
     did = "It committed its work" if facts.head != facts.base else "It changed nothing"
+    did = "It committed nothing" if facts.head == facts.base and facts.settled.left_out else did
     turn = facts.ending.turn
     return f"{did}." if turn is None else f"{did}. Its calls were {_MODES[turn.mode]}."
 

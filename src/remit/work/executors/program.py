@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
@@ -15,6 +13,7 @@ from remit.atomic import clear_place
 from remit.clock import Clock
 from remit.process.child import STDERR, Child, Launch
 from remit.process.family import Family
+from remit.process.reaper import reaped
 from remit.work.executors.port import Ending, Site
 from remit.work.pack import STDERR as ERR_LOG
 from remit.work.pack import STDOUT as OUT_LOG
@@ -92,7 +91,7 @@ async def run_program(
     child, family = _Program(out, err, heard), Family()
     started, timed_out, error, status = clock.now(), False, "", None
     try:
-        words = _reaped(command) if launch is None else command
+        words = reaped(command, _GRACE_S) if launch is None else command
         await child.start(words, cwd=str(cwd), env={**env, **family.env}, launch=launch)
         async with asyncio.timeout(timeout_s) as deadline:
             if talk is None:
@@ -132,15 +131,6 @@ async def _talked(child: Child, talk: Awaitable[None]) -> int | None:
         async with asyncio.timeout(_LEAVE_S):
             return await child.ended()
     return None
-
-
-def _reaped(command: Sequence[str]) -> list[str]:
-    """Return the command that runs another under the reaper: a file and no module, for it imports no part of us."""
-    if sys.platform != "linux":
-        return list(command)
-    spec = find_spec("remit.process.reaper")
-    reaper = spec.origin if spec is not None and spec.origin else ""
-    return [sys.executable, "-I", "-S", reaper, str(_GRACE_S), *command]
 
 
 class ProgramExecutor:

@@ -125,7 +125,10 @@ class ExecutorProvider(Toolset):
         except UsageError as error:
             return await self._refused(order, error)
         except ProviderError as error:
-            result = not_begun(order, f"it could not be started: {error}", error.cause)
+            ending = _recorded(self._pack(order))
+            ran = ending is not None and (ending.exit_code is not None or ending.timed_out)
+            told = "it ran, and Remit could not take what it left" if ran else "it could not be started"
+            result = not_begun(order, f"{told}: {error}", error.cause)
         except OSError as error:  # such as a full disk
             result = not_begun(order, f"Remit could not see it through: {_words(error)}")
         finally:

@@ -1,4 +1,8 @@
-"""A run's own checkout of the repository: a git worktree on a branch of the run."""
+"""A run's own checkout of the repository: a git worktree on a branch of the run.
+
+Whatever lies there was written by the run, so that Remit's git reads it by settings and by an index of its own
+(`remit.process.git`). A checkout is known by what the repository has noted of it, and not by what lies in it.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +10,50 @@ import asyncio
 import fnmatch
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from remit.atomic import clear_place
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.work.git import commit_of, git, is_within
+from remit.process.git import Git, git, git_on, is_within, repository_at
+from remit.work.executors.leavings import HALF_DONE, LeftOut, cleared, left_out_of, moved, take_in
 from remit.work.references import IssueRef
 
 _PATCH: Final = 1_000_000
 """Bytes of a patch that is handed over."""
-_DROPPINGS: Final = (":(exclude,glob)**/.aider*",)
-"""Files that tools leave behind and that do not belong to the work."""
+_BEGUN: Final = "remit-begun"
+"""The file in which the repository notes the commit that a checkout began at."""
+
+
+class Look(NamedTuple):
+    """A checkout beside its last commit."""
+
+    head: str
+    status: str
+    """The paths that differ, a line each, as git says it."""
+    diff: str
+
+
+class Settled(NamedTuple):
+    """The rest that a run left, beside its commit."""
+
+    left_out: tuple[LeftOut, ...]
+    """Files that lie in the checkout and in no commit, because a rule leaves them out."""
+    cleared: tuple[str, ...]
+    """Locks and half-done operations of git, in words."""
 
 
 class Worktree:
     """The checkout of one run."""
 
     def __init__(self, repository: Path, folder: Path, branch: str) -> None:
+        """Without a branch it stands at a commit, and nothing is committed there."""
         self.repository = repository
         self.folder = folder
         self.branch = branch
-        self._common = ""
-        """The repository's own folder, once it was asked for."""
 
     @classmethod
     def of(cls, repository: Path, folder: Path, issue: IssueRef, run_id: str) -> Worktree:
@@ -41,133 +65,116 @@ class Worktree:
         """The home of the run, beside its worktree."""
         return self.folder.with_name(f"{self.folder.name}.home")
 
-    async def create(self, base: str) -> str:
-        """Check `base` out on the run's branch, unless that was done; return its commit. Raise ProviderError."""
-        if await self.exists():
+    @property
+    def proof(self) -> Worktree:
+        """Another checkout beside it, in which a commit is proved: its files lie there, and no others."""
+        return Worktree(self.repository, self.folder.with_name(f"{self.folder.name}.proof"), "")
+
+    async def create(self, base: str, patch: bytes = b"", message: str = "") -> str:
+        """Check `base` out on the run's branch, unless that was done; return its commit. Raise ProviderError.
+
+        With a patch that applies it is what the patch makes of it, as a commit of its own.
+        """
+        if (place := await asyncio.to_thread(self._place)) is not None:
+            await asyncio.to_thread(self._join, place)
             return await self.head()
-        asked = ("rev-parse", "--is-inside-work-tree", "--path-format=absolute", "--git-common-dir")
-        inside, _, self._common = (await git(self.repository, *asked, refusal="")).partition("\n")
-        if inside != "true":
-            why = f"{self.repository} is no git repository. Run it where the code is, or give the repository."
-            raise ProviderError(why, cause=Code.env_unavailable)
-        commit = await commit_of(self.repository, base)
-        if not commit:
-            why = f"{self.repository} has no commit {base} to begin at. Commit something first."
-            raise ProviderError(why, cause=Code.env_unavailable)
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        add = ("worktree", "add", "-B", self.branch, "--", str(self.folder), commit)
-        try:
-            await git(self.repository, *add)
-        except ProviderError:  # such as for what is known of a worktree that was deleted
-            await git(self.repository, "worktree", "prune")
-            await git(self.repository, *add)
+        async with git_on(self.repository, self.folder) as run:
+            await asyncio.to_thread(self.folder.parent.mkdir, parents=True, exist_ok=True)
+            commit = await run.commit_of(base)
+            if not commit:
+                why = f"{self.repository} has no commit {base} to begin at. Commit something first."
+                raise ProviderError(why, cause=Code.env_unavailable)
+            place = await asyncio.to_thread(self._prepared, run.repository.common)
+            try:
+                commit = await _patched(run, commit, patch, message) if patch else commit
+                if self.branch:
+                    await run("update-ref", f"refs/heads/{self.branch}", commit)
+                await run("read-tree", "--reset", "-u", commit)
+                await asyncio.to_thread(self._note, place, run.index, commit)
+            except BaseException:
+                clear_place(self.folder)
+                clear_place(place)
+                raise
         return commit
 
     async def head(self) -> str:
         """Return the commit that stands there now."""
-        return await self._git("rev-parse", "--verify", "HEAD")
+        async with self._opened() as (run, place):
+            return await self._head(run, place)
 
     async def exists(self) -> bool:
-        """Return whether the checkout is there."""
-        return await asyncio.to_thread((self.folder / ".git").exists)
+        """Return whether the repository knows the checkout, and it is there."""
+        return await asyncio.to_thread(self._place) is not None
 
     async def has(self, branch: str) -> bool:
         """Return whether the repository has a branch of this name."""
         return bool(await git(self.repository, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}", refusal=""))
 
     async def commit(self, message: str) -> bool:
-        """Commit what was left uncommitted, and let the run's branch end there; return whether there was anything.
+        """Commit what was left uncommitted, and let the run's branch end there; return whether there was anything."""
+        async with self._opened() as (run, place):
+            return await self._committed(run, place, message)
 
-        Repositories within the checkout are left out: git would look into them by their own settings, which can name
-        programs, and would commit no more than a name of what is in them.
-        """
-        await self._add()
-        dirty = bool(await self._git("diff", "--cached", "--name-only"))
-        if dirty:
-            await self._git("commit", "--no-verify", "--quiet", "--message", message)
-        await self._git("update-ref", f"refs/heads/{self.branch}", "HEAD")  # a program may have left the branch
-        return dirty
+    async def settle(self, message: str) -> Settled:
+        """Commit what programs that have ended left; their locks and half-done operations are taken away before."""
+        async with self._opened() as (run, place):
+            before = await self._before(run, place) if any((place / name).exists() for name in HALF_DONE) else ()
+            since = (place / _BEGUN).stat().st_mtime_ns if (place / _BEGUN).exists() else place.stat().st_mtime_ns
+            gone = await asyncio.to_thread(cleared, place, run.repository.common, since)
+            await self._committed(run, place, message)
+            return Settled(await self._left_out(run, place), (*gone, *before))
 
-    async def _add(self, env: Mapping[str, str] | None = None) -> None:
-        nested = await asyncio.to_thread(_nested, self.folder)
-        left_out = (f":(exclude,top,literal){path}" for path in nested)
-        await self._git("add", "--all", "--", ".", *_DROPPINGS, *left_out, env=env)
+    async def snapshot(self, message: str) -> str:
+        """Return a commit of what is there now, which stands on no branch; the program at work sees nothing of it."""
+        async with self._opened() as (run, place):
+            return (await self._taken(run, place, message))[0]
+
+    async def look(self) -> Look:
+        """Return how the checkout differs from its last commit."""
+        async with self._opened() as (run, place):
+            head = await self._head(run, place)
+            await take_in(run, head, await self._base(run, place, head))
+            status = await run("diff", "--cached", "--name-status", "--no-renames", head, "--")
+            diff = await run("diff", "--cached", "--no-ext-diff", "--no-textconv", head, "--")
+            left = await self._left_out(run, place)
+            return Look(head, "\n".join((*status.splitlines(), *(f"!\t{each}" for each in left))), diff)
 
     async def follows(self, base: str) -> bool:
         """Return whether a commit is among those that stand behind the present one."""
         return await is_within(self.repository, base, await self.head())
 
-    async def changed(self, base: str, head: str = "HEAD") -> list[str]:
-        """Return the paths in which `head` differs from a commit."""
-        names = await self._git("diff", "--name-only", "--no-renames", "-z", base, head, "--")
-        return [name for name in names.split("\0") if name]
-
-    async def snapshot(self, message: str) -> str:
-        """Return a commit of what is there now, which stands on no branch; the program at work sees nothing of it."""
-        head = await self.head()
-        place = await self._place()
-        index = place / "snapshot"
-        env = {"GIT_INDEX_FILE": str(index)}
-        await asyncio.to_thread(shutil.copyfile, place / "index", index)
-        try:
-            await self._add(env)
-            tree = await self._git("write-tree", env=env)
-        finally:
-            index.unlink(missing_ok=True)
-        if tree == await self._git("rev-parse", f"{head}^{{tree}}"):
-            return head
-        moment = await self._git("show", "--no-patch", "--format=%cI", head)  # the same content is the same commit
-        dates = {"GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
-        return await self._git("commit-tree", "-p", head, "-m", message, tree, env=dates)
+    async def changed(self, base: str, head: str = "") -> list[str]:
+        """Return the paths in which `head`, or what stands there, differs from a commit."""
+        async with self._opened() as (run, place):
+            return await run.changed(base, head or await self._head(run, place))
 
     async def patch(self, target: str, file: Path) -> None:
         """Write to a file what `target` has not: a line `base COMMIT`, and a patch, unless it is long.
 
         Who has neither the commits of this run nor those of the runs before can apply it to that commit.
         """
-        base = await git(self.repository, "merge-base", target, await self.head(), refusal="")
-        form = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", f"--output={file}")
-        if base:
-            await self._git("diff", *form, base, "HEAD", "--")
-            await asyncio.to_thread(_head_line, file, f"base {base}\n".encode())
+        async with self._opened() as (run, place):
+            head = await self._head(run, place)
+            base = await run("merge-base", target, head, refusal="")
+            form = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", f"--output={file}")
+            if base:
+                await run("diff", *form, base, head, "--")
+                await asyncio.to_thread(_head_line, file, f"base {base}\n".encode())
 
-    async def apply(self, patch: Path) -> bool:
-        """Apply a patch; return whether it did. Nothing of it is there if not."""
-        place = await self._place()
-        try:  # by itself it does not go to the checkout
-            await git(
-                self.folder, f"--git-dir={place}", f"--work-tree={self.folder}", "apply", "--index", "--", str(patch)
-            )
-        except ProviderError:
-            return False
-        return True
+    async def remove(self, keep: Path | None = None) -> None:
+        """Take the checkout away; the branch stays, and so does what was committed on it. Raise ProviderError.
 
-    async def status(self) -> str:
-        """Return the paths that differ from the last commit, a line each, as `git status --porcelain` says it."""
-        return await self._git("status", "--porcelain=v1", "--untracked-files=all")
-
-    async def diff(self) -> str:
-        """Return what differs from the last commit, in files that git knows."""
-        return await self._git("diff", "--no-ext-diff", "--no-textconv", "HEAD", "--")
-
-    async def _git(self, *words: str, env: Mapping[str, str] | None = None) -> str:
-        """Run git on the checkout, by what the repository says of it: its own `.git` may lead anywhere by now."""
-        place = await self._place()
-        return await git(self.repository, f"--git-dir={place}", f"--work-tree={self.folder}", *words, env=env)
-
-    async def _place(self) -> Path:
-        if not self._common:
-            self._common = await git(self.repository, "rev-parse", "--path-format=absolute", "--git-common-dir")
-        place = await asyncio.to_thread(_administered, Path(self._common, "worktrees"), str(self.folder / ".git"))
-        if place is None:
-            raise ProviderError(f"{self.folder} is no worktree of {self.repository}", cause=Code.env_unavailable)
-        return place
-
-    async def remove(self) -> None:
-        """Take the checkout away; the branch stays, and so does what was committed on it."""
-        if self.folder.exists():
-            await git(self.repository, "worktree", "remove", "--force", "--", str(self.folder))
-        await git(self.repository, "worktree", "prune")
+        What no commit holds goes to the folder `keep`, if one is given, before.
+        """
+        place = await asyncio.to_thread(self._place)
+        if place is not None and keep is not None:
+            left = (await self.settle("What was left after the run")).left_out
+            await asyncio.to_thread(moved, self.folder, left, keep)
+        elif place is None and keep is not None and await asyncio.to_thread(os.path.lexists, self.folder):
+            raise ProviderError(f"{self.folder} is of no run that {self.repository} knows", cause=None)
+        for folder in (self.folder, self.home if not self.branch else None, place):
+            if folder is not None:
+                await asyncio.to_thread(clear_place, folder)
 
     async def forget(self) -> bool:
         """Delete the run's branch if another branch or tag holds its commits; return whether it is gone."""
@@ -177,14 +184,125 @@ class Worktree:
         holders = await git(self.repository, "for-each-ref", "--contains", own, "--format=%(refname)")
         if {*holders.splitlines()} <= {own}:
             return False
-        await git(self.repository, "branch", "--delete", "--force", "--", self.branch)
+        await git(self.repository, "update-ref", "-d", own)
         return True
 
+    # --- what the repository has noted of it
 
-def _administered(worktrees: Path, mark: str) -> Path | None:
-    """Return the folder in which a repository keeps what it knows of a worktree, whose `.git` is `mark`."""
-    places = (place.parent for place in sorted(worktrees.glob("*/gitdir")))
-    return next((place for place in places if (place / "gitdir").read_text(encoding="utf-8").strip() == mark), None)
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[tuple[Git, Path]]:
+        """Give a git on the checkout, and the folder in which the repository keeps what it knows of it."""
+        place = await asyncio.to_thread(self._place)
+        if place is None:
+            raise ProviderError(f"{self.folder} is no worktree of {self.repository}", cause=Code.env_unavailable)
+        async with git_on(self.repository, self.folder) as run:
+            yield run, place
+
+    def _place(self) -> Path | None:
+        """Return what the repository keeps of the checkout; None if it knows none, or there is none.
+
+        One that was moved with its project is known by its issue and its run.
+        """
+        mark = self.folder / ".git"
+        with suppress(ProviderError):
+            worktrees = repository_at(self.repository).common.resolve() / "worktrees"
+            noted = [
+                (file.parent, Path(file.read_text("utf-8").strip())) for file in sorted(worktrees.glob("*/gitdir"))
+            ]
+            places = [place for place, where in noted if where == mark]
+            places += [
+                place for place, where in noted if where.parts[-3:] == mark.parts[-3:] and not where.parent.exists()
+            ]
+            return places[0] if places and self.folder.is_dir() else None
+        return None
+
+    def _prepared(self, common: Path) -> Path:
+        """Make the folders of a new checkout; what stands in its place is set aside: it is not known here."""
+        if os.path.lexists(self.folder):
+            self.folder.rename(_free(self.folder, "aside"))
+        if self.home.exists():
+            self.home.rename(_free(self.home, "aside"))
+        self.folder.mkdir()
+        worktrees = common.resolve() / "worktrees"
+        worktrees.mkdir(exist_ok=True)
+        place = worktrees / self.folder.name
+        place = _free(place, "") if place.exists() else place
+        place.mkdir()
+        return place
+
+    def _note(self, place: Path, index: Path, commit: str) -> None:
+        """Note a checkout that is whole, as `git worktree add` does."""
+        shutil.copyfile(index, place / "index")
+        (place / "commondir").write_text("../..\n", encoding="utf-8")
+        head = f"ref: refs/heads/{self.branch}" if self.branch else commit
+        (place / "HEAD").write_text(f"{head}\n", encoding="utf-8")
+        (place / _BEGUN).write_text(commit, encoding="utf-8")
+        self._join(place)
+
+    def _join(self, place: Path) -> None:
+        """Have the checkout and what the repository notes of it name each other, wherever both lie by now."""
+        (place / "gitdir").write_text(f"{self.folder / '.git'}\n", encoding="utf-8")
+        mark = self.folder / ".git"
+        if not mark.is_dir():  # a run may have made a repository of its own there
+            mark.unlink(missing_ok=True)
+            mark.write_text(f"gitdir: {place}\n", encoding="utf-8")
+
+    async def _head(self, run: Git, place: Path) -> str:
+        """Return the commit that stands there; that of the branch if a program left it at none."""
+        head = await run.commit_of(f"worktrees/{place.name}/HEAD")
+        return head or await run("rev-parse", "--verify", f"refs/heads/{self.branch}")
+
+    async def _committed(self, run: Git, place: Path, message: str) -> bool:
+        commit, head = await self._taken(run, place, message, dated=True)
+        await run("update-ref", f"refs/heads/{self.branch}", commit)
+        await run("symbolic-ref", f"worktrees/{place.name}/HEAD", f"refs/heads/{self.branch}")  # it may have left it
+        await asyncio.to_thread(os.replace, shutil.copyfile(run.index, place / "index.new"), place / "index")
+        return commit != head
+
+    async def _before(self, run: Git, place: Path) -> tuple[str, ...]:
+        """Keep what the run's branch has and a half-done operation has not come to, such as the rest of a rebase."""
+        tip = await run.commit_of(f"refs/heads/{self.branch}")
+        if not tip or await run("rev-list", "--count", tip, "--not", await self._head(run, place)) == "0":
+            return ()
+        await run("update-ref", f"refs/heads/{self.branch}.before", tip)
+        return (f"what its branch had before is on {self.branch}.before",)
+
+    async def _left_out(self, run: Git, place: Path) -> tuple[LeftOut, ...]:
+        return await left_out_of(run, await self._base(run, place, await self._head(run, place)))
+
+    async def _base(self, run: Git, place: Path, head: str) -> str:
+        """Return the commit that the run began at; that which stands there if it was not noted."""
+        noted = place / _BEGUN
+        base = await run.commit_of(noted.read_text("utf-8", "replace")) if noted.is_file() else ""
+        return base or head
+
+    async def _taken(self, run: Git, place: Path, message: str, *, dated: bool = False) -> tuple[str, str]:
+        """Return a commit of what is there, which is the last one if nothing differs, and the last one.
+
+        Unless it is dated the same content is the same commit.
+        """
+        head = await self._head(run, place)
+        tree = await take_in(run, head, await self._base(run, place, head))
+        if tree == await run("rev-parse", f"{head}^{{tree}}"):
+            return head, head
+        moment = "" if dated else await run("show", "--no-patch", "--format=%cI", head)
+        dates = {"GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment} if moment else {}
+        return await run("commit-tree", "-p", head, "-m", message, tree, env=dates), head
+
+
+async def _patched(run: Git, base: str, patch: bytes, message: str) -> str:
+    """Return what a patch makes of a commit; the commit itself if it does not apply."""
+    await run("read-tree", base)
+    if await run("apply", "--cached", "-", stdin=patch, refusal="-") == "-":
+        return base
+    tree = await run("write-tree")
+    return await run("commit-tree", "-p", base, "-m", message, tree)
+
+
+def _free(path: Path, word: str) -> Path:
+    """Return a path beside another one, where there is nothing."""
+    names = (path.with_name(f"{path.name}.{word}{number}") for number in range(1, 1_000_000))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def _head_line(file: Path, line: bytes) -> None:
@@ -193,17 +311,6 @@ def _head_line(file: Path, line: bytes) -> None:
     file.unlink()
     if data:
         file.write_bytes(line + data)
-
-
-def _nested(folder: Path) -> list[str]:
-    """Return the folders below a checkout that are repositories of their own, as git names paths."""
-    found = []
-    for place, folders, files in os.walk(folder):
-        if place != str(folder) and any(name.lower() == ".git" for name in (*folders, *files)):
-            found.append(Path(place).relative_to(folder).as_posix())
-            folders.clear()
-        folders[:] = [name for name in folders if name.lower() != ".git"]
-    return found
 
 
 def paths_of(paths: Sequence[str], patterns: Sequence[str]) -> list[str]:

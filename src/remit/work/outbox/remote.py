@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.work.git import commit_of, git, is_within
+from remit.process.git import commit_of, git, git_on, is_within
 from remit.work.references import IssueRef
 from remit.work.workflow import OutboxTable, read_workflow, repository_of
 
@@ -114,7 +114,8 @@ class Remote:
         return await is_within(self._repository, f"{before}^", commit)
 
     async def _git(self, *words: str) -> str:
-        return await git(self._repository, *words, env=self._env)
+        async with git_on(self._repository, remote=self.name, env=self._env) as run:
+            return await run(*words)
 
 
 def _credentials(table: OutboxTable, environ: Mapping[str, str]) -> dict[str, str]:

@@ -144,7 +144,7 @@ def _program(state: State, word: str) -> list[str]:
     settings = state.settings()
     beside = Path(sys.executable).with_name("remit")
     program = str(beside) if beside.is_file() else shutil.which("remit")
-    start = [program] if program else [sys.executable, "-m", "remit"]
+    start = [program] if program else [sys.executable, "-P", "-m", "remit"]
     if settings.file is not None:
         start += ["--config", str(settings.file.absolute())]
     elif word == "serve":
