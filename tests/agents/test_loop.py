@@ -12,7 +12,7 @@ from remit import Remit, tool
 from remit.agents.recipes.agent import agent
 from remit.app import JobEndedError
 from remit.codes import Code
-from remit.journal.kinds import CommandStarted, ToolInvocationStarted, decode
+from remit.journal.kinds import CommandStarted, GateRefused, ToolInvocationStarted, decode
 from remit.models.message import Message, ToolResult
 from remit.models.message import decode as message_of
 from remit.settings import Settings, load
@@ -111,6 +111,34 @@ async def test_a_failure_is_a_result_and_a_tool_that_is_not_offered_is_never_cal
     assert "the disk is gone" in first.text
     assert second.text == third.text == "There is no tool of this name among those that you were offered."
     assert WRITTEN == []
+
+
+REFUSED = {
+    "not offered": ([("notes.write", {"text": "x"})], {"tools": ["notes.read"]}, "TOOL_NOT_OFFERED"),
+    "unknown": ([("notes.nothing", {})], {}, "UNKNOWN_TOOL"),
+    "too often": (
+        [("notes.read", {"name": "a"}), ("notes.read", {"name": "b"})],
+        {"calls_per_tool": 1},
+        "BUDGET_EXCEEDED",
+    ),
+    "repeated": ([("notes.read", {"name": "a"})], {}, "CALL_REPEATED"),
+}
+
+
+@pytest.mark.parametrize(("calls", "given", "code"), REFUSED.values(), ids=REFUSED)
+async def test_what_an_agent_may_not_is_a_refused_step(
+    scripted: Scripted, calls: list[tuple[str, dict[str, Any]]], given: dict[str, Any], code: str
+) -> None:
+    turns = 4 if code == "CALL_REPEATED" else 1
+    async with _opened(scripted(*[_call(*calls)] * turns, {"say": "So be it."})) as remit:
+        job = await remit.start(agent(task="Do it.", **{"tools": ["notes.*"], **given}))
+        await asyncio.wait_for(job.result(), PATIENCE_S)
+        events = await remit.runtime.journal.read(f"job/{job.id}")
+        refused = [one for event in events if isinstance(one := decode(event.kind, event.data), GateRefused)]
+        assert [(one.code, one.tool_name) for one in refused] == [(code, calls[-1][0])]
+        assert refused[0].call_id
+        assert WRITTEN == []
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
 
 
 @pytest.mark.parametrize(

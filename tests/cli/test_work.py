@@ -93,6 +93,22 @@ def test_ctrl_c_leaves_neither_a_process_nor_an_active_run(project: Project, rep
     assert (view["active"], view["state"], view["runs"][0]["standing"]) == ("", "todo", "stopped")
 
 
+def test_what_would_control_the_terminal_is_an_escape_there_and_itself_in_a_pipe(
+    project: Project, repository: Path
+) -> None:
+    hostile = "\x1b[2J\x1b]52;c;eA==\x07\u202ehidden"
+    (repository / "say.txt").write_text(hostile)
+    with (repository / "workflow.toml").open("a") as file:
+        file.write(f'[executors.say]\nprogram = "cat"\nargs = ["{repository / "say.txt"}"]\nisolation = "none"\n')
+    project.here("work", "issue", "Mend the clock")
+    project.here("work", "run", "local#1", "--executor", "say")
+    assert project.here("work", "log", "local#1").out == hostile
+    with project.terminal("work", "log", "local#1") as screen:
+        screen.expect("hidden")
+        assert "\x1b[2J" not in screen.text
+        assert "\u202e" not in screen.text
+
+
 def test_a_person_hands_in_a_result(project: Project, repository: Path) -> None:
     project.here("work", "issue", "Ask the vendor")
     run = project.here("work", "run", "local#1", "--executor", "manual").out.strip()
@@ -257,3 +273,23 @@ def test_a_run_begins_only_where_there_is_something_to_begin_at(project: Project
     refused = project.here("work", "run", "local#1", "--executor", "mend")
     assert (refused.status, "no commit to begin at" in refused.err) == (exit_codes.USAGE, True)
     assert not project.here("work", "show", "local#1", "--json").json["runs"]
+
+
+@pytest.mark.parametrize(
+    "words", [("switch", "local#1", "--executor", "mend", "--reason", "died"), ("stop", "local#1")]
+)
+def test_the_run_of_a_killed_process_is_taken_over_at_once(
+    project: Project, repository: Path, words: tuple[str, ...]
+) -> None:
+    project.here("work", "issue", "Mend the clock")
+    running = project.start("work", "run", "local#1", "--executor", "hang")
+    survivor = int((repository / "up").read_text())  # once the program of the run lives
+    running.kill()
+    running.communicate(timeout=PATIENCE_S)
+    assert project.here("work", *words).status == exit_codes.OK
+    with pytest.raises(ProcessLookupError):
+        os.kill(survivor, 0)
+    view = project.here("work", "show", "local#1", "--json").json
+    jobs = {row["job"]: row["state"] for row in project.here("jobs", "--json").json}
+    assert [jobs[run["job"]] for run in reversed(view["runs"])] == ["cancelled", "completed"][: len(view["runs"])]
+    assert view["active"] == ""

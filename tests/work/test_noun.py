@@ -275,7 +275,7 @@ async def test_what_cannot_be_started_says_why(project: Project, issue: str, exe
 
 async def test_a_workflow_that_breaks_the_form_is_named(project: Project) -> None:
     await project.work.issue("One")
-    (project.folder / "workflow.toml").write_text("[executors.x]\nprogramm = 'sh'\n")
+    (project.folder / "workflow.toml").write_text("[executers.x]\nprogram = 'sh'\n")
     for ask in (project.work.start("local#1", "x"), project.work.issue("Two")):
         with pytest.raises(RemitError) as refused:
             await ask

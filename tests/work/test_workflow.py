@@ -11,6 +11,7 @@ from remit import Remit
 from remit.codes import Code
 from remit.errors import PolicyError, UsageError
 from remit.settings import load
+from remit.work.executors.registry import faults_of, hand_of, hands_of
 from remit.work.workflow import MAX_FILE, Workflow, read_workflow, repository_of, require_workflow
 
 BAD: Final = {
@@ -18,16 +19,7 @@ BAD: Final = {
     "no text": b"\xff\xfe\x00",
     "half of a pair": b'[labels]\nx = "\\ud800"',
     "an unknown table": b"[executers.x]\nprogram = 'sh'",
-    "an unknown key": b"[executors.x]\nprogram = 'sh'\nshell = true",
     "a key twice": b"[flow]\n[flow]",
-    "no program": b"[executors.x]\nargs = ['x']",
-    "a shell string": b"[executors.x]\nprogram = 'sh'\nargs = 'work.sh'",
-    "a name in capitals": b"[executors.X]\nprogram = 'sh'",
-    "a name that leads elsewhere": b"[executors.'../x']\nprogram = 'sh'",
-    "no time": b"[executors.x]\nprogram = 'sh'\ntimeout_seconds = 0",
-    "more time than there is": b"[executors.x]\nprogram = 'sh'\ntimeout_seconds = 99999999999999999999",
-    "an isolation of another name": b"[executors.x]\nprogram = 'sh'\nisolation = 'docker'",
-    "a protocol of another name": b"[executors.x]\nprogram = 'sh'\nprotocol = 'lsp'",
     "a repository that is not named": b"[role_repo]\nwork = 'nowhere'",
     "a group without a role": b"[groups.x]\nlisten_labels = ['a']",
     "no room in a group": b"[groups.x]\nrole = 'work'\nmax_concurrent = 0",
@@ -46,6 +38,38 @@ def test_a_workflow_that_breaks_its_form_is_refused(tmp_path: Path, data: bytes)
         read_workflow(tmp_path)
     assert refused.value.code is Code.WORK_INVALID
     assert refused.value.message.startswith("workflow.toml")
+
+
+BAD_TABLES = {
+    "an unknown key": b"program = 'sh'\nshell = true",
+    "no program": b"args = ['x']",
+    "an agent of another name": b"agent = 'cursor'",
+    "a shell string": b"program = 'sh'\nargs = 'work.sh'",
+    "no time": b"program = 'sh'\ntimeout_seconds = 0",
+    "more time than there is": b"program = 'sh'\ntimeout_seconds = 99999999999999999999",
+    "an isolation of another name": b"program = 'sh'\nisolation = 'docker'",
+    "a protocol of another name": b"program = 'sh'\nprotocol = 'lsp'",
+    "a mode that the agent has not": b"agent = 'aider'\nmode = 'governed'",
+}
+
+
+@pytest.mark.parametrize("data", BAD_TABLES.values(), ids=BAD_TABLES)
+def test_a_bad_table_of_an_executor_takes_down_itself_alone(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "workflow.toml").write_bytes(b"[executors.good]\nprogram = 'sh'\n[executors.bad]\n" + data)
+    workflow = read_workflow(tmp_path)
+    assert "good" in {hand.name for hand in hands_of(workflow)}
+    (fault,) = faults_of(workflow)
+    assert "[executors.bad]" in fault
+    with pytest.raises(UsageError) as refused:
+        hand_of(workflow, "bad")
+    assert refused.value.code is Code.WORK_INVALID
+
+
+def test_what_is_wrong_is_said_by_its_key_with_the_values_that_are_allowed(tmp_path: Path) -> None:
+    (tmp_path / "workflow.toml").write_bytes(b"[executors.bad]\nprogram = 'sh'\nisolation = 'docker'")
+    assert read_workflow(tmp_path).faults["bad"] == (
+        "[executors.bad] isolation: Invalid enum value 'docker'; it may be 'sandbox', 'none'"
+    )
 
 
 def test_a_folder_in_its_place_is_refused_and_none_is_the_defaults(tmp_path: Path) -> None:

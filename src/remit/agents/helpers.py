@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from remit.gateway.conversation import Conversation
     from remit.jobs.bound import RecipeDefinition
     from remit.jobs.run import Run
+
+RECORDED: Final = "refusals of the agent are recorded"
+"""The change after which a call that an agent itself refuses is a step; older jobs have none of it."""
 
 
 class Helpers:
@@ -60,7 +63,10 @@ class Helpers:
         try:
             recipe.arguments(args)
         except UsageError as error:
-            return refused(Code.INVALID_TOOL_ARGS, error.message, error.remedy)
+            outcome = refused(Code.INVALID_TOOL_ARGS, error.message, error.remedy)
+            if await self._run.patched(RECORDED):
+                await self._run.attempt(tool.replace("__", "."), args, conversation=told, barred=outcome)
+            return outcome
         token = asking.set(msgspec.structs.replace(told, call="", given=values_of(args)))
         try:
             value = await self._run.child(RecipeCall(recipe, args))

@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from remit.agents.goal import CHAT, Goal
-from remit.agents.helpers import Helpers
+from remit.agents.helpers import RECORDED, Helpers
 from remit.agents.skills import AgentSkills
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.gateway import model_text as words
 from remit.gateway.conversation import Conversation
 from remit.gateway.model_text import text_of
+from remit.gateway.outcome import Outcome, refused
 from remit.jobs.answers import AgentAnswer, ModelError
 from remit.jobs.branch import asking
 from remit.jobs.skills import under
@@ -41,6 +42,16 @@ _CUTS: Final = 2
 _ROOM: Final = 0.7
 """The size down to which a conversation is cut that has to be shortened."""
 _FULL: Final = frozenset({"context_full"})
+
+
+class Asked(NamedTuple):
+    """A call that a model wants, as far as the agent itself lets it."""
+
+    args: dict[str, Any] | None
+    """None: it is answered at once, by no tool."""
+    result: ToolResult
+    """The answer to a call that is not made."""
+    barred: Outcome | None = None
 
 
 class Agent:
@@ -221,12 +232,14 @@ class Agent:
         """Make the calls of one answer at once; one that waits for a person holds up none of the others."""
         self._calls += len(calls)
         asked = [self._checked(call) for call in calls]
-        made = [(call, args) for call, (args, _) in zip(calls, asked, strict=True) if args is not None]
-        outcomes = iter(await self._run.gather(*(self._made(call, args) for call, args in made)))
+        recorded = any(one.barred for one in asked) and await self._run.patched(RECORDED)
+        passed = [one.args is not None and (one.barred is None or recorded) for one in asked]
+        made = [self._made(call, one) for call, one, passes in zip(calls, asked, passed, strict=True) if passes]
+        outcomes = iter(await self._run.gather(*made))
         for name, given in self._taken:
             self._skills.take(name, given)
         self._taken.clear()
-        self._give([refusal if args is None else next(outcomes) for args, refusal in asked])
+        self._give([next(outcomes) if passes else one.result for one, passes in zip(asked, passed, strict=True)])
         if self._due:
             self._due = False
             await self._shorten()
@@ -234,34 +247,36 @@ class Agent:
     def _give(self, found: list[ToolResult]) -> None:
         self.thread = self.thread.add(results(*found))
 
-    def _checked(self, call: ToolCall) -> tuple[dict[str, Any] | None, ToolResult]:
-        """The arguments of a call that is to be made, or else the result that it gets at once."""
+    def _checked(self, call: ToolCall) -> Asked:
+        """Return what becomes of a call: it is made, refused, or answered at once."""
+        args: dict[str, Any] = {}
 
-        def refused(text: str, *, failed: bool = True, repeats: str = "") -> tuple[None, ToolResult]:
-            self._answers[call.id] = repeats
-            return None, ToolResult(call.id, call.name, text, failed)
+        def barred(code: Code, text: str) -> Asked:
+            self._answers[call.id] = ""
+            return Asked(args, ToolResult(call.id, call.name, text, failed=True), refused(code, text))
 
         try:
             args = arguments_of(call.arguments)
         except InvalidArgumentsError as error:
-            return refused(f"Invalid arguments: {error}")
+            return barred(Code.INVALID_TOOL_ARGS, f"Invalid arguments: {error}")
         if call.name == READ_MORE:
             text, found = self._results.read(args)
-            return refused(text, failed=not found, repeats=args["id"] if found else "")
+            self._answers[call.id] = args["id"] if found else ""
+            return Asked(None, ToolResult(call.id, call.name, text, failed=not found))
         name = call.name.replace("__", ".")
         if not self._offers(call.name) or (
             self._skills.has(call.name) and self._skills.arguments(call.name, args) is None
         ):
-            return refused(words.NOT_OFFERED)
+            return barred(Code.TOOL_NOT_OFFERED, words.NOT_OFFERED)
         stale = self._repeats.stale(name, call.arguments)
         self._repeats.insist(stale=stale)
         if stale:
-            return refused(words.REPEATED)
+            return barred(Code.CALL_REPEATED, words.REPEATED)
         most = self._goal.calls_per_tool
         if most is not None and self._called[name] >= most:
-            return refused(words.TOO_OFTEN)
+            return barred(Code.BUDGET_EXCEEDED, words.TOO_OFTEN)
         self._called[name] += 1
-        return args, ToolResult(call.id, call.name, "")
+        return Asked(args, ToolResult(call.id, call.name, ""))
 
     @property
     def _patterns(self) -> tuple[str, ...]:
@@ -274,9 +289,9 @@ class Agent:
             return True
         return any(fnmatchcase(tool.replace("__", "."), pattern) for pattern in self._patterns)
 
-    async def _made(self, call: ToolCall, args: dict[str, Any]) -> ToolResult:
-        """Call a tool; whatever its outcome, it becomes a result."""
-        name = call.name.replace("__", ".")
+    async def _made(self, call: ToolCall, asked: Asked) -> ToolResult:
+        """Call a tool, or have a call recorded that is refused; whatever its outcome, it becomes a result."""
+        name, args = call.name.replace("__", "."), asked.args or {}
         told = Conversation(
             call=call.id,
             threads=(*self._before, self.thread),
@@ -285,6 +300,9 @@ class Agent:
             shown=self._skills.shown,
             outer=asking.get(),
         )
+        if asked.barred is not None:
+            await self._run.attempt(name, args, conversation=told, barred=asked.barred)
+            return asked.result
         if self._skills.has(call.name) and (skill := self._skills.arguments(call.name, args)) is not None:
             told = msgspec.structs.replace(told, vouched=skill[1])
             outcome = await self._run.attempt(name, skill[0], conversation=told)

@@ -87,7 +87,9 @@ async def _work(
             remit.service.jobs.keeper = ""
         stop.hurry = engine.stop
         try:
-            engine.start(only={stream_of(job) for job in chosen}, keep=True)
+            remit.awaited.update(map(stream_of, chosen))
+            engine.start(only=remit.awaited, keep=True)
+            engine.wake()  # it may have been started to end what `choose` waited for
             jobs = await _see_through(state, remit, chosen, view, patient=patient)
         except asyncio.CancelledError:
             if leave is not None:

@@ -21,6 +21,8 @@ class Code(Enum):
         BLOCKED, 400, False, "The step names no tool, or its key covers several and the choice is missing."
     )
     UNKNOWN_TOOL = Row(BLOCKED, 404, False, "No provider offers a tool of this name.")
+    TOOL_NOT_OFFERED = Row(BLOCKED, 403, False, "The agent was not offered a tool, or a skill, of this name.")
+    CALL_REPEATED = Row(BLOCKED, 409, False, "The agent made this call several times, and nothing has changed since.")
     INVALID_TOOL_ARGS = Row(BLOCKED, 400, False, "The arguments do not satisfy the tool's input schema.")
     INVALID_BUDGET = Row(BLOCKED, 400, False, "The call's budget or timeout is not a positive number.")
     MCP_REQUIRED_UNAVAILABLE = Row(BLOCKED, 503, False, "A dependency of the tool is not ready.")

@@ -102,6 +102,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The skills that the call is under, with the digest of each."""
     sandbox: tuple[dict[str, Any], ...] = ()
     """Layers by which these make the sandbox stricter."""
+    barred: Outcome | None = None
+    """The refusal of the caller itself, such as an agent's limits; policy is asked first, and nothing comes after."""
     earlier: Earlier | None = None
     """The attempt before this one, if it is repeated as it was recorded, in the form that today's tool takes."""
 

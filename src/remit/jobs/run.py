@@ -149,15 +149,17 @@ class Run:
         undo: Undo | None = None,
         conversation: Conversation | None = None,
         attempts: int | None = None,
+        barred: Outcome | None = None,
     ) -> Outcome:
         """Call a tool and return its outcome, whatever it is, `UNKNOWN_TOOL` too; otherwise as `call`.
 
         `attempts` is how often the call may be made where a retry could help; it only ever lowers the tool's number.
+        A call that is `barred` is not made, whatever policy says: it is recorded as refused.
         """
         step, told = current.get().place(key), conversation or asking.get()
         undoing, limit = _undo(undo), seconds_of(timeout)
         return await self._effects.call(
-            step, tool, args or {}, limit, undoing, needed=False, conversation=told, attempts=attempts
+            step, tool, args or {}, limit, undoing, needed=False, conversation=told, attempts=attempts, barred=barred
         )
 
     @effect

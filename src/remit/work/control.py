@@ -25,7 +25,7 @@ from remit.tasks import first
 from remit.work.flow import MAX_RETRIES, dependencies_in, parent_in, rest_after, urgency
 from remit.work.kinds import WorkControlled
 from remit.work.references import IssueRef
-from remit.work.runs import Runs, Wanted
+from remit.work.runs import STUCK, Runs, Wanted
 from remit.work.store import UnitRow
 from remit.work.unit import Run, State, WorkUnit
 from remit.work.views import Turn, TurnStep
@@ -158,7 +158,7 @@ class ControlPlane:
         over = group is not None and 0 < group.timeout_seconds * SECOND < self._journal.clock.now() - run.started_at
         if not state:
             await steps.take(row, "resume", run.run_id, lambda: self._runs.carry_out(issue, run, workflow))
-        elif state in ENDED:
+        elif state in {STUCK, *ENDED}:
             await steps.take(row, "stop", f"its job {state}", lambda: self._give_up(issue, unit, f"its job {state}"))
         elif over:
             await steps.take(row, "stop", TIMEOUT, lambda: self._give_up(issue, unit, TIMEOUT))
@@ -166,8 +166,9 @@ class ControlPlane:
     async def _give_up(self, issue: IssueRef, unit: WorkUnit, reason: str) -> None:
         """Fence a run that gave no result, end it, and ask a person after several of them."""
         await self._runs.stop(issue, reason, self._principal)
-        if _in_vain([*unit.runs.values()]) >= MAX_RETRIES:
-            why = f"{MAX_RETRIES + 1} runs ended without a result: {reason}"
+        stuck = reason.endswith(STUCK)
+        if stuck or _in_vain([*unit.runs.values()]) >= MAX_RETRIES:
+            why = reason if stuck else f"{MAX_RETRIES + 1} runs ended without a result: {reason}"
             await self._store.move(issue, "needs-human", reason=why, by=self._principal)
 
     # --- what people and dependencies decide

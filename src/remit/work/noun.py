@@ -351,7 +351,10 @@ class Work:
         `staged` says what would be done, and does nothing. Nothing is done while another process is the control plane.
         Raise UsageError (WORK_INVALID).
         """
-        return await self.control.turn(staged=staged)
+        try:
+            return await self.control.turn(staged=staged)
+        except ProviderError as error:
+            raise StateError(str(error), code=error.cause or Code.env_unavailable) from error
 
     @operation(
         "work.write",

@@ -121,7 +121,7 @@ def open_work(opening: NounOpening) -> Work:
     service, settings = opening.service, opening.parts.settings
     journal = opening.parts.journal
     store, root = WorkStore(journal), root_of(settings)
-    given = RunsOpening(store, service.jobs, service.sessions, opening.principal, root, settings.folder)
+    given = RunsOpening(store, service.jobs, service.sessions, opening.principal, root, settings.folder, opening.worker)
     runs, forge = Runs(given), ProjectForge(journal, settings)
     control = ControlPlane(runs, forge, settings.folder, opening.principal)
 

@@ -20,7 +20,7 @@ async def work_run(
 
     `executor` and `command` are those of workflow.toml. Returns {result, verdict, comment, pack}: the result as the
     adapter proved it, null if none can be used, and whether it was accepted, archived for a run that took the place of
-    this one, or refused.
+    this one, or refused; `unready` says why its pull request does not say so.
     """
     if claim:
         await _label(run, issue_ref, "doing")
@@ -33,7 +33,9 @@ async def work_run(
     if done["comment"] or done["verdict"]["code"] == Code.output_unparseable.name:
         await _label(run, issue_ref, done["verdict"]["state"])
     if done.get("pull"):
-        await run.attempt("outbox.pull", done["pull"])  # what fails is recorded; the result counts all the same
+        pulled = await run.attempt("outbox.pull", done["pull"])
+        if not pulled.ok:  # the result counts all the same
+            done["unready"] = pulled.reason
     return done
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, ProviderError, StateError, UsageError
-from remit.jobs.state import ENDED
+from remit.jobs.state import ENDED, stream_of
 from remit.jobs.state import KIND as JOB
 from remit.journal.leases import heads_changed_within
 from remit.journal.sharded.placement import new_identifier
@@ -35,6 +35,7 @@ from remit.work.workflow import Workflow, repository_of
 if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.service.jobs import Jobs
+    from remit.service.parts import Worker
     from remit.service.sessions import Sessions
 
 _log: Final = logging.getLogger("remit.work")
@@ -43,6 +44,8 @@ ROLE: Final = "work"
 STOP_S: Final = 120.0
 """Seconds that a job may take to end once it was asked to."""
 _LOOK_S: Final = 1.0
+STUCK: Final = "stuck"
+"""The standing of a job that only a person can have go on."""
 
 
 class Wanted(NamedTuple):
@@ -70,6 +73,8 @@ class RunsOpening(NamedTuple):
     """Worktrees lie below it."""
     folder: Path
     """The project's, whose workflow it is."""
+    worker: Worker
+    """Takes over the jobs of runs that are to end, if their process died."""
 
 
 class Runs:
@@ -83,6 +88,7 @@ class Runs:
         self._principal = given.principal
         self._root = given.root
         self._folder = given.folder
+        self._worker = given.worker
 
     async def start(self, issue: IssueRef, workflow: Workflow, wanted: Wanted) -> Started:
         """Make a run the active one and start its job. Raise UsageError, StateError or NotFoundError."""
@@ -95,7 +101,10 @@ class Runs:
         known = await self.call("outbox.get", {"issue_ref": str(issue)}, by)
         body = known.get("body", "")
         unit = await self.store.open(issue, known["title"], by, parent_in(body, issue.project))
-        unit = await self._without_ended(issue, unit, by)
+        if not wanted.instead:
+            unit = await self._without_ended(issue, unit, by)
+        elif (active := unit.runs.get(unit.active)) is not None and active.job:
+            await self._end(active, wanted.reason)  # before the fence moves: if it does not end, nothing has changed
 
         def order(run: RunId) -> WorkOrder:
             return WorkOrder(
@@ -158,11 +167,12 @@ class Runs:
             await self._jobs.start_named(RECIPE, given, options)
 
     async def standing(self, run: Run) -> str:
-        """Return the state of a run's job; empty for one that has not been started."""
+        """Return the state of a run's job, or `stuck`; empty for one that has not been started."""
         try:
-            return (await self._jobs.row(run.job)).state
+            row = await self._jobs.row(run.job)
         except NotFoundError:
             return ""
+        return STUCK if row.stuck else row.state
 
     async def stop(self, issue: IssueRef, reason: str, by: str) -> None:
         """Fence the active run, and wait until no process of it lives. Raise StateError (WORK_CONFLICT)."""
@@ -218,12 +228,17 @@ class Runs:
             await self._jobs.cancel(run.job, reason=line(reason, 200))
         waited = self.journal.clock.now() + int(STOP_S * SECOND)
         mark = await self.journal.heads_changed(0)
-        while await self._may_act(run.job):
-            if self.journal.clock.now() > waited:
-                why = f"{run.job} was asked to stop and has not ended"
-                remedy = "`remit workers` shows who runs jobs; start `remit worker` if none does."
-                raise StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
-            mark = await heads_changed_within(self.journal, mark, _LOOK_S)
+        self._worker.awaited.add(stream_of(run.job))
+        self._worker.wake()
+        try:
+            while await self._may_act(run.job):
+                if self.journal.clock.now() > waited:
+                    why = f"{run.job} was asked to stop and has not ended"
+                    remedy = "`remit workers` shows who runs jobs; start `remit worker` if none does."
+                    raise StateError(why, code=Code.WORK_CONFLICT, remedy=remedy)
+                mark = await heads_changed_within(self.journal, mark, _LOOK_S)
+        finally:
+            self._worker.awaited.discard(stream_of(run.job))
 
     async def _may_act(self, job: str) -> bool:
         row = await self._jobs.row(job)

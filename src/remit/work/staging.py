@@ -147,7 +147,7 @@ class StagedRuns(Runs):
     async def _end(self, run: Run, reason: str) -> None:  # noqa: ARG002 - as it is ended
         if await self.standing(run) not in {"", *ENDED}:
             what = f"Cancels {run.job} of {run.run_id}, and waits until no process of it lives."
-            self._writes.append(StagedWrite(by="job", what=what))
+            self._writes += [write] if (write := StagedWrite(by="job", what=what)) not in self._writes else []
 
 
 class OpenedError(Exception):

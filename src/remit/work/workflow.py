@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -135,6 +136,8 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     executors: dict[Name, ExecutorTable] = {}
     constraints: Constraints = Constraints()
     """Of every order, beside its own."""
+    faults: dict[str, str] = {}
+    """The reason why a table of `[executors]` was left out, by name. It is no key of the file."""
 
     def executor_name(self, name: str) -> str:
         """Return the one name of an executor: that of a table which speaks the agents' protocol goes without `acp:`."""
@@ -155,12 +158,11 @@ def read_workflow(folder: Path) -> Workflow:
     if len(data) > MAX_FILE:
         raise _invalid(f"is larger than {MAX_FILE:,} bytes")
     try:
-        workflow = msgspec.convert(tomllib.loads(data.decode()), Workflow)
+        workflow = _converted(tomllib.loads(data.decode()))
+    except msgspec.ValidationError as error:
+        raise _invalid(_words(error, Workflow)) from error
     except (ValueError, RecursionError) as error:
         raise _invalid(str(error)) from error
-    for name, table in workflow.executors.items():
-        if not (table.program or table.agent):
-            raise _invalid(f"[executors.{name}] names neither a program nor an agent")
     for role, repository in workflow.role_repo.items():
         if repository not in workflow.repos:
             raise _invalid(f"[role_repo] {role} names the repository {repository!r}, which [repos] lacks")
@@ -179,6 +181,31 @@ def repository_of(workflow: Workflow, folder: Path, role: str) -> Path:
     """Return the repository that a role works in."""
     name = workflow.role_repo.get(role)
     return (folder / workflow.repos[name]).resolve() if name else folder.resolve()
+
+
+def _converted(document: dict[str, Any]) -> Workflow:
+    """Return the workflow; a table of `[executors]` that is wrong leaves the others alone. Raise ValidationError."""
+    if "faults" in document:
+        raise msgspec.ValidationError("contains the unknown field `faults`")
+    executors, faults = dict[str, ExecutorTable](), dict[str, str]()
+    for name, table in msgspec.convert(document.pop("executors", {}), dict[str, Any]).items():
+        try:
+            executors[msgspec.convert(name, Name)] = msgspec.convert(table, ExecutorTable)
+        except msgspec.ValidationError as error:
+            faults[name] = f"[executors.{name}] {_words(error, ExecutorTable)}"
+    return msgspec.structs.replace(msgspec.convert(document, Workflow), executors=executors, faults=faults)
+
+
+def _words(error: msgspec.ValidationError, kind: Any) -> str:
+    """Say what is wrong by its key, with the values that are allowed there."""
+    words, _, path = str(error).partition(" - at `$")
+    keys = re.findall(r"\w+", path)
+    for key in keys:
+        fields = msgspec.structs.fields(kind) if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else ()
+        kind = next((field.type for field in fields if field.name == key), None)
+    choices = [value for each in (kind, *get_args(kind)) if get_origin(each) is Literal for value in get_args(each)]
+    allowed = f"; it may be {', '.join(map(repr, choices))}" if choices else ""
+    return f"{'.'.join(keys)}: {words}{allowed}" if keys else words
 
 
 def _invalid(why: str) -> UsageError:

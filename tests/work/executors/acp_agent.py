@@ -91,6 +91,15 @@ def wait(_number: int) -> None:
     permitted("wait")
 
 
+def hurry(_number: int) -> None:
+    """Ask a great deal, and do the work without an answer."""
+    for number in range(50):
+        call = {"toolCallId": f"t-{number}", "kind": "execute", "title": f"question {number}"}
+        given = {"sessionId": SESSION, "toolCall": call, "options": ONCE}
+        send(id=200 + number, method="session/request_permission", params=given)
+    Path("clock.txt").write_text("mended\n")
+
+
 def cut(_number: int) -> None:
     """End in the middle, and well."""
     os._exit(0)
@@ -171,6 +180,7 @@ def again(_number: int) -> None:
 MODES: dict[str, Callable[[int], None]] = {
     "hang": hang,
     "waits": wait,
+    "hurries": hurry,
     "cut": cut,
     "setsid": leave,
     "leave": leave,

@@ -136,6 +136,13 @@ async def test_what_a_person_denies_is_not_done_and_the_run_fails(bench: Bench) 
     assert (result.status, result.result_code, result.changes.commit) == ("fail", "permission_denied", "")
 
 
+async def test_a_run_that_ends_while_questions_wait_fails_and_asks_no_more_than_so_many(bench: Bench) -> None:
+    desk = Desk(answer=None)
+    result = await bench.run("hurries", desk)
+    assert (result.status, result.result_code) == ("fail", "permission_denied")
+    assert len([one for one in desk.asked if one["tool_call"]["title"].startswith("question")]) == 20
+
+
 async def test_an_answer_is_never_for_always(bench: Bench) -> None:
     desk = Desk(answer=True)
     await bench.run("greedy", desk)

@@ -58,6 +58,10 @@ class ForgeServer:
         """Statuses of answers to writes to come, which are done all the same; 0: the connection is cut."""
         self.lag = 0
         """Lists to come that do not show the newest comment."""
+        self.bodies_to_come: deque[bytes] = deque()
+        """Answers to reads to come, as they are."""
+        self.pages_forever = False
+        """Whether each page names itself as the next."""
         self.url = ""
         self.pulls = PullRows(dialect)
         self._ids = 1000
@@ -122,7 +126,11 @@ class ForgeServer:
             return web.json_response(
                 {"message": "You have exceeded a secondary rate limit"}, status=status, headers=headers
             )
+        if self.bodies_to_come and request.method == "GET":
+            return web.Response(body=self.bodies_to_come.popleft(), content_type="application/json")
         answer = await handler(request)
+        if self.pages_forever and request.method == "GET":
+            answer.headers["link"] = f'<{self.url}{request.path_qs}>; rel="next"'
         if request.method == "GET" and isinstance(answer, web.Response) and answer.body is not None:
             etag = f'"{sha256(bytes(answer.body)).hexdigest()[:20]}"'  # type: ignore[arg-type]
             if request.headers.get("if-none-match") == etag:

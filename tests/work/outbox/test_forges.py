@@ -171,6 +171,21 @@ async def test_a_redirect_or_a_page_elsewhere_gets_no_token(github: ForgeServer)
     assert len(await forge.comments(IssueRef("org/repo", 1))) == 50
 
 
+@pytest.mark.parametrize("body", [b"{}", b"[" * 200_000, b"", b"no JSON"], ids=["object", "brackets", "empty", "text"])
+async def test_an_answer_of_another_form_is_an_error_and_no_empty_list(github: ForgeServer, body: bytes) -> None:
+    github.bodies_to_come.append(body)
+    with pytest.raises(ProviderError) as error:
+        await forge_of(github).list_issues(labels=(), limit=10)
+    assert error.value.cause is Code.BadGateway
+
+
+async def test_a_page_that_names_itself_as_the_next_is_the_last(github: ForgeServer) -> None:
+    forge = forge_of(github)
+    await forge.create_issue("One", "", (), key="one")
+    github.pages_forever = True
+    assert len(await forge.list_issues(labels=(), limit=10)) == 1
+
+
 async def test_a_wrong_token_is_named_and_not_shown(github: ForgeServer) -> None:
     with pytest.raises(ProviderError) as refused:
         await forge_of(github, token="wrong-token").list_issues()

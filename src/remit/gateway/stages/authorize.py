@@ -38,7 +38,7 @@ class Authorize:
         self._facts = FactFinder(services.journal, services.takings)
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
-        """Refuse with POLICY_DENIED or SANDBOX_REQUIRED, or set `query`, `decision` and `parts`.
+        """Refuse with POLICY_DENIED, SANDBOX_REQUIRED or as the caller does, or set `query`, `decision` and `parts`.
 
         What is wrong with the record of a limit refuses as well, with its own code.
         """
@@ -91,6 +91,8 @@ class Authorize:
             look = f"See `remit policy explain {tool.meta.name}`; the" if call.asking is None else "The"
             remedy = f"{look} rule is {decision.rule_id}."
             return refused(Code.POLICY_DENIED, decision.reason, remedy)
+        if request.barred is not None:
+            return request.barred
         if tool.meta.isolation == "none" and exposed(tool.meta, self._unprotected):
             return refused(Code.SANDBOX_REQUIRED, f"{tool.meta.name} executes code without isolation", _PROTECT)
         return await proceed(call)

@@ -171,6 +171,7 @@ class Calls:
             tries_again=request.attempts is None or attempt < request.attempts,
             confirmation=record.confirmation,
             hash=request.hash,
+            barred=request.barred,
             earlier=await self._earlier(record.started) if record.started and self._mismatch == "migrate" else None,
             undoable=request.undo is not None,
         )

@@ -50,6 +50,8 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     """True if the job waits for the tool where this process does not have it, rather than be refused."""
     conversation: Conversation | None = None
     """The knowledge of the model that wants the call."""
+    barred: Outcome | None = None
+    """The refusal that the recipe has for it: it is recorded, and not made."""
     attempts: int | None = None
     """The number of times that it may be made at most; None: as its tool says."""
 

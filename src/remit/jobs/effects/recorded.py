@@ -60,6 +60,7 @@ class Effects:
         needed: bool,
         conversation: Conversation | None = None,
         attempts: int | None = None,
+        barred: Outcome | None = None,
     ) -> Outcome:
         """The outcome of a call; the recipe may change the arguments afterwards, and while the call waits.
 
@@ -78,16 +79,14 @@ class Effects:
         else:
             self._compare(step, record, tool, args, arguments_hash)
             if ended:
-                held = held_outcome(record) if undo is None else None
-                if held is not None:
+                if undo is None and (held := held_outcome(record)) is not None:
                     return self._told(step, held, conversation)
                 with matching.guarded(step):
                     outcome = await recorded_outcome(record, self.journal)
                     if undo is not None:
                         await self._declare(step, undo, outcome)
                 return self._told(step, outcome, conversation)
-        if encoded:
-            args = _decode(encoded)
+        args = _decode(encoded) if encoded else args
         matching.begin(step, "call")
         request = CallRequest(
             step=step,
@@ -99,6 +98,7 @@ class Effects:
             needed=needed,
             conversation=conversation,
             attempts=attempts,
+            barred=barred,
         )
         with matching.guarded(step):
             outcome = await self.handler.call(request, record)

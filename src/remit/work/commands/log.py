@@ -10,6 +10,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
+from remit.cli.text import clean
 from remit.codes import Code
 from remit.errors import NotFoundError
 
@@ -20,7 +21,10 @@ from remit.errors import NotFoundError
 @click.option("--err", is_flag=True, help="What it wrote to stderr.")
 @pass_state
 def command(state: State, issue: str, run: str, err: bool) -> int:
-    """Print what the program of a run wrote, exactly; of the newest run if none is named."""
+    """Print what the program of a run wrote; of the newest run if none is named.
+
+    Into a pipe or a file it goes exactly as it is; on a terminal, what would control it is shown as an escape.
+    """
     from remit.work.opening import root_of
     from remit.work.pack import STDERR, STDOUT, ContextPack
     from remit.work.references import IssueRef, RunId
@@ -33,6 +37,10 @@ def command(state: State, issue: str, run: str, err: bool) -> int:
     if log is None:
         why = f"{issue} has no output of {chosen or 'any run'} on this machine"
         raise NotFoundError(why, code=Code.WORK_NOT_FOUND, remedy="`remit work show` lists its runs.")
+    out = state.output.out
     with log:
-        shutil.copyfileobj(log, sys.stdout.buffer)
+        if not out.is_terminal:
+            shutil.copyfileobj(log, sys.stdout.buffer)
+        for line in log if out.is_terminal else ():
+            out.line(clean(line.decode(errors="backslashreplace").rstrip("\r\n")))
     return exit_codes.OK

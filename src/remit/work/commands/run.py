@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.text import one_line
 from remit.work.commands.staged import show_staged, staged_option
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def see_through(
     begun: list[Started] = []
 
     async def choose(remit: Opened, _new: str = "") -> list[str]:
+        take_over(remit)
         begun.append(await start(remit))
         for warning in begun[0].warnings:
             state.note(warning)
@@ -82,6 +84,14 @@ def see_through(
     return _told(state, begun[0]) if status == exit_codes.OK else status
 
 
+def take_over(remit: Opened) -> None:
+    """Have this process end the jobs of runs that are to end, in place of processes that died; a server does so."""
+    from remit.app import Remit
+
+    if isinstance(remit, Remit):
+        remit.engine.start(only=remit.awaited, keep=True)
+
+
 def _unless_completed(state: State, ends: list[End]) -> None:
     """Print how a job was left, unless it came to a result, which is printed as the run's."""
     from remit.cli.ends import present
@@ -94,7 +104,12 @@ def _told(state: State, started: Started) -> int:
     """Print the result of a run whose job has completed; the exit status."""
     from remit.work.commands.show import print_run
 
-    unit: UnitView = state.ask(lambda remit: remit.service.work.view(started.issue_ref), code="unused")
+    async def look(remit: Opened) -> tuple[UnitView, dict[str, Any]]:
+        return await remit.service.work.view(started.issue_ref), await remit.service.jobs.result(started.job)
+
+    unit, done = state.ask(look, code="unused")
+    if why := done.get("unready"):
+        state.note(f"its pull request does not say so: {one_line(why)}")
     result = unit.results.get(started.run_id)
 
     def told(state: State, _: object) -> None:

@@ -82,12 +82,13 @@ class _Turns:
         self._state = state
         self.idle = False
         self.failed = False
-        """Whether a step of the last turn could not be taken."""
+        """Whether a step of the last turn that had any could not be taken."""
 
     def tell(self, turn: Turn) -> None:
         """Print what a turn did."""
         self.idle = not turn.active and not turn.steps
-        self.failed = any(step.error for step in turn.steps)
+        if turn.steps:
+            self.failed = any(step.error for step in turn.steps)
         if not turn.leads:
             self._state.note("another process is the control plane")
         elif turn.steps and self._state.as_json:

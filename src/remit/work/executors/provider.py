@@ -7,10 +7,11 @@ there. A call whose end was not recorded is looked up: in the stream first, then
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -41,7 +42,7 @@ from remit.work.executors.calls import (
 from remit.work.executors.port import Conversation, Ending, OpenTools
 from remit.work.executors.program import ProgramExecutor
 from remit.work.executors.publication import Publication
-from remit.work.executors.registry import MANUAL, Hand, hand_of, hands_of, name_of
+from remit.work.executors.registry import MANUAL, Hand, faults_of, hand_of, hands_of, name_of
 from remit.work.executors.worktree import Worktree
 from remit.work.handover import contents_for
 from remit.work.order import WorkOrder
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.process.enclosure import Enclosures
     from remit.tools.door import Door
+
+_log: Final = logging.getLogger("remit.work")
 
 
 class ExecutorProvider(Toolset):
@@ -91,6 +94,8 @@ class ExecutorProvider(Toolset):
         """Return the executors of workflow.toml; none without one. Raise ProviderError if it cannot be read."""
         self._require_open()
         self._tools = self._offered()
+        for fault in faults_of(self._workflow()):
+            _log.warning("%s", fault)
         return self._tools
 
     def outdated(self) -> bool:
@@ -101,10 +106,7 @@ class ExecutorProvider(Toolset):
 
     def _offered(self) -> tuple[ToolMeta, ...]:
         workflow = self._workflow()
-        try:
-            hands = hands_of(workflow)
-        except UsageError as error:
-            raise _unusable(error) from error
+        hands = hands_of(workflow)
         asks = any(isinstance(hand.executor, AcpExecutor) for hand in hands)
         prove = msgspec.structs.replace(PROVE_TOOL, isolation=isolation_of(_manual(workflow)))
         return (*map(tool_for, hands), prove, *([PERMIT_TOOL] if asks else []))

@@ -40,6 +40,8 @@ def hand_of(workflow: Workflow, name: str) -> Hand:
     """
     name = workflow.executor_name(name)
     speaks, _, plain = name.rpartition(":")
+    if (fault := workflow.faults.get(plain)) is not None:
+        raise UsageError(f"workflow.toml: {fault}", code=Code.WORK_INVALID, remedy="docs/work.md shows every key.")
     table = workflow.executors.get(plain)
     if f"{speaks}:" == PREFIX and plain in KNOWN:
         return _asking(name, plain, table or ExecutorTable(agent=plain))
@@ -50,11 +52,16 @@ def hand_of(workflow: Workflow, name: str) -> Hand:
         known = ", ".join(sorted({*workflow.executors, *CLIS, MANUAL, *(f"{PREFIX}{each}" for each in KNOWN)}))
         why = f"there is no executor {line(name, 60)}"
         raise UsageError(why, code=Code.WORK_INVALID, remedy=f"There are: {known}; workflow.toml names others.")
+    if not (table.agent or table.program):
+        if name not in CLIS:
+            why = f"workflow.toml: [executors.{name}] names neither a program nor an agent"
+            raise UsageError(why, code=Code.WORK_INVALID, remedy=f"Known agents: {', '.join(CLIS)}.")
+        table = replace(table, agent=name)
     if not table.agent:
         return Hand(name, table, ProgramExecutor((table.program, *table.args)))
     cli = CLIS.get(table.agent)
     if cli is None:
-        why = f"[executors.{name}] names no agent that is known: {line(table.agent, 60)}"
+        why = f"workflow.toml: [executors.{name}] agent: none is known that is called {line(table.agent, 60)}"
         raise UsageError(why, code=Code.WORK_INVALID, remedy=f"Known: {', '.join(CLIS)}.")
     return Hand(name, replace(table, network=table.network or _hosts(table, cli)), CliExecutor(cli, table))
 
@@ -66,7 +73,9 @@ def _asking(name: str, plain: str, table: ExecutorTable) -> Hand:
     program = (table.program if own else "") or "".join(known[:1])
     if not program:
         remedy = f"Give its program, or one of these agents: {', '.join(KNOWN)}."
-        raise UsageError(f"[executors.{plain}] names no agent that is known", code=Code.WORK_INVALID, remedy=remedy)
+        raise UsageError(
+            f"workflow.toml: [executors.{plain}] names no agent that is known", code=Code.WORK_INVALID, remedy=remedy
+        )
     args = table.args if table.protocol == "acp" and table.args else known[1:]
     cli = CLIS.get(table.agent or plain)
     if cli is not None:
@@ -75,11 +84,29 @@ def _asking(name: str, plain: str, table: ExecutorTable) -> Hand:
 
 
 def hands_of(workflow: Workflow) -> list[Hand]:
-    """Return every executor of a project, and the agents that are installed. Raise UsageError (WORK_INVALID)."""
-    own = [hand_of(workflow, name) for name in workflow.executors if name != MANUAL]
+    """Return every executor of a project that can be used, and the agents that are installed."""
+    own = [hand for name in workflow.executors if name != MANUAL and (hand := _usable(workflow, name)) is not None]
     names = [cli.name for cli in CLIS.values() if "governed" in cli.args] + [f"{PREFIX}{name}" for name in KNOWN]
-    agents = (hand_of(workflow, name) for name in names if workflow.executor_name(name) not in workflow.executors)
-    return [*own, *(hand for hand in agents if shutil.which(hand.executor.command[0]) is not None)]
+    agents = (_usable(workflow, name) for name in names if workflow.executor_name(name) not in workflow.executors)
+    return [*own, *(hand for hand in agents if hand is not None and shutil.which(hand.executor.command[0]) is not None)]
+
+
+def faults_of(workflow: Workflow) -> list[str]:
+    """Return what is wrong with tables of `[executors]`: each takes down itself alone."""
+    return [fault for name in (*workflow.faults, *workflow.executors) if (fault := _fault(workflow, name))]
+
+
+def _usable(workflow: Workflow, name: str) -> Hand | None:
+    return None if _fault(workflow, name) is not None else hand_of(workflow, name)
+
+
+def _fault(workflow: Workflow, name: str) -> str | None:
+    try:
+        hand_of(workflow, name)
+    except UsageError as error:
+        place = "" if "[executors." in error.message else f"[executors.{name}]: "
+        return f"{place}{error.message}"
+    return None
 
 
 def tool_of(name: str) -> str:

@@ -32,6 +32,8 @@ _MAX_MESSAGE: Final = 16_000_000
 _MAX_CALLS: Final = 100_000
 """Calls whose ids are held."""
 _SHOWN: Final = 4_000
+_MOST_WAITING: Final = 20
+"""Questions of one run that wait at once; more are refused, and a person need not look through them."""
 _END: Final = "end_turn"
 _AGAIN: Final = (
     "What you left as the result cannot be used: {why}. Write {{pack}}/work_result.json again, or remove it."
@@ -107,6 +109,8 @@ class Talk:
         self._replays = False
         """Whether the agent tells what was said before."""
         self._done: set[str] = set()
+        self._waiting = 0
+        """Questions that wait for an answer."""
         self._lines = Lines(_MAX_MESSAGE)
         self._dispatcher: Dispatcher | None = None
         self._deadline: asyncio.Timeout | None = None
@@ -164,6 +168,7 @@ class Talk:
             self.turn = replace(self.turn, terminal=False, fault=fault[:_SHOWN])
         finally:
             ending.cancel()
+            self.turn = replace(self.turn, denied=self.turn.denied + self._waiting)  # of what it ended without
             await agent.stop()
 
     async def _turns(self, agent: Dispatcher) -> None:
@@ -264,10 +269,15 @@ class Talk:
 
     async def _ask(self, tool_call: dict[str, Any]) -> bool:
         """Ask; the time that a person takes is not the agent's."""
+        if self._waiting >= _MOST_WAITING:
+            return False
         said = f"asks (remit confirm): {str(tool_call.get('title', ''))[:200]}\n"
         self._site.show("stderr", said.encode(errors="replace"))
+        self._waiting += 1
         with self._put_off():
-            return await self._permits.allows(tool_call)
+            allowed = await self._permits.allows(tool_call)
+        self._waiting -= 1  # one that the end of the talk cut short was counted there
+        return allowed
 
     @contextmanager
     def _put_off(self) -> Iterator[None]:

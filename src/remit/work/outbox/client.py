@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
+from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -85,14 +86,16 @@ class ForgeClient:
 
     async def get(self, path: str, **query: str) -> Any:
         """Return what stands at a path. Raise ProviderError."""
-        return (await self._read(self._url(path, query))).body
+        url = self._url(path, query)
+        return self._formed(await self._read(url), url, dict | list)
 
     async def rows(self, path: str, **query: str) -> AsyncIterator[Any]:
         """Yield the rows of a list, page by page as its `Link` headers lead. Raise ProviderError."""
-        url = self._url(path, query)
-        while url:
+        url, seen = self._url(path, query), set[str]()
+        while url not in {"", *seen}:
+            seen.add(url)
             reply = await self._read(url)
-            for row in reply.body if isinstance(reply.body, list) else ():
+            for row in self._formed(reply, url, list):
                 yield row
             url = self._next(reply.headers.get("link", ""))
 
@@ -199,6 +202,13 @@ class ForgeClient:
         cause = _CAUSES.get(reply.status, Code.InvalidInput)
         hint = " Does the token allow it?" if cause in {Code.permission_denied, Code.not_found} else ""
         raise ProviderError(f"{self._base}: {reply.says}.{hint}", cause=cause)
+
+    @staticmethod
+    def _formed(reply: Reply, url: str, kind: type | UnionType) -> Any:
+        """Return the body of an answer that was taken. Raise ProviderError for one of another form, or not JSON."""
+        if not isinstance(reply.body, kind):
+            raise ProviderError(f"{url} answers with something else than was asked for", cause=Code.BadGateway)
+        return reply.body
 
     # --- addresses
 
