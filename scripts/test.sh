@@ -2,6 +2,7 @@
 # Run every test. A few that fail are run once more, alone: a browser or a server that this machine had no time for fails
 # nobody. They are named as unstable, to be fixed; what fails alone too, or more than a few, is a failure.
 # Usage: scripts/test.sh PROCESSES
+# REMIT_TEST_DATE=2028-02-29T12:00:00Z, or =+400 for days from now: all of it at that date.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,11 +17,16 @@ if room /dev/shm 2>/dev/null && memory=$(mktemp -d /dev/shm/remit-tests-XXXXXX);
 	fi
 fi
 
+tests=(.venv/bin/pytest --quiet)
+if [ -n "${REMIT_TEST_DATE:-}" ]; then
+	tests=(.venv/bin/python -m tests.dates "$REMIT_TEST_DATE" "${tests[@]}")
+fi
 most=5
 list=build/pytest/v/cache/lastfailed
 rm -f "$list"
-.venv/bin/pytest --quiet -n "$1" ${folders[@]+"${folders[@]}"}
+"${tests[@]}" -n "$1" ${folders[@]+"${folders[@]}"}
 status=$?
+[ "$status" -ne 0 ] || echo 'unstable: none'
 [ "$status" -eq 1 ] || exit "$status"
 
 failed=$(.venv/bin/python -c 'import json, sys; print(*json.load(open(sys.argv[1])), sep="\n")' "$list") || exit 1
@@ -29,5 +35,5 @@ if [ "$count" -eq 0 ] || [ "$count" -gt "$most" ]; then
 	exit 1
 fi
 printf '\nOnce more, alone:\n%s\n\n' "$failed"
-.venv/bin/pytest --quiet --last-failed --last-failed-no-failures=none || exit 1
-printf '\nUnstable: these failed beside other tests and passed alone.\n%s\n' "$failed"
+"${tests[@]}" --last-failed --last-failed-no-failures=none || exit 1
+printf 'unstable: %s, %s\n' "$count" "$(paste -sd, <<<"$failed" | sed 's/,/, /g')"

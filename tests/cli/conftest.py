@@ -16,6 +16,7 @@ import pytest
 
 from remit.cli.root import run
 from tests.cli.terminal import Terminal
+from tests.dates import DATE_ENV
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
@@ -82,6 +83,7 @@ class Project:
         self._monkeypatch = monkeypatch
         self._captured = captured
         self.env = {
+            **DATE_ENV,
             "HOME": str(folder),
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT / "src"),

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from remit import Remit
+from remit.clock import DAY, SECOND, SystemClock
 from remit.jobs.state import ENDED
 from remit.record.views import JobRow, OpenWait
 from remit.settings import load
+from tests.jumping import JumpingClock
 from tests.opened import until
 from tests.record.old import world
-from tests.record.old.golden import NAMES, unpack
+from tests.record.old.golden import NAMES, last_event, unpack
 
 ENDS = {
     "compensations": ["completed"],
@@ -36,10 +38,14 @@ def journals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(journal: Path) -> Remit:
-    """The journal with the tools and recipes of its time, at work."""
+    """The journal with the tools and recipes of its time, at work a day after its last event: its leases are over, its
+    timers still run.
+    """
     flags = {**world.FLAGS, "journal.url": str(journal), "jobs.mismatch": "warn", "jobs.drain_seconds": 0}
     settings = load(cwd=journal.parent, file=None, env={}, flags=flags)
-    return Remit(settings=settings, tools=world.TOOLS, recipes=RECIPES)
+    clock = SystemClock()
+    later = JumpingClock(clock, (last_event(journal) + DAY - clock.now()) / SECOND)
+    return Remit(settings=settings, tools=world.TOOLS, recipes=RECIPES, clock=later)
 
 
 async def answered(remit: Remit, job: str, wait: OpenWait) -> None:

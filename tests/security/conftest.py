@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.conftest import Finished, run_here
 from tests.cli.terminal import Terminal
+from tests.dates import DATE_ENV
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = """
@@ -55,6 +56,7 @@ class Folder:
         self.path.mkdir()
         (path / "home").mkdir()
         self.env = {
+            **DATE_ENV,
             "HOME": str(path / "home"),
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT / "src"),

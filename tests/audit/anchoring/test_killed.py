@@ -17,6 +17,7 @@ from remit.journal.journal import Journal
 from remit.journal.signing import make_key, private_keys
 from tests.audit.anchoring.log import LOG, log_in
 from tests.audit.anchoring.test_registrar import World, think
+from tests.dates import DATE_ENV
 from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S
 
@@ -39,7 +40,7 @@ every_events = 1
 @contextmanager
 def worker(folder: Path, last: signal.Signals) -> Iterator[None]:
     """A worker, ended by a signal."""
-    env = {"HOME": str(folder), "PATH": os.environ["PATH"], "REMIT_TRUST": "1"}
+    env = {**DATE_ENV, "HOME": str(folder), "PATH": os.environ["PATH"], "REMIT_TRUST": "1"}
     with subprocess.Popen([sys.executable, "-m", "remit", "worker"], cwd=folder, env=env) as process:
         try:
             yield

@@ -32,6 +32,7 @@ from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
 from tests.audit.anchoring.log import holder, log_in
 from tests.audit.formats.errands import recorder_of
+from tests.dates import DATE_ENV
 from tests.opened import OpenRemit
 
 CHECKER = os.environ.get("REMIT_TEST_AELCHECK", "")
@@ -111,7 +112,7 @@ async def both(remit_in: OpenRemit, folder: Path, log: AnchorClient | None = Non
     server = {
         "name": "shop",
         "command": [sys.executable, "-m", "remit", *wrap, sys.executable, str(gateway / "server.py")],
-        "env": {"REMIT_TRUST": "1"},
+        "env": {**DATE_ENV, "REMIT_TRUST": "1"},
         "level": "L0",
     }
     behind = remit_in(work=False, flags={"journal.url": str(gateway / "journal.db")})

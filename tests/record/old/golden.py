@@ -45,7 +45,7 @@ def unpack(folder: Path) -> None:
 
 def lines(journal: Path) -> list[str]:
     """What the faces say of a journal at the moment of its last event: what is open then expires later."""
-    moment = _last_event(journal)
+    moment = last_event(journal)
     with TemporaryDirectory() as folder, chdir(folder), patch.object(SystemClock, "now", lambda _: moment):
         told = asyncio.run(_over_http(journal))
         for path in list(told):
@@ -55,7 +55,8 @@ def lines(journal: Path) -> list[str]:
     return [f"{asked}: {answer.decode()}" for asked, answer in told.items()]
 
 
-def _last_event(journal: Path) -> int:
+def last_event(journal: Path) -> int:
+    """When the last event of a journal was written."""
     with closing(sqlite3.connect(journal)) as database:
         (moment,) = database.execute("SELECT max(at) FROM events").fetchone()
     return int(moment)
