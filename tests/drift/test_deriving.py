@@ -16,13 +16,18 @@ import pytest
 from remit import Options, Remit, Run, recipe, tool
 from remit.audit.package import write_package
 from remit.clock import SystemClock
+from remit.drift.deriving import DecisionsReport, Deriver
 from remit.errors import StateError
 from remit.evidence.program import sources
 from remit.evidence.verify import check
 from remit.jobs.state import ENDED
 from remit.journal.event import HeadQuery
 from remit.journal.journal import Journal
+from remit.journal.moving import back_up
+from remit.journal.sqlite.store import SqliteStore
+from remit.record.decisions import DecisionCollector, FactReader
 from remit.record.walk import root_of
+from remit.record.walk import walk as walk_over
 from remit.service.approvals import scopes_of
 from remit.settings import Settings, load
 from tests.jumping import JumpingClock
@@ -152,6 +157,17 @@ async def derive_from_packages(journal: Journal, folder: Path) -> int:
     return decisions
 
 
+async def in_a_copy(journal: Journal) -> DecisionsReport:
+    """Derive the decisions in a copy of a journal, which has its streams one after the other."""
+    other = Journal(SqliteStore(":memory:", journal.clock), journal.clock)
+    await back_up(journal, other)
+    deriver = Deriver(other, FactReader(other))
+    collector = DecisionCollector(deriver.judge, seen=None)
+    await walk_over(other, [collector])
+    await other.close()
+    return deriver.report(collector.missing)
+
+
 @pytest.mark.slow
 async def test_every_decision_of_random_rules_calls_and_faces_derives_again() -> None:
     decisions = 0
@@ -163,6 +179,7 @@ async def test_every_decision_of_random_rules_calls_and_faces_derives_again() ->
                 str(folder / "journal.db"), settings=load(env={}, cwd=folder, flags={}), work=False
             ) as remit:
                 report = await remit.service.drift.decisions()
+                assert await in_a_copy(remit.runtime.journal) == report, seed
                 packaged = await derive_from_packages(remit.runtime.journal, folder)
             assert (report.different, report.missing) == ((), {}), seed
             assert packaged >= report.decisions, seed  # a call is in the packages of all sessions that made it
@@ -218,6 +235,25 @@ async def test_a_question_that_a_person_made_is_not_one_of_the_gate(tmp_path: Pa
         await remit.service.confirmations.decide(edited.confirmation, "approve", by="carol")
         await job
         assert await derived(remit, tmp_path) == (2, 2)  # the question of the gate, and the call
+
+
+@pytest.mark.parametrize("revoked", [False, True])
+async def test_a_remembered_approval_is_known_wherever_it_stands(tmp_path: Path, revoked: bool) -> None:
+    async with Remit(settings=ruled(tmp_path, effect="ask"), tools=[write], recipes=[walk]) as remit:
+        job = await remit.start(walk(1, [["x.write", 1], ["x.write", 2]]))
+        await until_waiting(remit, job.id)
+        (asked,) = await job.questions()
+        shown = await remit.service.confirmations.view(asked.confirmation)
+        scope = scopes_of(shown)["job"]
+        rule = await remit.service.approvals.remember(
+            asked.confirmation, scope, seconds=86_400, exact=False, digest=shown.digest, by="carol"
+        )
+        await job
+        if revoked:
+            await remit.service.approvals.revoke(rule.id if rule else "", by="carol")
+    async with Remit(settings=ruled(tmp_path, effect="ask"), work=False) as remit:
+        assert (await in_a_copy(remit.runtime.journal)).same == 3
+        assert await derived(remit, tmp_path) == (3, 3)
 
 
 @pytest.mark.parametrize("name", ["x.write", "x_write", "x__write"])

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from remit import JobEndedError, Run, recipe, tool
+from remit.engines.presence import with_code
 from remit.jobs.execution import JobExecution
+from remit.jobs.leased import LeasedJob
 from remit.jobs.program import Program, Programs
+from remit.jobs.services import JobServices
 from remit.jobs.state import History
+from remit.jobs.versions import Versions
 from remit.journal.copy import copy
+from remit.journal.event import Claim
+from remit.journal.kinds import RecoveryStarted
 from remit.service.options import Options
 from tests.opened import OpenRemit, until_waiting
 
@@ -77,6 +86,38 @@ async def patient_for_a_branch(run: Run) -> None:
 
 
 # --- how it begins
+
+
+async def test_a_worker_that_stood_still_says_that_another_one_took_over(
+    remit_in: OpenRemit, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with remit_in(recipes=[pays], tools=[Bank().tool], flags=NOW, work=False) as remit:
+        stream = f"job/{(await remit.start(pays())).id}"
+        journal, now = remit.runtime.journal, remit.runtime.journal.clock.now()
+        claim = Claim(kind="job", owner="frozen", now=now, lease_until=now, state="running")
+        frozen = await journal.acquire(stream, claim)
+        other = await journal.acquire(stream, replace(claim, owner="other", now=now + 1), over="frozen")
+        assert frozen is not None
+        assert other is not None
+        leased = LeasedJob(journal, remit.runtime.services.confirmations, other)
+        await journal.append(leased.writer, RecoveryStarted(owner="other"), synced=True)
+        runtime = remit.runtime
+        services = JobServices(
+            journal=journal,
+            gateway=runtime.gateway,
+            programs=runtime.programs,
+            versions=Versions(journal, runtime.catalog, "warn", runtime.services.migrations),
+            chance=runtime.chance,
+            max_value_bytes=1,
+            report=lambda _job, _done, _total, _message: None,
+            worker="frozen",
+            with_code=partial(with_code, journal),
+            skills=runtime.skills,
+            alive=lambda _owner: True,
+        )
+        ended = await JobExecution(services, frozen).run()
+    assert ended.how == "lost"
+    assert [record.levelname for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_a_job_that_is_cancelled_before_it_ran_does_not_run(remit_in: OpenRemit) -> None:

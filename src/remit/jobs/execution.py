@@ -101,8 +101,7 @@ class JobExecution:
                 return await self._damaged(error)
             try:
                 return await self._to_end(await whole(self._journal, events))
-            except (ChainBrokenError, UsageError) as error:
-                # What is kept of this job is damaged, or its limits are a newer Remit's; no other is the worse for it.
+            except (ChainBrokenError, UsageError) as error:  # this job is damaged, or its limits are a newer Remit's
                 try:
                     return await self._stuck(error_info(error))
                 except ChainBrokenError as again:  # its inbox was damaged while it was left
@@ -143,6 +142,8 @@ class JobExecution:
             return Ended(how="stuck", error=why)
 
     async def _damaged(self, error: ChainBrokenError, code: str = "") -> Ended:
+        if await self.lease.current() is None:  # this process stood still, and another one recorded what differs
+            raise self.lease.writer.failure or error
         _log.error("%s: %s", self.job, error.message)
         await self.lease.abandon(code)
         return Ended(how="stuck", error=error_info(error))
@@ -284,8 +285,7 @@ class JobExecution:
             why = f"the recipe returned {len(encoded)} bytes; the limit is {self._services.max_value_bytes}"
             return await self._failed(ErrorInfo(code=Code.RESULT_TOO_LARGE.name, message=why))
         packed = pack(encoded)
-        completed = JobCompleted(result=packed.inline, result_blob=packed.ref)
-        await self.lease.finish("completed", completed, packed.blobs)
+        await self.lease.finish("completed", JobCompleted(result=packed.inline, result_blob=packed.ref), packed.blobs)
         return Ended(how="completed", encoded=encoded)
 
     def _error_of(self, running: Running) -> BaseException | None:

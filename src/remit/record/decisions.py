@@ -7,9 +7,10 @@ is missing where it stands nowhere: then the decision cannot be taken again, and
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -40,6 +41,13 @@ _decode: Final = msgspec.json.Decoder().decode
 _decode_untrusted: Final = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
+class Held(NamedTuple):
+    """A remembered approval, and when it was revoked, in microseconds since the Unix epoch."""
+
+    rule: Remembered
+    until: int = sys.maxsize
+
+
 class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A recorded decision."""
 
@@ -55,8 +63,8 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The stream that rules know the caller by."""
     seen: Mapping[str, k.ToolInvocationFinished]
     """The last result of each tool whose results are asked for, by then."""
-    remembered: tuple[Remembered, ...]
-    """The remembered approvals of the tool that held."""
+    remembered: tuple[Held, ...]
+    """The remembered approvals of the tool, at whatever time they held."""
 
     @property
     def call(self) -> str:
@@ -78,7 +86,7 @@ Judge = Callable[[Decided], Awaitable[None]]
 
 
 class DecisionCollector:
-    """Collects decisions, and hands each to a judge, in the order in which they were recorded."""
+    """Collects decisions, and hands each to a judge, those of a stream in the order in which they were recorded."""
 
     def __init__(self, judge: Judge, *, seen: frozenset[str] | None = frozenset(), since: int = 0) -> None:
         """Give `judge` what was decided at `since` (µs) or later.
@@ -93,7 +101,7 @@ class DecisionCollector:
         self._waiting: list[Decided] = []
         self._running: dict[str, tuple[str, str]] = {}
         self._results: dict[str, dict[str, k.ToolInvocationFinished]] = {}
-        self._remembered: dict[str, tuple[Remembered, ...]] = {}
+        self._remembered: dict[str, tuple[Held, ...]] = {}
         self._edited: set[str] = set()
         """Questions that people made of others."""
         self._tools: dict[str, str] = {}
@@ -173,12 +181,14 @@ class DecisionCollector:
         except PolicyError:
             return  # which the gate leaves out as well
         self._tools[event.stream] = rule.tool
-        self._remembered[rule.tool] = (rule, *self._remembered.get(rule.tool, ()))
+        self._remembered[rule.tool] = (Held(rule), *self._remembered.get(rule.tool, ()))
 
     def _revoke(self, _origin: Origin, event: Event, _payload: k.ApprovalRevoked) -> None:
         tool = self._tools.get(event.stream, "")
         name = event.stream.rpartition("/")[2]
-        self._remembered[tool] = tuple(one for one in self._remembered.get(tool, ()) if one.id != name)
+        self._remembered[tool] = tuple(
+            held._replace(until=event.at) if held.rule.id == name else held for held in self._remembered.get(tool, ())
+        )
 
 
 class FactReader:
@@ -356,7 +366,7 @@ def _held(decided: Decided, *, exact: bool) -> tuple[Remembered, ...]:
     facts = decided.payload.facts
     named = facts.remembered if isinstance(facts, DecisionFacts) else ()
     if not named and not exact:
-        return decided.remembered
+        return tuple(rule for rule, until in decided.remembered if rule.made_at <= decided.event.at < until)
     answered = decided.payload.rule_id.removeprefix("remembered:")
-    by_id = {one.id: one for one in decided.remembered}
+    by_id = {held.rule.id: held.rule for held in decided.remembered}
     return tuple(by_id[one] for one in dict.fromkeys((*named, answered)) if one in by_id)

@@ -1,7 +1,10 @@
-"""Walk over the whole journal, in the order of its commits, for reports on all of it.
+"""Walk over the whole journal, for reports on all of it.
 
 A collector says which payloads it wants, and is given each with what is known of its stream by then. The walk reads
 each event once, however many collectors there are, and keeps nothing of a stream but what the first events say of it.
+
+Events of a stream come in their order. Those of two streams come in any: a copied journal has them stream by stream.
+Only what others rest on comes first: remembered approvals.
 """
 
 from __future__ import annotations
@@ -145,13 +148,20 @@ async def walk(journal: Journal, collectors: Sequence[Collector], job: str = "")
 
 
 async def _pages(journal: Journal, kinds: Collection[str]) -> AsyncIterator[list[Event]]:
-    """Yield every event of these kinds, in the order of the commits."""
+    """Yield every event of these kinds, remembered approvals first."""
+    yield [
+        event
+        async for head in every_head(journal, HeadQuery(kind=APPROVAL))
+        async for page in journal.pages(head)
+        for event in page
+        if event.kind in kinds
+    ]
     async for page in every_page(journal, 0, kinds, _PAGE):
-        yield [placed.event for placed in page.events]
+        yield [placed.event for placed in page.events if not placed.event.stream.startswith(f"{APPROVAL}/")]
 
 
 async def _pages_of(journal: Journal, job: str, kinds: Collection[str]) -> AsyncIterator[list[Event]]:
-    """The events of these kinds that a job or session rests on, in the order of their times.
+    """The events of these kinds that a job or session rests on, approvals first, then in the order of their times.
 
     Streams have no common order but the journal's, which only a look at all of it tells. A time that goes back within
     a stream counts as the one before.
@@ -169,7 +179,7 @@ async def _pages_of(journal: Journal, job: str, kinds: Collection[str]) -> Async
             for event in page:
                 at = max(at, event.at)
                 if event.kind in kinds:
-                    events.append((at, event))
+                    events.append((0 if head.kind == APPROVAL else at, event))
     events = [*await _begins(journal, [event for _, event in events]), *events]
     events.sort(key=itemgetter(0))
     for first in range(0, len(events), _PAGE):
