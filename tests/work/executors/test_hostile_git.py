@@ -289,6 +289,15 @@ async def test_the_locks_of_others_stay(bench: Bench) -> None:
     assert lock.exists()
 
 
+async def test_a_lock_that_a_process_holds_stays(bench: Bench) -> None:
+    tree = Worktree.of(bench.repository, bench.tree, bench.order().issue, RUN)
+    await tree.create("main")
+    with (bench.repository / ".git" / "refs" / "heads" / "theirs.lock").open("w") as lock:
+        assert (await tree.settle("Work")).cleared == ()
+        assert Path(lock.name).exists()
+    assert (await tree.settle("Work")).cleared == ("the lock refs/heads/theirs.lock",)
+
+
 async def test_a_checkout_that_the_repository_does_not_know_is_set_aside(bench: Bench) -> None:
     bench.tree.mkdir()
     (bench.tree / ".git").write_text("gitdir: /nowhere/.git/worktrees/x\n")

@@ -113,10 +113,11 @@ def cleared(place: Path, common: Path, since: int) -> tuple[str, ...]:
     `place` is what a repository keeps of the one checkout: all of it was theirs. In the repository itself, theirs are
     the locks of names that are younger than their beginning and that no process holds.
     """
-    held = _open_files()
     own = sorted(place.rglob("*.lock"))
     shared = [*(common / "refs").rglob("*.lock"), common / "packed-refs.lock"]
-    locks = [*own, *(lock for lock in shared if str(lock) not in held and _changed(lock) >= since)]
+    young = [lock for lock in shared if _changed(lock) >= since]
+    held = _open_files() if young else set()
+    locks = [*own, *(lock for lock in young if str(lock.resolve()) not in held)]
     half = {HALF_DONE[name]: None for name in HALF_DONE if (place / name).exists()}
     for path in (*locks, *(place / name for name in (*HALF_DONE, *_TRACES))):
         clear_place(path)
@@ -180,10 +181,11 @@ def _changed(file: Path) -> int:
 
 def _open_files() -> set[str]:
     """Return the files that processes hold open here, as far as they can be seen."""
-    return {path for path in _links() if path.endswith(".lock")}
+    return {file for process in Path("/proc").glob("[0-9]*") for file in _open_in(process / "fd")}
 
 
-def _links() -> Iterator[str]:
-    for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
-        with suppress(OSError):
-            yield str(descriptor.readlink())
+def _open_in(descriptors: Path) -> Iterator[str]:
+    with suppress(OSError):  # it has ended, or belongs to another user
+        for name in os.listdir(descriptors):  # noqa: PTH208 - no path is needed
+            with suppress(OSError):
+                yield os.readlink(descriptors / name)  # noqa: PTH115 - the same
