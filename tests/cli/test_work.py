@@ -205,7 +205,8 @@ def test_init_refuses_a_folder_without_a_repository(project: Project) -> None:
 
 def test_init_writes_what_is_not_there_and_nothing_else(project: Project) -> None:
     git(project.folder, "init", "--quiet")
-    assert project.here("work", "init", "--json").json == {"files": ["workflow.toml", ".remit/issue.md"]}
+    files = ["workflow.toml", ".remit/issue.md", ".remit/workflow.schema.json"]
+    assert project.here("work", "init", "--json").json == {"files": files}
     assert project.here("work", "init", "--json").json == {"files": []}
 
 
