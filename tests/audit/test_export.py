@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import zipfile
 
 import pytest
 
@@ -44,6 +45,16 @@ def test_a_package_that_was_changed_is_damaged(ran: Project) -> None:
     place.write_bytes(place.read_bytes() + b"x")
     rejected = ran.here("verify", "one.zip")
     assert (rejected.status, rejected.out.split()[0]) == (7, "rejected")
+
+
+def test_a_file_is_known_by_what_is_in_it(ran: Project) -> None:
+    ran.here("export", "last", "-o", "evidence.bin")
+    assert ran.here("verify", "evidence.bin").out.startswith("whole")
+    ran.here("export", "last", "--format", "ocsf", "-o", "x.ocsf")
+    assert ran.here("verify", "x.ocsf", "--json").json["verdict"] == "undecidable"
+    with zipfile.ZipFile(ran.folder / "evidence.bin", "a") as package:
+        package.writestr("../../evil", b"x")
+    assert ran.here("verify", "evidence.bin").status == 7
 
 
 def test_what_is_not_there_is_said(ran: Project) -> None:

@@ -96,7 +96,7 @@ def command(
     """
     if job is not None and everything:
         raise click.UsageError("Give JOB or --all, not both.", context)
-    if job is not None and (job.endswith(_ENDINGS) or Path(job, "manifest.json").is_file()):
+    if job is not None and _is_file(job):
         if checkpoints is not None or stamp_roots is not None:
             remedy = "Of a package: --key, and `openssl ts -verify` for its stamps (docs/audit.md)."
             raise UsageError("--checkpoints and --stamp-roots are for a journal, not for a file", remedy=remedy)
@@ -124,6 +124,11 @@ def command(
 
     state.show({**msgspec.structs.asdict(report), "ok": report.ok}, lambda state, _: _print(state, report))
     return exit_codes.OK if report.ok else exit_codes.DAMAGED
+
+
+def _is_file(name: str) -> bool:
+    """Say whether a file is meant: one is there, or the name ends as those of files do, and no job's."""
+    return name.endswith(_ENDINGS) or Path(name).is_file() or Path(name, "manifest.json").is_file()
 
 
 def _read(place: Path) -> str:
