@@ -11,8 +11,10 @@ from pathlib import Path
 import apsw
 import pytest
 
+from remit.audit.package import write_package
 from remit.clock import DAY
 from remit.errors import RemitError
+from remit.evidence.verify import check as verify_package
 from remit.journal.erasing import erase
 from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
 from remit.journal.journal import Journal
@@ -80,6 +82,19 @@ class History:
         await last.look(at_once=True)
         await self.end()
         await self.check("whole")
+        await self.export()
+
+    async def export(self) -> None:
+        """Every stream gives a package, all of whose events are signed by one of the keys there were."""
+        async with self.world.opened() as journal:
+            streams = [head.stream for head in await journal.heads(HeadQuery(kind="job", limit=1_000))]
+            for stream in sorted(set(streams) - self.pruned):
+                with (self.folder / "one.zip").open("w+b") as file:
+                    await write_package(journal, stream, file)
+                verdict = verify_package(
+                    str(self.folder / "one.zip"), keys=[*self.world.keys, *(one.key for one in self.world.signers)]
+                )
+                assert verdict.state in ("prefix", "whole"), (stream, verdict)
 
     # --- acts
 
