@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from remit.work.result import RESULT_CODES
-from remit.work.workflow import Flow, Group, OutboxTable, Workflow
+from remit.work.workflow import Flow, Group, OutboxTable, WorkflowFile
 from tests.work.executors.repository import git
 
 pytestmark = pytest.mark.slow
@@ -113,5 +113,5 @@ def test_every_key_is_explained(title: str, table: type) -> None:
 
 
 def test_every_table_and_every_result_code_is_named() -> None:
-    assert [name for name in Workflow.__struct_fields__ if f"[{name}" not in PAGE] == []
+    assert [name for name in WorkflowFile.__struct_fields__ if f"[{name}" not in PAGE] == []
     assert {"outcome_unknown", "test_failed", "permission_denied"} <= RESULT_CODES

@@ -44,6 +44,10 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     terms: SandboxTerms = SandboxTerms()
     reads: tuple[Path, ...] = ()
     """More that it can read."""
+    private: tuple[str, ...] = ()
+    """Of the hosts of its terms those whose addresses need not be public: the operator named them."""
+    refused: Callable[[str, str], None] | None = None
+    """Hears of each `host:port` that it may not reach, and why."""
 
 
 class Stream(msgspec.Struct, frozen=True):

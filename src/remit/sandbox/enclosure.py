@@ -20,8 +20,8 @@ from remit.ids import new_id
 from remit.process.enclosure import Listener, LooserError, Program, SandboxTerms, SandboxUnavailableError
 from remit.sandbox.commands import Finder
 from remit.sandbox.driver import Driver
-from remit.sandbox.execution import Execution
-from remit.sandbox.hosts import read
+from remit.sandbox.execution import Connection, Execution
+from remit.sandbox.hosts import PORTS, read
 from remit.sandbox.identity import CLOSED, identity, reachable
 from remit.sandbox.lasting import LastingProgram
 from remit.sandbox.limits import tightened
@@ -36,6 +36,7 @@ _HOME_FILES: Final = 100_000
 """A home keeps what a program caches; it is never walked as a workspace is."""
 _TIMES: Final = ("wall_ms", "cpu_ms")
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+_LOOPBACK: Final = ("localhost", "127.0.0.1")
 _KERNELS: Final = ("/proc", "/dev", "/sys")
 
 
@@ -76,18 +77,26 @@ class SandboxEnclosures:
         policy = self._policy(program.terms, lasts=feed is not None)
         await self._sandbox.require(policy)
         argv, env, mounts = self._placed(program)
+        private = _private(program.private)
+
+        def heard(connection: Connection) -> None:
+            if connection.why and program.refused is not None:
+                program.refused(f"{connection.host}:{connection.port}", connection.why)
+
         with self._home(program.name) as home:
             spec = Spec(
                 id=new_id("run"),
                 argv=argv,
                 workspace=home,
-                env=env,
+                env={**_direct(private), **env},
                 cwd=_start(program.cwd, mounts),
                 stdin=stdin,
                 feed=feed,
                 mounts=mounts,
                 limits=policy.limits,
                 network=policy.network,
+                private=private,
+                heard=heard,
             )
             return await self.driver.exec(spec, listener)
 
@@ -155,3 +164,15 @@ def _start(cwd: Path, mounts: tuple[Mount, ...]) -> str:
     targets = [Path(mount.target) for mount in mounts]
     seen = any(cwd.is_relative_to(target) or target.is_relative_to(cwd) for target in targets)
     return str(cwd) if seen and cwd != Path("/") else WORKSPACE
+
+
+def _private(entries: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what the proxy lets through to any address, each with its port."""
+    hosts = [host for host in map(read, entries) if host.name and not host.below]
+    return tuple(f"{host.name}:{port}" for host in hosts for port in ([host.port] if host.port else PORTS))
+
+
+def _direct(private: tuple[str, ...]) -> dict[str, str]:
+    """Return the variable that leaves out the proxy for this machine, which the sandbox's own is not; {}: the usual."""
+    own = [name for name in _LOOPBACK if not any(place.startswith(f"{name}:") for place in private)]
+    return {"no_proxy": ",".join(own), "NO_PROXY": ",".join(own)} if len(own) < len(_LOOPBACK) else {}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-_PORTS: Final = (80, 443)
+PORTS: Final = (80, 443)
 """The ports that an entry without one allows."""
 _ENTRY: Final = re.compile(r"(?:\*|(\*\.)?([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?))(?::(\d{1,5}))?")
 
@@ -22,13 +22,13 @@ class Host(NamedTuple):
 
     def allows(self, host: str, port: int) -> bool:
         """Return whether a host and port are meant."""
-        if port != self.port and (self.port is not None or port not in _PORTS):
+        if port != self.port and (self.port is not None or port not in PORTS):
             return False
         return not self.name or (host.endswith("." + self.name) if self.below else host == self.name)
 
     def covers(self, other: Host) -> bool:
         """Return whether whatever another entry means is meant by this one, too."""
-        if other.port != self.port and (self.port is not None or other.port not in _PORTS):
+        if other.port != self.port and (self.port is not None or other.port not in PORTS):
             return False
         if not self.name or (self.name, self.below) == (other.name, other.below):
             return True

@@ -262,7 +262,7 @@ FIRST_PARTY: Final = (
     Capability(
         name="work",
         about="Hand issues to executors, and take back what is proved.",
-        files={"workflow.toml": "remit.work.workflow:Workflow"},
+        files={"workflow.toml": "remit.work.workflow:WorkflowFile"},
         providers="remit.work.opening:open_providers",
         provider_ids=("outbox", "decision", "work"),
         recipes=("remit.work.recipe:work_run", "remit.work.decisions:work_decision"),

@@ -119,7 +119,7 @@ class ExecutorTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Hosts that it may reach from the sandbox, as `host`, `host:port` or `*.domain`."""
 
 
-class Workflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WorkflowFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole file."""
 
     outbox: OutboxTable = OutboxTable()
@@ -136,8 +136,13 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     executors: dict[Name, ExecutorTable] = {}
     constraints: Constraints = Constraints()
     """Of every order, beside its own."""
+
+
+class Workflow(WorkflowFile, frozen=True, kw_only=True):
+    """The file as it counts."""
+
     faults: dict[str, str] = {}
-    """The reason why a table of `[executors]` was left out, by name. It is no key of the file."""
+    """The reason why a table of `[executors]` was left out, by name."""
 
     def executor_name(self, name: str) -> str:
         """Return the one name of an executor: that of a table which speaks the agents' protocol goes without `acp:`."""
@@ -185,15 +190,14 @@ def repository_of(workflow: Workflow, folder: Path, role: str) -> Path:
 
 def _converted(document: dict[str, Any]) -> Workflow:
     """Return the workflow; a table of `[executors]` that is wrong leaves the others alone. Raise ValidationError."""
-    if "faults" in document:
-        raise msgspec.ValidationError("contains the unknown field `faults`")
     executors, faults = dict[str, ExecutorTable](), dict[str, str]()
     for name, table in msgspec.convert(document.pop("executors", {}), dict[str, Any]).items():
         try:
             executors[msgspec.convert(name, Name)] = msgspec.convert(table, ExecutorTable)
         except msgspec.ValidationError as error:
             faults[name] = f"[executors.{name}] {_words(error, ExecutorTable)}"
-    return msgspec.structs.replace(msgspec.convert(document, Workflow), executors=executors, faults=faults)
+    file = msgspec.structs.asdict(msgspec.convert(document, WorkflowFile))
+    return Workflow(**{**file, "executors": executors}, faults=faults)
 
 
 def _words(error: msgspec.ValidationError, kind: Any) -> str:

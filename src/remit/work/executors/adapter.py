@@ -33,6 +33,7 @@ from remit.work.executors.judgement import Facts, judge
 from remit.work.executors.port import Conversation, Ending, Executor, OpenTools, Output, Site, no_tools
 from remit.work.executors.program import run_program
 from remit.work.executors.publication import Publication, Published
+from remit.work.executors.rows import CLIS
 from remit.work.executors.worktree import Settled, Worktree, paths_of
 from remit.work.handover import named_files
 from remit.work.order import NO_CONTRACTS, WorkOrder
@@ -54,6 +55,8 @@ _SKILLS: Final = (".agents/skills", ".claude/skills")
 """The folders of a home in which coding agents look for skills; in a pack they are in the first."""
 GiveSkills = Callable[[Sequence[str]], Awaitable[dict[str, bytes]]]
 """Gives the files of skills by path, `NAME/…`. Raises RemitError for one that cannot be used."""
+_REFUSED: Final = 50
+"""Hosts that are named, of those that a program may not reach."""
 
 
 class Places(NamedTuple):
@@ -98,6 +101,8 @@ class Adapter:
         self._tree = tree
         self._pack = pack
         self._places = places
+        self._refused: dict[str, None] = {}
+        """Hosts that the sandbox did not let its program reach, and why."""
 
     async def run(self, beginning: Beginning, contents: Contents, progress: Progress) -> WorkResult:
         """Run the order; return the result that was proved. Raise ProviderError or UsageError for what stops it."""
@@ -121,6 +126,7 @@ class Adapter:
         self._pack.put_audit(begun(command, start, self._places.clock))
         async with self._publishing(start, progress):
             ending = replace(await self._executor.work(self._site), base=start)
+        ending = replace(ending, refused=tuple(self._refused))
         self._pack.put_audit(ending)
         return await self.take(ending, progress)
 
@@ -201,7 +207,13 @@ class Adapter:
             claim=claim,
             settled=settled,
         )
-        return self._finish(judge(self._order, facts))
+        result = judge(self._order, facts)
+        if ending.refused and result.status != "ok":
+            result = replace(
+                result,
+                summary=f"{result.summary.removesuffix('.')}. The sandbox refused {'; '.join(ending.refused[:3])}.",
+            )
+        return self._finish(result)
 
     @property
     def _site(self) -> Site:
@@ -272,7 +284,15 @@ class Adapter:
         """
         writable = (str(self._tree.folder), str(self._pack.folder), str(self._tree.home))
         terms = SandboxTerms(roots=self._table.reads, writable=writable, network=self._table.network)
-        program = Program(command=tuple(command), cwd=Path(cwd), env=env, terms=terms)
+        makers = {host for cli in CLIS.values() for host in cli.hosts}
+        program = Program(
+            command=tuple(command),
+            cwd=Path(cwd),
+            env=env,
+            terms=terms,
+            private=tuple(host for host in self._table.network if host not in makers),
+            refused=self._hear,
+        )
         try:
             return await (self._places.enclosures or NoEnclosures()).start(program, protocol)
         except (SandboxUnavailableError, CommandMissingError) as error:
@@ -280,6 +300,13 @@ class Adapter:
             raise ProviderError(f"{error}. {remedy}", cause=None, code=Code.SANDBOX_UNAVAILABLE) from error
         except LooserError as error:
             raise ProviderError(f"its sandbox: {error}", cause=None, code=Code.POLICY_DENIED) from error
+
+    def _hear(self, place: str, why: str) -> None:
+        """Say once of each host that the program may not reach it."""
+        said = f"{place}: {why}"
+        if said not in self._refused and len(self._refused) < _REFUSED:
+            self._refused[said] = None
+            self._places.show("stderr", f"the sandbox refused {said}\n".encode())
 
     @property
     def _env(self) -> dict[str, str]:

@@ -94,6 +94,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """The reason why it could not be started."""
     base: str = ""
     """The commit that it was started on."""
+    refused: tuple[str, ...] = ()
+    """Hosts that the sandbox did not let it reach, and why."""
     turn: Turn | None = None
     """An agent's account of its turn; None for any other program."""
 
