@@ -39,7 +39,7 @@ ProviderError              raised by a provider, and no RemitError: the gateway 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from remit.codes import Code
 
@@ -208,14 +208,17 @@ class ProviderError(Exception):
         detail: object = None,
         frames: tuple[str, ...] = (),
         evidence: Sequence[object] = (),
+        effect: Literal["", "none", "committed", "unknown"] = "",
     ) -> None:
         """Keep the provider's own `cause`, None where the tool itself failed.
 
         `code` overrides the outcome code that the gateway would derive from the cause, if it is one that a call can
         end with; any other code is taken as the cause. `detail` is JSON for faces that
         speak the provider's language; `frames` say where an exception behind it came from. `evidence` are candidates
-        (`EvidenceCandidate`), kept as those of a result are.
+        (`EvidenceCandidate`), kept as those of a result are. `effect` says what is known of what the call did, where
+        the cause does not: `InvalidInput`, `ToolNotFound` and `AuthError` say that it did nothing.
         """
+        self.effect = effect
         self.evidence = evidence
         self.frames = frames
         self.cause = cause

@@ -11,6 +11,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.gateway.outcome import Outcome
+from remit.journal.effects import COMMITTED
 from remit.journal.kinds import EvidenceAttached, ToolInvocationFinished, ToolInvocationStarted
 from remit.tools.meta import Level, ToolMeta
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
@@ -47,7 +48,9 @@ async def test_a_known_result_is_recorded_as_the_outcome() -> None:
     async with opened(provider, rules=[ALLOW]) as world:
         started = await announced(world)
         verdict = await world.gateway.reconcile(started, world.writer)
-        assert verdict == Outcome(status="ok", value={"id": [7]}, invocation_id=started.invocation_id)
+        assert verdict == Outcome(
+            status="ok", value={"id": [7]}, invocation_id=started.invocation_id, effect=COMMITTED
+        )
         finished = await world.last(ToolInvocationFinished)
         assert (finished.outcome, finished.step_outcome, finished.decided_by) == (
             "success",
@@ -145,7 +148,7 @@ async def test_a_result_is_checked_as_any_other(result: Any, code: Code) -> None
         assert isinstance(verdict, Outcome)
         assert (verdict.status, verdict.code) == ("failed", code)
         finished = await world.last(ToolInvocationFinished)
-        assert (finished.outcome, finished.step_outcome) == ("failure", "permanent_failure")
+        assert (finished.outcome, finished.step_outcome) == ("failure", "side_effect_committed")
 
 
 async def test_its_evidence_is_kept_as_any_other() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 
+from remit.codes import Code
 from remit.jsonrpc import dispatcher as module
-from remit.jsonrpc.protocol import MCPError
+from remit.jsonrpc.protocol import MCPError, UnansweredError
 from tests.jsonrpc.pair import Context, Params, Side, line, running, turns
 
 
@@ -41,9 +42,9 @@ async def test_an_answer_that_is_no_object_is_an_error(result: object) -> None:
         asking = asyncio.create_task(client.ask())
         await turns()
         client.dispatcher.received(line(id=1, result=result))
-        with pytest.raises(MCPError, match="neither a result nor an error") as caught:
+        with pytest.raises(UnansweredError, match="neither a result nor an error") as caught:
             await asking
-        assert caught.value.code == PARSE_ERROR, "it is no answer, so nobody knows what was done"
+        assert caught.value.cause is Code.BadGateway, "it is no answer, so nobody knows what was done"
 
 
 @pytest.mark.parametrize("error", [{}, {"code": "x", "message": 5}, {"message": None, "data": [1]}])
@@ -130,9 +131,9 @@ async def test_whoever_waits_for_an_answer_that_cannot_be_read_hears_so(answer: 
         asking = asyncio.create_task(client.ask())
         await turns()
         client.dispatcher.received(answer)
-        with pytest.raises(MCPError, match="its answer is not JSON") as caught:
+        with pytest.raises(UnansweredError, match="its answer cannot be read") as caught:
             await asking
-        assert caught.value.code == PARSE_ERROR
+        assert caught.value.cause is Code.BadGateway
         assert client.dispatcher.invalid_messages == 1
 
 

@@ -94,7 +94,11 @@ def test_what_a_write_left_behind_is_told_and_a_read_leaves_nothing() -> None:
     assert effect(write, finished(step_outcome="side_effect_committed")) == "committed"
     assert effect(write) == "unknown"
     assert effect(write, lost) == "unknown"
-    assert effect(write, refused) == "none"
+    assert effect(write, refused) == "unknown", "its tool says that it failed, and no more"
+    useless = finished(outcome="failure", step_outcome="permanent_failure", error=k.ErrorInfo(code="RESULT_INVALID"))
+    unsent = finished(outcome="failure", error=k.ErrorInfo(code="TOOL_UNAVAILABLE", cause="SpawnFailed"))
+    assert effect(write, useless) == "committed"
+    assert effect(write, unsent) == "none"
     assert effect(started(), finished()) is None
 
 

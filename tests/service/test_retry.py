@@ -10,7 +10,7 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.codes import Code
-from remit.errors import NotFoundError, RemitError, StateError
+from remit.errors import NotFoundError, ProviderError, RemitError, StateError
 from remit.service.options import Options
 
 
@@ -20,6 +20,8 @@ class World:
     def __init__(self) -> None:
         self.done: list[str] = []
         self.broken: set[str] = set()
+        self.declines = True
+        """Whether what fails says that it did nothing."""
 
 
 WORLD = World()
@@ -36,7 +38,7 @@ def world() -> World:
 def do(what: str) -> str:
     """Do something."""
     if what in WORLD.broken:
-        raise LookupError(what)
+        raise ProviderError(what) if WORLD.declines else LookupError(what)
     WORLD.done.append(what)
     return what.upper()
 
@@ -162,6 +164,15 @@ async def test_calls_that_ended_well_are_made_again_only_if_that_is_said(remit: 
     assert await remit.service.jobs.result(again) == "ONE TWO THREE"
 
 
+async def test_a_call_that_failed_halfway_is_made_again_only_if_that_is_said(remit: Remit, world: World) -> None:
+    world.broken, world.declines = {"two"}, False
+    job = await ended(remit, "line")
+    world.broken = set()
+    assert "step 2" in (await refused(remit, Code.RETRY_REPEATS, job)).message
+    again, steps = await retried(remit, job, repeat=True)
+    assert (await remit.service.jobs.result(again), steps) == ("ONE TWO THREE", ("2",))
+
+
 async def test_a_branch_beside_the_one_that_failed_is_kept(remit: Remit, world: World) -> None:
     world.broken = {"left"}
     job = await ended(remit, "both")
@@ -233,7 +244,7 @@ async def test_what_cannot_be_retried_is_refused(remit: Remit, world: World) -> 
 
 
 async def test_where_an_error_came_from_is_recorded_and_noted(remit: Remit, world: World) -> None:
-    world.broken = {"code", "two"}
+    world.broken, world.declines = {"code", "two"}, False
     job = await ended(remit, "line")
     view = await remit.service.jobs.view(job)
     assert view.error is not None

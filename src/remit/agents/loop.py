@@ -313,7 +313,7 @@ class Agent:
         else:
             outcome = await self._run.attempt(name, args, conversation=told)
         text = self._results.keep(call.id, outcome.value) if outcome.ok else words.failure(outcome)
-        self._repeats.note(name, call.arguments, text, changes=outcome.ok)
+        self._repeats.note(name, call.arguments, text, changes=outcome.ok or outcome.effect.known == "committed")
         return ToolResult(call.id, call.name, text, failed=not outcome.ok)
 
 

@@ -224,7 +224,7 @@ def _facts(step: StepNarrative) -> Iterable[tuple[str, str]]:
         came = "timed out" if waited.timed_out else "" if waited.until is None else f"came {line(waited.answer)}"
         yield f"waited for {waited.type}", line(" ".join(filter(None, (waited.key, waited.by, came))))
     if effect is not None:
-        yield "effect", f"{effect.side_effect}, {effect.effect}; key {_short(effect.idempotency_key)}"
+        yield "effect", f"{effect.side_effect}: {effect.words}; key {_short(effect.idempotency_key)}"
     for item in step.evidence:
         yield "evidence", line(f"{item.get('kind', '')} {item.get('source', '')} {_short(str(item.get('hash', '')))}")
     for drift in step.drifts:

@@ -84,7 +84,7 @@ def _facts(view: StepView, told: StepNarrative | None) -> list[tuple[str, str]]:
             ("prompt", model.prompt_hash),
         ]
     if effect is not None:
-        said += [("side effect", f"{effect.side_effect}: {effect.effect}"), ("idempotency key", effect.idempotency_key)]
+        said += [("side effect", f"{effect.side_effect}: {effect.words}"), ("idempotency key", effect.idempotency_key)]
     for drift in told.drifts:
         was, now = drift.recorded or "none", drift.current or "gone"
         said.append(("changed since", f"{drift.words}: was {was}, is {now}"))

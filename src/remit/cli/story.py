@@ -30,12 +30,6 @@ _DECISIONS: Final = {
 """Ends of questions, in words."""
 _NULL: Final = re.compile(r', ?"\w+": ?null|(?<=^\{)(?:"\w+": ?null(?:, ?)?)+')
 """Inputs that a job was not given, in the preview of its input."""
-_EFFECTS: Final = {
-    "committed": "it happened",
-    "none": "nothing happened",
-    "undone": "it happened, and was undone",
-    "unknown": "it is unknown whether it happened",
-}
 
 
 class Story:
@@ -175,8 +169,8 @@ class Story:
             prompt = f"prompt {_digest(model.prompt_hash)}" if model.prompt_hash else ""
             self._more(", ".join(filter(None, (f"{model.provider} {model.model}", prompt, model.words))), "dim")
         if step.state_diff is not None:
-            effect, key = _EFFECTS[step.state_diff.effect], step.state_diff.idempotency_key[:_HASH]
-            self._more(f"{step.state_diff.side_effect}: {effect}, key {key}", "dim")
+            key = step.state_diff.idempotency_key[:_HASH]
+            self._more(f"{step.state_diff.side_effect}: {step.state_diff.words}, key {key}", "dim")
 
     # --- between the steps, and the end
 

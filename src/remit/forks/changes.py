@@ -70,6 +70,8 @@ def result_given(step: str, value: Any, events: Iterable[Event], by: str) -> Cha
 def _finished(last: k.ToolInvocationFinished, inline: k.OptionalRaw, ref: k.OptionalRef, by: str) -> k.Payload:
     outcome = last.step_outcome if last.outcome == "success" else "success"
     given = {"outcome": "success", "step_outcome": outcome, "error": None, "evidence": 0, "decided_by": by}
+    if last.effect and last.outcome != "success":
+        given |= {"effect": "committed", "effect_by": "person"}
     return msgspec.structs.replace(last, result=inline, result_blob=ref, **given)
 
 

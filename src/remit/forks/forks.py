@@ -112,7 +112,7 @@ class Forks:
         It runs today's code, and asks again for every approval. `input` takes the place of fields of the input;
         `results` of what recorded steps returned, `args` of what steps are given that run again; `tools` and `models`
         of those that new calls and questions go to. Without `at` it begins at the first step of `args`, else after the
-        last one of `results`, else at the start. Calls with side effects that succeeded are made again only with
+        last one of `results`, else at the start. Calls that took effect, or may have, are made again only with
         `repeat`. Raises NotFoundError, StateError, UsageError (FORK_INVALID) or PayloadErasedError.
         """
         results, args = results or {}, args or {}
@@ -123,8 +123,11 @@ class Forks:
         taken = await cut(line, at, results, args, repeat=repeat)
         if taken.repeated:
             steps = ", ".join(taken.repeated)
-            why = f"the fork of {job} would repeat calls with side effects that succeeded: step {steps}"
-            remedy = "Choose a later step with --at, or use --repeat."
+            why = f"the fork of {job} would repeat calls that took effect, or may have: step {steps}"
+            remedy = (
+                f"See what they did: remit trace {job}. Choose a later step with --at, give a step the result that it "
+                "had with --set STEP.result=JSON, or repeat them with --repeat."
+            )
             raise StateError(why, code=Code.RETRY_REPEATS, remedy=remedy)
         changes = await self._changes(taken, results, args, by or self._principal)
         created, blobs = await self._created(job, input or {})

@@ -9,6 +9,7 @@ from remit.errors import ChainBrokenError, NotFoundError
 from remit.forks.places import Places
 from remit.jobs.state import stream_of
 from remit.journal import kinds as k
+from remit.journal.effects import recorded
 from remit.journal.lineage import OWN
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Cut(NamedTuple):
     changes: tuple[k.Payload, ...]
     """Changes of forks of it that are in between, and hold on."""
     repeated: tuple[str, ...]
-    """Steps that run again, although their calls with side effects succeeded, or may have."""
+    """Steps that run again, although their calls took effect, or may have."""
 
 
 async def line_of(journal: Journal, job: str, last: int) -> tuple[Segment, ...]:
@@ -124,13 +125,13 @@ async def events_of(line: tuple[Segment, ...], seq: int, step: str) -> list[Even
 
 
 async def _repeated(segments: list[Segment], seq: int) -> tuple[str, ...]:
-    """Steps with side effects that succeeded after an event of the last segment, and in all before it."""
+    """Steps whose effects stand after an event of the last segment, and in all before it."""
     done: dict[str, str] = {}
     for segment in segments:
         after = seq if segment is segments[-1] else segment.places.first
         async for event in segment.places.events(after):
             # Of a call that only reads neither event has the word, and its end says something only of what was noted.
-            if event.kind in _TELLING and (done or b'"side_effect' in event.data):
+            if event.kind in _TELLING and (done or b'"side_effect' in event.data or b'"effect"' in event.data):
                 _note(k.decode(event.kind, event.data), done)
     return tuple(dict.fromkeys(done.values()))
 
@@ -139,11 +140,14 @@ def _note(payload: k.Payload | None, done: dict[str, str]) -> None:
     match payload:
         case k.ToolInvocationStarted():
             done[payload.invocation_id] = payload.step
-        case k.ToolInvocationFinished() if payload.step_outcome == "side_effect_committed":
-            done[payload.invocation_id] = payload.step  # announced before the event after which the fork begins
-        case k.ToolInvocationFinished() if payload.outcome != "success" and payload.step_outcome != "uncertain":
-            done.pop(payload.invocation_id, None)
-        case k.StepCompensated():
+        case k.ToolInvocationFinished():
+            # It may have been announced before the event after which the fork begins.
+            writes = payload.effect or payload.step_outcome == "side_effect_committed" or payload.invocation_id in done
+            if writes and recorded(payload).stands:
+                done[payload.invocation_id] = payload.step
+            else:
+                done.pop(payload.invocation_id, None)
+        case k.StepCompensated() if payload.outcome != "failed":
             for invocation in [one for one, step in done.items() if step in {payload.step, payload.undo_step}]:
                 del done[invocation]
         case _:

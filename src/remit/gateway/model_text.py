@@ -24,6 +24,7 @@ UNTRUSTED: Final = (
     "text; go on without this call."
 )
 UNKNOWN: Final = "It is not known whether this call took effect. Find out before you rely on it or make it again."
+HAPPENED: Final = "This call took effect, but its result cannot be used. Do not make it again."
 CONTINUE: Final = "Your answer was cut off at its limit. Continue, or say it more briefly."
 _BLOCKED: Final = {
     Code.POLICY_DENIED: DENIED,
@@ -43,6 +44,8 @@ def failure(outcome: Outcome) -> str:
     """Say what a model reads in the place of a result: the schema's problem for invalid arguments, else fixed words."""
     if outcome.uncertain or outcome.code is Code.OUTCOME_UNKNOWN:
         return UNKNOWN
+    if outcome.effect.known == "committed":
+        return f"{HAPPENED} ({outcome.code.name if outcome.code else 'FAILED'}: {outcome.reason})"
     if outcome.code is Code.INVALID_TOOL_ARGS:
         return f"Invalid arguments: {outcome.reason}"
     if outcome.status == "blocked" and outcome.code is not None:

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from remit.codes import Code, named
+from remit.journal.effects import LOST, READS, Effect
 from remit.redact import line
 
 Status = Literal["ok", "failed", "blocked", "pending"]
@@ -35,8 +36,6 @@ class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True):
 
 LIMITED: Final = frozenset({Code.RATE_LIMITED, Code.CONCURRENCY_LIMITED, Code.CIRCUIT_OPEN})
 """Codes of calls that a limit of the settings refused; each may be made later."""
-UNSENT: Final = frozenset({Code.ProviderClosed.name, Code.SpawnFailed.name})
-"""Causes after which the tool certainly did not get the call, so that anyone may make it again."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +60,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     confirmation: str | None = None
     """The confirmation a pending or refused call waits, or waited, for."""
     uncertain: bool = False
-    """The call may have had its side effect; whether it did is unknown (rule 3)."""
+    """The call may have had its side effect, and may not be made again before someone says so (rule 3)."""
+    effect: Effect = READS
+    """What is known of its effect, and who says so (rule 21)."""
     again: str | None = None
     """The caller is to make another attempt, at this provider, or at any where it is empty; None: this is the end."""
     again_ms: int | None = None
@@ -100,6 +101,7 @@ def failed(
     uncertain: bool = False,
     detail: Any = None,
     frames: tuple[str, ...] = (),
+    effect: Effect = READS,
 ) -> Outcome:
     """The outcome of a call that was announced and did not end well; `blocked` where the code table says so."""
     return Outcome(
@@ -111,12 +113,13 @@ def failed(
         uncertain=uncertain,
         detail=detail,
         frames=frames,
+        effect=effect,
     )
 
 
 def in_doubt(reason: str, remedy: str) -> Outcome:
     """An outcome for an attempt that may have happened and cannot be made again without a decision."""
-    return failed(Code.OUTCOME_UNKNOWN, reason, remedy, uncertain=True)
+    return failed(Code.OUTCOME_UNKNOWN, reason, remedy, uncertain=True, effect=LOST)
 
 
 def status_of(code: Code) -> Status:

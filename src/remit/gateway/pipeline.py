@@ -17,7 +17,7 @@ from remit.gateway.asking import Asking, ModelRequest
 from remit.gateway.call import Call, Proceed, Progress, Request, Stage, no_progress
 from remit.gateway.context import context_again
 from remit.gateway.outcome import Outcome
-from remit.gateway.result import Results, StepOutcome, events_of, words
+from remit.gateway.result import Results, StepOutcome, events_of, remedy_of, words
 from remit.gateway.services import Services
 from remit.gateway.stages.announce import Announce
 from remit.gateway.stages.announce_model import AnnounceModel
@@ -38,6 +38,7 @@ from remit.gateway.stages.resolve_model import ResolveModel
 from remit.gateway.stages.take_limits import TakeLimits
 from remit.gateway.stages.take_turn import TakeTurn
 from remit.gateway.stages.validate_arguments import ValidateArguments
+from remit.journal.effects import COMMITTED, READS
 from remit.large import is_large
 from remit.models.reply import Watch, unwatched
 from remit.redact import line
@@ -292,14 +293,17 @@ class Reconciler:
     async def _record(self, started: ToolInvocationStarted, writer: StreamWriter, tool: Tool, found: object) -> Outcome:
         checked = self._results.check(tool, found)
         outcome = checked.failure or Outcome(status="ok", value=checked.value, evidence=checked.kept.items)
-        outcome = msgspec.structs.replace(outcome, invocation_id=started.invocation_id)
-        happened: StepOutcome = "side_effect_committed" if tool.meta.side_effects else "pure"
+        effect = COMMITTED if started.side_effect != "read" else READS
+        outcome = msgspec.structs.replace(
+            outcome, invocation_id=started.invocation_id, effect=effect, remedy=remedy_of(outcome, effect)
+        )
+        happened: StepOutcome = "side_effect_committed" if effect == COMMITTED else "pure"
         events, blobs = events_of(
             outcome,
             checked,
             invocation_id=started.invocation_id,
             step=started.step,
-            step_outcome=happened if outcome.ok else "permanent_failure",
+            step_outcome=happened if outcome.ok or effect == COMMITTED else "permanent_failure",
             tool=tool,
             by=tool.meta.provider_id,
         )

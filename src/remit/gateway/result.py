@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.gateway.schema_gate import SchemaGate
     from remit.gateway.services import Limits
+    from remit.journal.effects import Effect
     from remit.journal.event import Blob
     from remit.tools.catalog import Tool
 
@@ -36,7 +37,8 @@ StepOutcome = Literal[
 """The outcome of a call's step, of what the contract knows (contract: versioning, "Write order and recovery")."""
 
 _NOTHING: Final = Kept((), ())
-_REMEDY: Final = "Fix the tool; see docs/tools.md."
+_REMEDY: Final = "Whoever wrote the tool has to mend what it returns."
+_HAPPENED: Final = "It took effect all the same: do not make the call again. "
 _NO_MARK: Final = bytes(sorted(set(range(256)) - set(b'[]{}"')))
 _STEPS: Final = bytes(1 if byte in b"[{" else 255 for byte in range(256))
 """Of a bracket: one level more, or as a signed byte one less."""
@@ -156,9 +158,16 @@ def events_of(
             duration_ms=outcome.duration_us / 1_000,
             evidence=len(kept.items),
             decided_by=by,
+            effect=outcome.effect.known,
+            effect_by=outcome.effect.by,
         )
     )
     return events, blobs
+
+
+def remedy_of(outcome: Outcome, effect: Effect) -> str:
+    """Return what to do about an outcome: not to repeat the call, if it took effect all the same."""
+    return f"{_HAPPENED}{outcome.remedy}" if not outcome.ok and effect.known == "committed" else outcome.remedy
 
 
 def warned(

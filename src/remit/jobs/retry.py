@@ -9,6 +9,7 @@ import msgspec
 
 from remit.jobs.state import History, is_undo, stuck_by
 from remit.journal import kinds as k
+from remit.journal.effects import effect_of
 from remit.journal.lineage import LEFT_BEHIND, recorded_times
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class TakenOver(msgspec.Struct, frozen=True, kw_only=True):
     again: tuple[str, ...]
     """Steps that run again, in the order in which they began."""
     repeated: tuple[str, ...]
-    """Those among them whose call with side effects had ended well, or may have."""
+    """Those among them whose effect stands: it was had, or may have been (rule 21)."""
 
 
 def failing_step(history: History) -> str:
@@ -99,11 +100,11 @@ def _beside(one: str, other: str) -> bool:
 
 
 def _effective(history: History, place: str) -> bool:
-    """Return whether a call with side effects ended well there, and was not undone."""
-    record = history.calls.get(place)
-    if record is None or record.started is None or place in history.undone or record.started.side_effect == "read":
+    """Return whether a call had its effect there, or may have, and it was not undone."""
+    record, undone = history.calls.get(place), history.undone.get(place)
+    if record is None or record.started is None or record.refused is not None:
         return False
-    return record.unknown or (record.finished is not None and record.finished.outcome == "success")
+    return effect_of(record.started, record.finished).stands and (undone is None or undone.outcome == "failed")
 
 
 def _belongs(payload: k.Payload, again: frozenset[str]) -> bool:

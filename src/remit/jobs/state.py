@@ -13,6 +13,7 @@ from remit.gateway.spending import Spending
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
+from remit.journal.effects import recorded
 from remit.journal.event import Event
 from remit.journal.kinds import STUCK
 from remit.models.thread import Known, tip_of
@@ -253,7 +254,8 @@ class History:
         self.provenance.finished(payload)
         if payload.step in self.undos:
             self._completed.pop(payload.step, None)
-            if payload.outcome == "success" or payload.step_outcome == "compensatable_failure":
+            did = payload.outcome == "success" or recorded(payload).known == "committed"
+            if did or payload.step_outcome == "compensatable_failure":
                 self._completed[payload.step] = None
 
     def _refused(self, payload: k.GateRefused) -> None:

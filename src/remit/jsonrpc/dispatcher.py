@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from remit.codes import Code
 from remit.jsonrpc import message as words
 from remit.jsonrpc.inbound import (
     Answer,
@@ -35,13 +36,12 @@ from remit.jsonrpc.inbound import (
 )
 from remit.jsonrpc.message import CANCELLED, error_of, is_request, key_of, number, unreadable_answer
 from remit.jsonrpc.protocol import (
-    CONNECTION_CLOSED,
     INTERNAL_ERROR,
     INVALID_REQUEST,
     PARSE_ERROR,
-    REQUEST_TIMEOUT,
     MCPError,
     RequestId,
+    UnansweredError,
     as_request_id,
 )
 from remit.large import decode
@@ -137,7 +137,7 @@ class Dispatcher:
             if inbound.wire is via:
                 inbound.leave()
         for key in [key for key, wire in self._asked.items() if wire is via]:
-            self.fail(key, MCPError(code=CONNECTION_CLOSED, message="the client left"))
+            self.fail(key, UnansweredError(Code.ConnectionError, "the client left"))
 
     def awaits(self, request_id: RequestId) -> bool:
         """Return whether a request of ours has no answer yet."""
@@ -202,7 +202,7 @@ class Dispatcher:
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
-        """The answer's result. Raises MCPError: the peer's own, REQUEST_TIMEOUT or CONNECTION_CLOSED."""
+        """The answer's result. Raises MCPError: the peer's own, or UnansweredError."""
         return await self.ask(method, params, opts, self._wire)
 
     async def ask(
@@ -210,7 +210,7 @@ class Dispatcher:
     ) -> dict[str, Any]:
         """The same over a wire that belongs to a request of the peer's."""
         if why := self.why_closed or self._ending:
-            raise MCPError(code=CONNECTION_CLOSED, message=why)
+            raise UnansweredError(Code.ConnectionError, why)
         opts = opts or {}
         request_id = opts.get("request_id") or next(each for each in self._ids if each not in self._waiting)
         key = key_of(request_id)
@@ -232,7 +232,7 @@ class Dispatcher:
                 return await future
         except TimeoutError:
             self._abandon(request_id, opts, "timed out", via)
-            raise MCPError(code=REQUEST_TIMEOUT, message=f"no answer to {method} in time") from None
+            raise UnansweredError(Code.Timeout, f"no answer to {method} in time") from None
         except asyncio.CancelledError:
             self._abandon(request_id, opts, "cancelled", via)
             raise
@@ -282,7 +282,7 @@ class Dispatcher:
             _log.debug("not JSON: %r", body[:200])
             self._invalid(PARSE_ERROR, "not JSON")
         if (request_id := unreadable_answer(body)) is not None:
-            self.fail(request_id, MCPError(code=PARSE_ERROR, message=f"its answer is not JSON: {why}"))
+            self.fail(request_id, UnansweredError(Code.BadGateway, f"its answer cannot be read: {why}"))
 
     def _invalid(self, code: int, why: str) -> None:
         self.invalid_messages += 1
@@ -301,7 +301,7 @@ class Dispatcher:
         elif isinstance(result, dict):
             future.set_result(result)
         else:
-            _fail(future, MCPError(code=PARSE_ERROR, message="the answer is neither a result nor an error"))
+            _fail(future, UnansweredError(Code.BadGateway, "the answer is neither a result nor an error"))
 
     def _notified(self, inbound: Inbound, method: str, params: dict[str, Any] | None) -> None:
         if self._on is None:
@@ -381,7 +381,7 @@ class Dispatcher:
 
     def _fail_all(self, why: str) -> None:
         for future in self._waiting.values():
-            _fail(future, MCPError(code=CONNECTION_CLOSED, message=why))
+            _fail(future, UnansweredError(Code.ConnectionError, why))
         self._waiting.clear()
 
     def _abandon(self, request_id: RequestId, opts: CallOptions, reason: str, via: Transport) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any, Final
 
+from remit.codes import Code
+
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
@@ -42,6 +44,7 @@ HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-
 MODERN_VERSIONS: Final = ("2026-07-28",)
 """Versions whose requests stand for themselves, without a session, the latest last."""
 
+_NUMBERS: Final = {Code.ConnectionError: CONNECTION_CLOSED, Code.Timeout: REQUEST_TIMEOUT}
 RequestId = int | str
 
 
@@ -62,6 +65,25 @@ class MCPError(Exception):
         """Return it as it travels."""
         data = {} if self.data is None else {"data": self.data}
         return {"code": self.code, "message": self.message, **data}
+
+
+class UnansweredError(MCPError):
+    """Said at this end of a request that got no answer, or none that can be read: never a peer's word.
+
+    A peer may use any number, so this is told by its type; its own number is for those to whom it is passed on.
+    """
+
+    def __init__(self, cause: Code, message: str) -> None:
+        """`cause` is that of a provider's failure."""
+        super().__init__(_NUMBERS.get(cause, INTERNAL_ERROR), message)
+        self.cause = cause
+
+
+class SessionGoneError(UnansweredError):
+    """The peer refused a request because it does not know its session: it certainly did not take it."""
+
+    def __init__(self) -> None:
+        super().__init__(Code.SpawnFailed, "Session terminated")
 
 
 class MethodNotFoundError(MCPError):

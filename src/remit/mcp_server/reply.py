@@ -104,6 +104,7 @@ def _told(outcome: OutcomeView, remedy: str) -> dict[str, Any]:
         "confirmation": outcome.confirmation,
         "invocation": outcome.invocation_id,
         "uncertain": outcome.uncertain or None,
+        "effect": outcome.effect or ("none" if outcome.status == "pending" else None),
     }
     return {name: value for name, value in told.items() if value}
 

@@ -8,6 +8,8 @@ import msgspec
 
 from remit.codes import Code, named
 from remit.gateway.outcome import EvidenceItem, Outcome, Status
+from remit.journal.effects import Effect
+from remit.journal.kinds import Known, Sayer
 
 
 class OutcomeView(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +36,10 @@ class OutcomeView(msgspec.Struct, frozen=True, kw_only=True):
     """The question to a person that a pending or refused call waits, or waited, for."""
     uncertain: bool = False
     """The call may have had its side effect, and nothing records whether it did (rule 3)."""
+    effect: Known = ""
+    """What is known of what it did, whatever became of its result; empty: it only reads, or was not made."""
+    effect_by: Sayer = ""
+    """Who says so: `remit`, which did not send it or heard nothing; the `tool`, by its answer; a `person`."""
     duration_ms: float = 0.0
 
     @property
@@ -63,6 +69,8 @@ def outcome_view(outcome: Outcome) -> OutcomeView:
         invocation_id=outcome.invocation_id or "",
         confirmation=outcome.confirmation or "",
         uncertain=outcome.uncertain,
+        effect=outcome.effect.known,
+        effect_by=outcome.effect.by,
         duration_ms=outcome.duration_us / 1_000,
     )
 
@@ -82,5 +90,6 @@ def outcome_of(view: OutcomeView) -> Outcome:
         invocation_id=view.invocation_id or None,
         confirmation=view.confirmation or None,
         uncertain=view.uncertain,
+        effect=Effect(view.effect, view.effect_by),
         duration_us=round(view.duration_ms * 1_000),
     )

@@ -10,9 +10,11 @@ import msgspec
 from remit.jobs.records import CallRecord, ModelRecord
 from remit.jobs.state import DOUBT, stuck_by
 from remit.journal.blobs import BlobRef
+from remit.journal.effects import Effect, effect_of
 from remit.journal.kinds import (
     OptionalRaw,
     OptionalRef,
+    Sayer,
     StepCompensated,
     TimerFired,
     ToolInvocationFinished,
@@ -232,6 +234,15 @@ class StateDiff(msgspec.Struct, frozen=True, kw_only=True):
     """`read`, `write` or `unknown`, as the tool declares it."""
     effect: Literal["none", "committed", "undone", "unknown"]
     idempotency_key: str
+    effect_by: Sayer = ""
+    """Who says so: `remit`, which did not send it or heard nothing; the `tool`, by its answer; a `person`."""
+
+    @property
+    def words(self) -> str:
+        """Return both, for people."""
+        if self.effect == "undone":
+            return "it happened, and was undone"
+        return Effect(self.effect, self.effect_by).words
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
@@ -370,16 +381,15 @@ def said(inline: OptionalRaw, ref: OptionalRef) -> str:
 def state_diff(
     started: ToolInvocationStarted,
     finished: ToolInvocationFinished | None,
-    *,
-    unknown: bool,
     undone: StepCompensated | None,
 ) -> StateDiff | None:
     """Return what a call changed; None for one that only reads."""
-    if started.side_effect == "read":
+    effect = effect_of(started, finished)
+    if not effect.known:
         return None
-    committed = finished is not None and finished.outcome == "success"
-    effect: Literal["none", "committed", "undone", "unknown"]
-    effect = "unknown" if unknown else "committed" if committed else "none"
-    if undone is not None and undone.outcome == "compensated":
-        effect = "undone"
-    return StateDiff(side_effect=started.side_effect, effect=effect, idempotency_key=started.idempotency_key)
+    return StateDiff(
+        side_effect=started.side_effect,
+        effect="undone" if undone is not None and undone.outcome == "compensated" else effect.known,
+        effect_by=effect.by,
+        idempotency_key=started.idempotency_key,
+    )

@@ -155,7 +155,7 @@ class Teller:
                 request_schema_hash=started.request_schema_hash,
                 response_schema_hash=finished.response_schema_hash if finished else "",
             ),
-            state_diff=state_diff(started, finished, unknown=record.unknown, undone=undone),
+            state_diff=state_diff(started, finished, undone),
             **common,
         )
 

@@ -267,6 +267,8 @@ class Calls:
             outcome="failure",
             step_outcome="uncertain",
             error=error,
+            effect=outcome.effect.known,
+            effect_by=outcome.effect.by,
         )
         await self._journal.append(turn.writer, finished, synced=True)
         return outcome

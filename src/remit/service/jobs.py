@@ -269,8 +269,8 @@ class Jobs:
     ) -> Retried:
         """Run a failed or cancelled job again in a new one, which takes over what is recorded.
 
-        It goes on where the other failed; with `step`, from there, also if the job completed. Calls with side effects
-        that ended well are made again only with `repeat`. `made` is the identifier of the new job, if a repeated
+        It goes on where the other failed; with `step`, from there, also if the job completed. Calls that took
+        effect, or may have, are made again only with `repeat`. `made` is the identifier of the new job, if a repeated
         request has to meet the same one: then it is not created again. Raises NotFoundError, or StateError
         (JOB_NOT_RETRYABLE, RETRY_REPEATS).
         """

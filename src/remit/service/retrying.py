@@ -83,8 +83,12 @@ def checked_step(head: Head, history: History, step: str) -> str:
 
 def repeats(job: str, steps: Sequence[str]) -> StateError:
     """The refusal of a retry that would do again what was done (rule 2)."""
-    why = f"the retry of {job} would repeat calls with side effects that succeeded: step {', '.join(steps)}"
-    return StateError(why, code=Code.RETRY_REPEATS, remedy="Choose a later step with --from, or use --repeat.")
+    why = f"the retry of {job} would repeat calls that took effect, or may have: step {', '.join(steps)}"
+    remedy = (
+        f"See what they did: remit trace {job}. Give a step the result that it had with "
+        f"`remit fork {job} --set STEP.result=JSON`, choose a later step with --from, or repeat them with --repeat."
+    )
+    return StateError(why, code=Code.RETRY_REPEATS, remedy=remedy)
 
 
 def fork_of(

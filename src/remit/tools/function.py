@@ -237,7 +237,7 @@ def _result(value: Any) -> ToolResult:
         return ToolResult(hints.to_json(value), evidence)
     except (TypeError, ValueError, RecursionError) as error:
         why = f"the tool returned a value that JSON cannot represent: {error}"
-        raise ProviderError(why, cause=Code.BadGateway, code=Code.RESULT_NOT_ENCODABLE) from error
+        raise ProviderError(why, cause=Code.BadGateway, code=Code.RESULT_NOT_ENCODABLE, effect="committed") from error
 
 
 def _level(name: str, level: Level | str) -> Level:

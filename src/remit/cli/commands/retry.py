@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option(
     "--from", "step", default="", metavar="STEP", help="Run again from this step. Default: the one that failed."
 )
-@click.option("--repeat", is_flag=True, help="Repeat calls with side effects, even successful ones.")
+@click.option("--repeat", is_flag=True, help="Repeat calls that took effect, or may have.")
 @click.option("--reason", default="", help="The reason; it is recorded.")
 @wait_option
 @json_option("job, state, and result or error")

@@ -37,7 +37,7 @@ _SET: Final = "Write STEP.result=JSON or STEP.args=JSON."
 @click.option(
     "--model", "models", multiple=True, metavar="A=B", help="New questions to model A go to B; no A: the default one."
 )
-@click.option("--repeat", is_flag=True, help="Repeat calls with side effects that succeeded.")
+@click.option("--repeat", is_flag=True, help="Repeat calls that took effect, or may have.")
 @click.option("--reason", default="", help="The reason; it is recorded.")
 @wait_option
 @json_option("job, state, and result or error")

@@ -16,6 +16,7 @@ from remit.gateway.context import context_of
 from remit.gateway.deadline import Deadlines
 from remit.gateway.outcome import Outcome, failed
 from remit.gateway.result import words
+from remit.journal.effects import FAILED, READS, UNHEARD, Effect, of_failure
 from remit.redact import mask
 from remit.tools.provider import ToolResult
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("remit.gateway")
 
 _UNAVAILABLE: Final = frozenset({Code.ProviderClosed, Code.SpawnFailed, Code.ConnectionError})
-_IN_DOUBT: Final = frozenset({Code.Timeout, Code.ConnectionError, Code.NetworkError, Code.BadGateway})
-"""Causes after which it is unknown whether the tool did what it was asked to (rule 3)."""
 _OK: Final = Outcome(status="ok")
 
 
@@ -95,7 +94,9 @@ class Invoke:
             if _log.isEnabledFor(logging.DEBUG):
                 _log.debug("%s raised: %s", meta.name, mask("".join(traceback.format_exception(error))))
         told = failure.code is Code.OUTCOME_UNKNOWN and meta.side_effects
-        uncertain = failure.doubt and (told or not meta.repeatable)
+        said = getattr(error, "effect", "") if isinstance(error, ProviderError) and not late else ""
+        effect = _effect(failure, said) if meta.side_effects else READS
+        uncertain = effect.known == "unknown" and failure.doubt and (told or not meta.repeatable)
         remedy = "See the reason."
         if uncertain:
             remedy = "The call may have taken effect: find out before you repeat it."
@@ -110,7 +111,24 @@ class Invoke:
         detail = getattr(error, "detail", None) if isinstance(error, ProviderError) and not late else None
         frames = getattr(error, "frames", ()) if isinstance(error, ProviderError) else frames_of(error)
         frames = () if late else frames
-        return failed(failure.code, why, remedy, cause=failure.cause, uncertain=uncertain, detail=detail, frames=frames)
+        return failed(
+            failure.code,
+            why,
+            remedy,
+            cause=failure.cause,
+            uncertain=uncertain,
+            detail=detail,
+            frames=frames,
+            effect=effect,
+        )
+
+
+def _effect(failure: _Failure, said: object) -> Effect:
+    """Return what is known of the effect: as the provider says, or as its failure does."""
+    if said in {"none", "committed"}:
+        return Effect("none" if said == "none" else "committed", "tool")
+    known = of_failure(failure.code.name, failure.cause.name if failure.cause else "", unheard=failure.doubt)
+    return FAILED if said == "unknown" and not failure.doubt else known
 
 
 def _failure(error: BaseException) -> _Failure:
@@ -133,10 +151,10 @@ def _provider_failure(error: ProviderError) -> _Failure:
     if isinstance(code, Code) and code.status == NOTE and cause in {None, Code.InvalidInput}:
         cause = code  # what the provider calls it; the outcome's own code is one of the contract's
     if isinstance(code, Code) and code.status in {"blocked", "failed"}:
-        unheard = code in {Code.TOOL_TIMEOUT, Code.TOOL_UNAVAILABLE} and cause in {None, *_IN_DOUBT}
+        unheard = code in {Code.TOOL_TIMEOUT, Code.TOOL_UNAVAILABLE} and (cause is None or cause.name in UNHEARD)
         doubt = unheard or code is Code.OUTCOME_UNKNOWN
         return _Failure(code, cause, why, doubt)
     if cause is Code.Timeout:
         return _Failure(Code.TOOL_TIMEOUT, cause, why, doubt=True)
     code = Code.TOOL_UNAVAILABLE if cause in _UNAVAILABLE else Code.TOOL_EXEC_FAILED
-    return _Failure(code, cause, why, cause in _IN_DOUBT)
+    return _Failure(code, cause, why, cause is not None and cause.name in UNHEARD)

@@ -9,14 +9,16 @@ from msgspec.structs import replace
 
 from remit.gateway.call import Call, Proceed
 from remit.gateway.evidence import Kept
-from remit.gateway.outcome import UNSENT, Outcome
-from remit.gateway.result import Checked, Results, StepOutcome, events_of
+from remit.gateway.outcome import Outcome
+from remit.gateway.result import Checked, Results, StepOutcome, events_of, remedy_of
+from remit.journal.effects import COMMITTED, UNSENT_CAUSES
 from remit.journal.kinds import ToolInvocationFinished
 from remit.large import is_large
 from remit.tools.provider import ToolResult
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
+    from remit.journal.effects import Effect
 
 _UNCHECKED: Final = Checked()
 _UNSENT_ATTEMPTS: Final = 3
@@ -32,11 +34,18 @@ class RecordOutcome:
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Let the call run, then record its outcome; the value is given on as a replay would give it."""
         outcome = await proceed(call)
-        checked = await self._checked(call) if outcome.ok else self._attached(call)
+        effect = outcome.effect
+        if outcome.ok:
+            checked = await self._checked(call)
+            effect = COMMITTED if call.tool.meta.side_effects else effect
+        else:
+            checked = self._attached(call)
         outcome = checked.failure or outcome
-        step_outcome = _step_outcome(call, outcome)
+        step_outcome = _step_outcome(call, outcome, effect)
         outcome = replace(
             outcome,
+            effect=effect,
+            remedy=remedy_of(outcome, effect),
             value=checked.value,
             evidence=checked.kept.items,
             invocation_id=call.invocation_id,
@@ -75,17 +84,19 @@ class RecordOutcome:
 def _again(call: Call, outcome: Outcome) -> str:
     """Say who may repeat it: anyone, for a read or an unsent call; else only the provider that knows its key."""
     meta = call.tool.meta
-    return meta.provider_id if meta.side_effects and outcome.cause not in UNSENT else ""
+    return meta.provider_id if meta.side_effects and outcome.cause not in UNSENT_CAUSES else ""
 
 
-def _step_outcome(call: Call, outcome: Outcome) -> StepOutcome:
+def _step_outcome(call: Call, outcome: Outcome, effect: Effect) -> StepOutcome:
     meta, request = call.tool.meta, call.request
+    if effect.known == "committed":
+        return "side_effect_committed"  # also if its result is of no use
     if outcome.ok:
-        return "side_effect_committed" if meta.side_effects else "pure"
+        return "pure"
     if outcome.uncertain:
         return "uncertain"
     retryable = outcome.code is not None and outcome.code.retryable
-    attempts = meta.attempts if outcome.cause not in UNSENT else max(meta.attempts, _UNSENT_ATTEMPTS)
+    attempts = meta.attempts if outcome.cause not in UNSENT_CAUSES else max(meta.attempts, _UNSENT_ATTEMPTS)
     again = retryable and request.tries_again and request.attempt < attempts
     if again:
         return "retryable_failure"

@@ -9,13 +9,13 @@ import msgspec
 from remit.codes import Code
 from remit.errors import PayloadErasedError
 from remit.gateway.call import Earlier, Progress, Request
-from remit.gateway.outcome import UNSENT
 from remit.gateway.readiness import named
 from remit.jobs.effects.doubt import Doubts, repeats
 from remit.jobs.effects.port import CallRequest, Held, Wait
 from remit.jobs.routes import LackingError, of_tool
 from remit.jobs.skills import in_force
 from remit.jobs.state import UNDO
+from remit.journal.effects import UNSENT_CAUSES
 from remit.tools.catalog import ResolveError
 from remit.tools.meta import Retry
 
@@ -142,7 +142,7 @@ class Calls:
                 return settled
         elif started is not None and record.finished is not None:
             error = record.finished.error
-            record.repeats = "" if error is not None and error.cause in UNSENT else repeats(started)
+            record.repeats = "" if error is not None and error.cause in UNSENT_CAUSES else repeats(started)
             await self._back_off(request, record.attempts)
             await self._require(request, record)
         for confirmation in self._unanswered(request.step) if record.confirmation else ():

@@ -12,6 +12,7 @@ from remit.jobs.effects.outcomes import failed_outcome
 from remit.jobs.effects.port import Answer, CallRequest, Wait
 from remit.jobs.state import doubt_of
 from remit.journal.blobs import pack
+from remit.journal.effects import recorded
 from remit.journal.kinds import ErrorInfo, ToolInvocationFinished, ToolInvocationStarted
 from remit.redact import preview_of
 
@@ -84,12 +85,14 @@ class Doubts:
             result_blob=packed.ref if packed else msgspec.UNSET,
             error=None if done else error,
             decided_by=answer.by,
+            effect="committed" if done else "none",
+            effect_by="person",
         )
         await self._recorder.record(finished, packed.blobs if packed else ())
         await self._recorder.end()
         if done:
-            return Outcome(status="ok", value=value, invocation_id=invocation_id)
-        return failed_outcome(error, invocation_id, 0)
+            return Outcome(status="ok", value=value, invocation_id=invocation_id, effect=recorded(finished))
+        return failed_outcome(error, invocation_id, 0, recorded(finished))
 
 
 def repeats(started: ToolInvocationStarted) -> str:

@@ -10,7 +10,8 @@ from remit.codes import Code
 from remit.gateway.outcome import EvidenceItem, Outcome
 from remit.gateway.replies import answered
 from remit.jobs.effects.port import Answer
-from remit.journal.kinds import UNSET, ErrorInfo, GateRefused, TimerFired, WaitCompleted
+from remit.journal.effects import READS, Effect, recorded
+from remit.journal.kinds import UNSET, ErrorInfo, GateRefused, TimerFired, ToolInvocationFinished, WaitCompleted
 from remit.models.message import decode
 
 if TYPE_CHECKING:
@@ -31,12 +32,13 @@ def held_outcome(record: CallRecord) -> Outcome | None:
     if finished.evidence:
         return None
     if finished.error is not None:
-        return failed_outcome(finished.error, finished.invocation_id, finished.duration_us)
+        return failed_outcome(finished.error, finished.invocation_id, finished.duration_us, _effect(finished))
     if not isinstance(finished.result, msgspec.Raw):
         return None
     return Outcome(
         status="ok",
         value=_decode(finished.result),
+        effect=_effect(finished),
         invocation_id=finished.invocation_id,
         duration_us=finished.duration_us,
     )
@@ -51,16 +53,22 @@ async def recorded_outcome(record: CallRecord, journal: Journal) -> Outcome:
         raise AssertionError(record)
     evidence = await _evidence(record, journal) if finished.evidence else ()
     if finished.error is not None:
-        failed = failed_outcome(finished.error, finished.invocation_id, finished.duration_us)
+        failed = failed_outcome(finished.error, finished.invocation_id, finished.duration_us, _effect(finished))
         return msgspec.structs.replace(failed, evidence=evidence)
     encoded = await journal.value(finished.result, finished.result_blob)
     return Outcome(
         status="ok",
         value=_decode(encoded) if encoded is not None else None,
         evidence=evidence,
+        effect=_effect(finished),
         invocation_id=finished.invocation_id,
         duration_us=finished.duration_us,
     )
+
+
+def _effect(finished: ToolInvocationFinished) -> Effect:
+    """Return what was recorded of the effect, and no more: a model is told again what it was told."""
+    return recorded(finished) if finished.effect else READS
 
 
 async def recorded_reply(record: ModelRecord, journal: Journal) -> Outcome:
@@ -96,7 +104,7 @@ def _refused(refused: GateRefused) -> Outcome:
     )
 
 
-def failed_outcome(error: ErrorInfo, invocation_id: str, duration_us: int) -> Outcome:
+def failed_outcome(error: ErrorInfo, invocation_id: str, duration_us: int, effect: Effect = READS) -> Outcome:
     """A failed call's outcome from its recorded error."""
     code = Code[error.code]
     return Outcome(
@@ -106,6 +114,7 @@ def failed_outcome(error: ErrorInfo, invocation_id: str, duration_us: int) -> Ou
         remedy=error.remedy,
         cause=error.cause or None,
         frames=error.frames,
+        effect=effect,
         invocation_id=invocation_id,
         duration_us=duration_us,
     )

@@ -19,6 +19,8 @@ from remit.journal.kinds.calls import (
     Done,
     EvidenceAttached,
     GateRefused,
+    Known,
+    Sayer,
     SchemaGateWarned,
     StepCompensated,
     ToolInvocationFinished,

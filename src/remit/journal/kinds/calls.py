@@ -34,6 +34,8 @@ class DecisionFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 Done = Literal["pure", "success", "side_effect_committed", "compensated"]
 Undone = Literal["retryable_failure", "permanent_failure", "compensatable_failure", "uncertain"]
+Known = Literal["", "none", "committed", "unknown"]
+Sayer = Literal["", "remit", "tool", "person"]
 
 
 class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
@@ -111,6 +113,10 @@ class ToolInvocationFinished(Payload, frozen=True, kw_only=True):
     """The number of items that the evidence_attached event before this one holds."""
     decided_by: str = ""
     """The person who said how an uncertain call ended."""
+    effect: Known = ""
+    """What is known of its effect, however good its result was; empty: it only reads, or an older Remit made it."""
+    effect_by: Sayer = ""
+    """Who says so: `remit`, which did not send it or heard nothing; the `tool`, by its answer; a `person`."""
 
     @property
     def duration_us(self) -> int:

@@ -114,7 +114,9 @@ def _result(execution: ProgramEnd) -> ToolResult:
     if execution.limit:
         raise ProviderError(f"the tool hit the limit {execution.limit}{tail}", cause=None)
     if execution.stdout.truncated:
-        raise ProviderError("the tool's result is longer than limits.stdout_bytes", cause=Code.BadGateway)
+        came = execution.status == "SUCCEEDED"
+        why = "the tool's result is longer than limits.stdout_bytes"
+        raise ProviderError(why, cause=Code.BadGateway, effect="committed" if came else "")
     if execution.status != "SUCCEEDED":
         how = execution.signal or f"exit code {execution.exit_code}"
         raise ProviderError(f"the tool's process ended with {how}{tail}", cause=None)

@@ -23,7 +23,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.jsonrpc.dispatcher import Dispatcher
-from remit.jsonrpc.protocol import CONNECTION_CLOSED, METHOD_NOT_FOUND, MCPError
+from remit.jsonrpc.protocol import METHOD_NOT_FOUND, MCPError, UnansweredError
 from remit.process.environment import environment
 from remit.providers.mcp.listing import NOTHING, listing_of
 from remit.providers.mcp.session import TOOLS_CHANGED, Heard, Session
@@ -182,16 +182,21 @@ async def _agree(session: Session, era: Era | None, *, stdio: bool) -> Era:
         async with asyncio.timeout(None if stdio else PROBE_S):  # a program may be on its way for minutes: npx, uvx
             return await _shake(session, first)
     except (MCPError, msgspec.ValidationError, RuntimeError, TimeoutError) as error:
-        if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+        if _is_over(error):
             raise
         _log.debug("not %s: %s", first, error)
         late = isinstance(error, TimeoutError)
     try:
         return await _shake(session, "modern" if first == "legacy" else "legacy")
     except MCPError as error:
-        if not late or error.code == CONNECTION_CLOSED:
+        if not late or _is_over(error):
             raise
         return await _shake(session, first)  # it speaks it after all, and was only slow
+
+
+def _is_over(error: Exception) -> bool:
+    """Return whether nothing is reached there, in whatever era."""
+    return isinstance(error, UnansweredError) and error.cause not in {Code.BadGateway, Code.Timeout}
 
 
 async def _shake(session: Session, era: Era) -> Era:
@@ -209,7 +214,7 @@ async def _listen(session: Session, heard: Heard, clock: Clock) -> None:
         try:
             await session.listen(partial(heard, TOOLS_CHANGED, {}) if gap else None)
         except MCPError as error:
-            if error.code != CONNECTION_CLOSED:
+            if not isinstance(error, UnansweredError):
                 return  # it tells nothing; it is asked again at the next connection
         gap = True
         await clock.sleep(RELISTEN_S)

@@ -18,12 +18,13 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from yarl import URL
 
+from remit.codes import Code
 from remit.errors import UsageError
 from remit.jsonrpc.dispatcher import Dispatcher
 from remit.jsonrpc.events import Events
 from remit.jsonrpc.lines import LineTooLongError
 from remit.jsonrpc.message import CANCELLED, Message
-from remit.jsonrpc.protocol import CONNECTION_CLOSED, MCP_PROTOCOL_VERSION_HEADER, PARSE_ERROR, MCPError, is_modern
+from remit.jsonrpc.protocol import MCP_PROTOCOL_VERSION_HEADER, UnansweredError, is_modern
 from remit.providers.mcp.replies import EVENTS, JSON, LoginError, failure, moved, refusal, whole
 from remit.tasks import Tasks
 from remit.version import __version__
@@ -166,13 +167,13 @@ class Http:
                         await self._feed(response, events, lambda: self.dispatcher.awaits(request_id))
                 else:
                     self.dispatcher.received(await whole(response, self._max_bytes))
-                    error = MCPError(code=PARSE_ERROR, message="the response is not an answer to the request")
+                    error = UnansweredError(Code.BadGateway, "the response is not an answer to the request")
                     self.dispatcher.fail(request_id, error)
             if events.last_id and self.dispatcher.awaits(request_id):
                 await self._follow(events, lambda: self.dispatcher.awaits(request_id))
         except Exception as error:  # noqa: BLE001 - whatever goes wrong is this request's, and its waiter is told
             self.dispatcher.fail(request_id, failure(error))
-        broken = MCPError(code=CONNECTION_CLOSED, message="the stream ended without an answer")
+        broken = UnansweredError(Code.ConnectionError, "the stream ended without an answer")
         self.dispatcher.fail(request_id, broken)
 
     async def _tell(self, message: Message, after: asyncio.Task[None] | None) -> None:

@@ -12,7 +12,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import ProviderError
-from remit.providers.mcp.failures import lost, refused_for_its_session, translated
+from remit.jsonrpc.protocol import SessionGoneError
+from remit.providers.mcp.failures import lost, translated
 
 if TYPE_CHECKING:
     from remit.http.access import Assertion
@@ -73,7 +74,7 @@ class Line:
             except Exception as error:
                 if (why := lost(error)) is not None:
                     connection.lose(why)
-                if last or not refused_for_its_session(error):
+                if last or not isinstance(error, SessionGoneError):
                     raise translated(error, self._server) from error
             finally:
                 self._under_way -= 1

@@ -13,20 +13,18 @@ from remit.codes import Code
 from remit.jsonrpc.lines import LineTooLongError
 from remit.jsonrpc.message import error_of
 from remit.jsonrpc.protocol import (
-    CONNECTION_CLOSED,
     INTERNAL_ERROR,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
-    REQUEST_TIMEOUT,
     MCPError,
+    SessionGoneError,
+    UnansweredError,
 )
-from remit.providers.mcp.failures import CAUSE, UNKNOWN_SESSION
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
 _MAX_REFUSAL: Final = 64 * 1024
 """Bytes of a refusal that are read."""
-_OURS: Final = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT})
 _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _MOVED: Final = frozenset({HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT})
 _FOUND: Final = frozenset({HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND, HTTPStatus.SEE_OTHER})
@@ -50,13 +48,13 @@ async def refusal(response: aiohttp.ClientResponse, *, in_session: bool) -> MCPE
         why = f"{_line(response)}: it points to {_where(response)}"
         return MCPError(code=INVALID_REQUEST, message=why) if _certain(response.status) else _open(why)
     if response.status in _REFUSED:
-        return _ours(_line(response), Code.AuthError)
+        return UnansweredError(Code.AuthError, _line(response))
     told = await _told_in(response)
     if not _certain(response.status):
-        return _open(told.message, told.code) if told is not None else _ours(_line(response), Code.BadGateway)
+        return _open(told.message if told is not None else _line(response))
     if response.status == HTTPStatus.NOT_FOUND and in_session and (told is None or told.code != METHOD_NOT_FOUND):
         # Whatever words the server has for it.
-        return MCPError(code=INVALID_REQUEST, message="Session terminated", data={UNKNOWN_SESSION: True})
+        return SessionGoneError()
     return told or _untold(response)
 
 
@@ -86,16 +84,17 @@ async def whole(response: aiohttp.ClientResponse, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-def failure(error: Exception) -> MCPError:
+def failure(error: Exception) -> UnansweredError:
     """Return what failed below HTTP, or before it."""
     if isinstance(error, LoginError):
-        return _ours(str(error), Code.AuthError)
+        return UnansweredError(Code.AuthError, str(error))
     if isinstance(error, LineTooLongError):
-        return _ours(str(error), Code.BadGateway)
+        return _open(str(error))
     if isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.InvalidURL):
-        return _ours(f"{type(error).__name__}: no connection", Code.SpawnFailed)  # its own words hold all of the URL
+        why = f"{type(error).__name__}: no connection"  # its own words hold all of the URL
+        return UnansweredError(Code.SpawnFailed, why)
     cause = Code.SpawnFailed if isinstance(error, aiohttp.ClientConnectorError) else Code.NetworkError
-    return _ours(f"{type(error).__name__}: {error}".removesuffix(": "), cause)
+    return UnansweredError(cause, f"{type(error).__name__}: {error}".removesuffix(": "))
 
 
 def _certain(status: int) -> bool:
@@ -133,12 +132,7 @@ async def _told_in(response: aiohttp.ClientResponse) -> MCPError | None:
     except (LineTooLongError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     error = told.get("error") if isinstance(told, dict) and told.get("jsonrpc") == "2.0" else None
-    if not isinstance(error, dict):
-        return None
-    said = error_of(error)
-    if said.code in _OURS:  # from someone who refused, these words of ours leave nothing in doubt
-        return MCPError(code=INTERNAL_ERROR, message=said.message, data=said.data)
-    return said
+    return error_of(error) if isinstance(error, dict) else None
 
 
 def _line(response: aiohttp.ClientResponse) -> str:
@@ -154,10 +148,6 @@ def _where(response: aiohttp.ClientResponse) -> str:
     return str(there.with_user(None).with_query(None).with_fragment(None))[:200]
 
 
-def _ours(why: str, cause: Code) -> MCPError:
-    return MCPError(code=CONNECTION_CLOSED, message=why, data={CAUSE: cause.name})
-
-
-def _open(why: str, code: int = INVALID_REQUEST) -> MCPError:
+def _open(why: str) -> UnansweredError:
     """No answer from who may have acted all the same; the connection is as good as before."""
-    return MCPError(code=code, message=why, data={CAUSE: Code.BadGateway.name})
+    return UnansweredError(Code.BadGateway, why)

@@ -40,7 +40,13 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
     if raw.get("isError") is True or told.get("status") == "pending":
         why = _reason(content) or "the tool reported an error without a message"
         code = Code.OUTCOME_UNKNOWN if told.get("uncertain") is True else None
-        raise ProviderError(why, cause=None, code=code, evidence=_attached(raw.get("_meta"), source, now))
+        raise ProviderError(
+            why,
+            cause=None,
+            code=code,
+            evidence=_attached(raw.get("_meta"), source, now),
+            effect=told.get("effect", ""),
+        )
     evidence: list[EvidenceCandidate] = []
     blocks = [_referred(block, evidence, source, now) for block in content]
     evidence += _attached(raw.get("_meta"), source, now)

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
+from remit.codes import Code
 from remit.jsonrpc.message import CANCELLED
 from remit.jsonrpc.protocol import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
-    CONNECTION_CLOSED,
     HANDSHAKE_VERSIONS,
-    INTERNAL_ERROR,
     INVALID_REQUEST,
     MCP_METHOD_HEADER,
     MCP_NAME_HEADER,
@@ -33,6 +32,7 @@ from remit.jsonrpc.protocol import (
     UNSUPPORTED_PROTOCOL_VERSION,
     MCPError,
     MethodNotFoundError,
+    UnansweredError,
     header_value,
     is_modern,
 )
@@ -203,7 +203,7 @@ class Session:
                 given = {"inputResponses": await answers.all(asked if isinstance(asked, dict) else {}, peer)}
                 if (state := result.get("requestState")) is not None:
                     given["requestState"] = state
-        raise MCPError(code=INTERNAL_ERROR, message=f"it asked back more than {_MAX_ROUNDS} times")
+        raise UnansweredError(Code.BadGateway, f"it asked back more than {_MAX_ROUNDS} times")
 
     async def listen(self, begun: Callable[[], None] | None) -> None:
         """Have the server tell of changes until it stops; `begun` is called once it does (2026-07-28).
@@ -274,7 +274,7 @@ class Session:
             if (begun := self._subscriptions.pop(str(name), None)) is not None:
                 begun()
         elif method == CANCELLED and str(params.get("requestId")).startswith(_LISTENS):
-            why = MCPError(code=CONNECTION_CLOSED, message="the server ended it")
+            why = UnansweredError(Code.ConnectionError, "the server ended it")
             self._dispatcher.fail(str(params["requestId"]), why)
 
 

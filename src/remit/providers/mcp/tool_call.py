@@ -14,10 +14,12 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from remit.codes import Code
+from remit.errors import ProviderError
 from remit.jsonrpc.protocol import (
-    INTERNAL_ERROR,
     MCP_NAME_HEADER,
     MCPError,
+    UnansweredError,
     is_modern,
 )
 
@@ -59,7 +61,7 @@ class ToolCall:
         if task is None:
             return raw
         if not isinstance(task, dict) or not isinstance(task.get("taskId"), str):
-            raise MCPError(INTERNAL_ERROR, "the server made a task of the call, and does not name it")
+            raise UnansweredError(Code.BadGateway, "the server made a task of the call, and does not name it")
         with self._answers.calling(self._ctx.peer):
             try:
                 return await self._followed(task["taskId"], task)
@@ -135,7 +137,8 @@ def _end_of(task: Mapping[str, Any]) -> dict[str, Any]:
         return result
     if task["status"] == "failed" and isinstance(error, dict) and isinstance(error.get("code"), int):
         raise MCPError(error["code"], str(error.get("message", "")), error.get("data"))
-    raise MCPError(INTERNAL_ERROR, f"the server's task is {task['status']}, without a result")
+    why = f"the server's task is {task['status']}, without a result"
+    raise UnansweredError(Code.BadGateway, why) if task["status"] == "completed" else ProviderError(why, cause=None)
 
 
 def _interval_s(task: Mapping[str, Any]) -> float:

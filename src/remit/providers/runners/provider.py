@@ -127,4 +127,4 @@ def _failure(outcome: OutcomeView, tool: str, runner: str) -> ProviderError:
     why = outcome.reason.removeprefix(f"{tool}: ")  # the gate here names the tool itself
     if outcome.again_ms is not None:
         why = f"{why}, at the runner {runner}: again in {-(-outcome.again_ms // 1_000)} s"
-    return ProviderError(why, code=code, cause=cause, detail=outcome.detail)
+    return ProviderError(why, code=code, cause=cause, detail=outcome.detail, effect=outcome.effect)
