@@ -48,9 +48,7 @@ async def test_a_known_result_is_recorded_as_the_outcome() -> None:
     async with opened(provider, rules=[ALLOW]) as world:
         started = await announced(world)
         verdict = await world.gateway.reconcile(started, world.writer)
-        assert verdict == Outcome(
-            status="ok", value={"id": [7]}, invocation_id=started.invocation_id, effect=COMMITTED
-        )
+        assert verdict == Outcome(status="ok", value={"id": [7]}, invocation_id=started.invocation_id, effect=COMMITTED)
         finished = await world.last(ToolInvocationFinished)
         assert (finished.outcome, finished.step_outcome, finished.decided_by) == (
             "success",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from remit import Remit, Run, recipe
@@ -54,6 +55,17 @@ async def before(remit_in: OpenRemit, tmp_path: Path) -> AsyncIterator[Remit]:
         yield remit
 
 
+@asynccontextmanager
+async def client_of(remit_in: OpenRemit, tmp_path: Path) -> AsyncIterator[Client]:
+    """A client that reaches the server through Remit."""
+    async with (
+        before(remit_in, tmp_path) as remit,
+        facing(remit, names=OwnNames("odd")) as face,
+        LINKS[0].connect(face) as client,
+    ):
+        yield client
+
+
 def paid(tmp_path: Path) -> int:
     return (tmp_path / "paid").read_text().count("paid")
 
@@ -61,9 +73,8 @@ def paid(tmp_path: Path) -> int:
 @pytest.mark.parametrize("how", ANSWERS)
 async def test_a_client_hears_what_is_known_of_the_effect(remit_in: OpenRemit, tmp_path: Path, how: str) -> None:
     tool, code, effect, uncertain = ANSWERS[how]
-    async with before(remit_in, tmp_path) as remit, facing(remit, names=OwnNames("odd")) as face:
-        async with LINKS[0].connect(face) as client:
-            result = await raw(client, "tools/call", {"name": tool, "arguments": {"how": how}})
+    async with client_of(remit_in, tmp_path) as client:
+        result = await raw(client, "tools/call", {"name": tool, "arguments": {"how": how}})
     told = result["_meta"][OUTCOME]
     assert result["isError"]
     assert (told["code"], told["effect"], told.get("uncertain", False)) == (code, effect, uncertain)
@@ -73,10 +84,9 @@ async def test_a_client_hears_what_is_known_of_the_effect(remit_in: OpenRemit, t
 
 @pytest.mark.parametrize("code", ERRORS)
 async def test_the_servers_own_errors_arrive_as_they_came(remit_in: OpenRemit, tmp_path: Path, code: str) -> None:
-    async with before(remit_in, tmp_path) as remit, facing(remit, names=OwnNames("odd")) as face:
-        async with LINKS[0].connect(face) as client:
-            with pytest.raises(MCPError) as caught:
-                await raw(client, "tools/call", {"name": "pay", "arguments": {"how": code}})
+    async with client_of(remit_in, tmp_path) as client:
+        with pytest.raises(MCPError) as caught:
+            await raw(client, "tools/call", {"name": "pay", "arguments": {"how": code}})
     assert (caught.value.code, caught.value.message) == (int(code), "wait 3 s")
     assert caught.value.data == {"retryAfter": 3}
 

@@ -1,6 +1,6 @@
 """What becomes of an effect: causes acted out with a tool of each class, told as the table of docs/durability.md.
 
-    python -m tests.service.effects    writes the table into the page
+python -m tests.service.effects    writes the table into the page
 """
 
 from __future__ import annotations
@@ -10,23 +10,26 @@ from collections.abc import Callable, Sequence
 from inspect import isawaitable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from remit import Remit, Run, recipe
 from remit.codes import Code
 from remit.errors import ProviderError, RemitError
+from remit.jobs.state import ENDED
 from remit.record.step import StateDiff
 from remit.record.views import JobRow
-from remit.jobs.state import ENDED
+from remit.settings import load
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, ToolResult
-from remit.settings import load
 from tests.opened import until
 
 PAGE: Final = Path(__file__).parents[2] / "docs/durability.md"
 BEGIN: Final = "<!-- effects: made by tests/service/effects.py -->\n"
 END: Final = "<!-- end of effects -->\n"
-HEAD: Final = "| what happened | tool | effect | who says so | the job | retry | fork |\n|---|---|---|---|---|---|---|\n"
+NOTHING: Final = "none to record"
+HEAD: Final = (
+    "| what happened | tool | effect | who says so | the job | retry | fork |\n|---|---|---|---|---|---|---|\n"
+)
 
 
 class Cause(NamedTuple):
@@ -39,7 +42,7 @@ class Cause(NamedTuple):
     """Whether the tool had its effect."""
     refused: bool = False
     """Whether policy refuses the call."""
-    decision: str = ""
+    decision: Literal["", "done", "fail"] = ""
     """What a person then decides on a step whose outcome is unknown."""
 
 
@@ -121,7 +124,7 @@ class Odd:
             self.paid.append(ctx.idempotency_key)
         answer = self.cause.act()
         answer = await answer if isawaitable(answer) else answer
-        return answer if answer is None else ToolResult(answer)
+        return answer if answer is None else ToolResult(answer)  # type: ignore[return-value] # None is the cause
 
     async def close(self) -> None:
         pass
@@ -219,7 +222,7 @@ def table(rows: Sequence[Row]) -> str:
     """The rows as the page has them; classes of tools of which the same is true share one."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
-        cells = (row.effect or "–", row.by or "–", row.state, row.retry, row.fork)
+        cells = (row.effect or NOTHING, row.by or NOTHING, row.state, row.retry, row.fork)
         lines.setdefault((row.cause.words, *cells), []).append(row.tool)
     return HEAD + "".join(
         f"| {words} | {', '.join(tools)} | {' | '.join(cells)} |\n" for (words, *cells), tools in lines.items()

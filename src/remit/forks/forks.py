@@ -124,10 +124,7 @@ class Forks:
         if taken.repeated:
             steps = ", ".join(taken.repeated)
             why = f"the fork of {job} would repeat calls that took effect, or may have: step {steps}"
-            remedy = (
-                f"See what they did: remit trace {job}. Choose a later step with --at, give a step the result that it "
-                "had with --set STEP.result=JSON, or repeat them with --repeat."
-            )
+            remedy = f"Choose a later step with --at, or --repeat them. See what they did: remit trace {job}"
             raise StateError(why, code=Code.RETRY_REPEATS, remedy=remedy)
         changes = await self._changes(taken, results, args, by or self._principal)
         created, blobs = await self._created(job, input or {})

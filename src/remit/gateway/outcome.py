@@ -62,7 +62,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     uncertain: bool = False
     """The call may have had its side effect, and may not be made again before someone says so (rule 3)."""
     effect: Effect = READS
-    """What is known of its effect, and who says so (rule 21)."""
+    """The known effect, and who says so (rule 21)."""
     again: str | None = None
     """The caller is to make another attempt, at this provider, or at any where it is empty; None: this is the end."""
     again_ms: int | None = None

@@ -1,4 +1,4 @@
-"""What is known of the effect of a call, and who says so: the one judge (rule 21). Pure.
+"""Judges what is known of the effect of a call, and who says so: nothing else does (rule 21). Pure.
 
 The verdict on a result says nothing of it: what a tool did before it gave an answer that cannot be used, it did.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Effect(NamedTuple):
-    """What is known, and who says so."""
+    """Knowledge of an effect, and who has it."""
 
     known: Known = ""
     by: Sayer = ""

@@ -235,7 +235,7 @@ class StateDiff(msgspec.Struct, frozen=True, kw_only=True):
     effect: Literal["none", "committed", "undone", "unknown"]
     idempotency_key: str
     effect_by: Sayer = ""
-    """Who says so: `remit`, which did not send it or heard nothing; the `tool`, by its answer; a `person`."""
+    """The one who says so: `remit`, which did not send it or heard nothing; the `tool`, by its answer; a `person`."""
 
     @property
     def words(self) -> str:

@@ -1,6 +1,6 @@
 """An MCP server on stdio that pays, and then answers oddly: `how` of the arguments says how.
 
-    odd.py FILE    each payment is a line of FILE
+odd.py FILE    each payment is a line of FILE
 """
 
 from __future__ import annotations

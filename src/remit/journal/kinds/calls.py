@@ -114,9 +114,9 @@ class ToolInvocationFinished(Payload, frozen=True, kw_only=True):
     decided_by: str = ""
     """The person who said how an uncertain call ended."""
     effect: Known = ""
-    """What is known of its effect, however good its result was; empty: it only reads, or an older Remit made it."""
+    """The known effect, however good the result was; empty: it only reads, or an older Remit made it."""
     effect_by: Sayer = ""
-    """Who says so: `remit`, which did not send it or heard nothing; the `tool`, by its answer; a `person`."""
+    """The one who says so: `remit`, which did not send it or heard nothing; the `tool`, by its answer; a `person`."""
 
     @property
     def duration_us(self) -> int:
