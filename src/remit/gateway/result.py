@@ -37,7 +37,7 @@ StepOutcome = Literal[
 """The outcome of a call's step, of what the contract knows (contract: versioning, "Write order and recovery")."""
 
 _NOTHING: Final = Kept((), ())
-_REMEDY: Final = "Whoever wrote the tool has to mend what it returns."
+_REMEDY: Final = "The author of the tool has to fix its result."
 _HAPPENED: Final = "It took effect all the same: do not make the call again. "
 _NO_MARK: Final = bytes(sorted(set(range(256)) - set(b'[]{}"')))
 _STEPS: Final = bytes(1 if byte in b"[{" else 255 for byte in range(256))

@@ -37,7 +37,7 @@ class OutcomeView(msgspec.Struct, frozen=True, kw_only=True):
     uncertain: bool = False
     """The call may have had its side effect, and nothing records whether it did (rule 3)."""
     effect: Known = ""
-    """The known effect, whatever became of the result; empty: it only reads, or was not made."""
+    """The known effect, however good the result was; empty: it only reads, or was not made."""
     effect_by: Sayer = ""
     """The one who says so: `remit`, which did not send it or heard nothing; the `tool`, by its answer; a `person`."""
     duration_ms: float = 0.0
