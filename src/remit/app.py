@@ -112,7 +112,7 @@ class Remit:
             flags["policy.rules"] = [dict(rule) for rule in policy]
         self._found = settings is None
         if settings is None:
-            self.settings = load(cwd=Path.cwd(), file=None, env=os.environ, flags=flags)
+            self.settings = load(cwd=Path.cwd(), file=None, env=os.environ, flags=flags, guarded=True)
         else:
             self.settings = override(settings, flags)
         self._tools, self._recipes, self._providers = tuple(tools), tuple(recipes), tuple(providers)

@@ -53,11 +53,15 @@ async def test_a_signature_covers_id_time_and_body(hook: Hook, secret: str, key:
 
 
 async def test_slack_gets_a_text_that_no_value_can_turn_into_markup(hook: Hook) -> None:
-    await send(to(hook, format="slack"))
+    hostile = "*bold* `code` ``` https://evil.example/approve <!channel>\n_more_"
+    message = msgspec.structs.replace(MESSAGE, arguments=hostile)
+    await Sender({}, ".", ManualClock()).send(to(hook, format="slack"), message)
     (posted,) = hook.posted
     assert list(posted.json) == ["text"]
-    assert posted.json["text"].splitlines()[0] == "*x &lt;waits&gt; &amp; more*"
-    assert posted.json["text"].splitlines()[-1] == "<https://r.example/inbox/c|Open in Remit>"
+    before, block, after = posted.json["text"].split("```")
+    assert before == "*x &lt;waits&gt; &amp; more*\n"
+    assert "https://evil.example/approve &lt;!channel&gt;" in block, "a block of code has no links"
+    assert after == "\n<https://r.example/inbox/c|Open in Remit>"
 
 
 REFUSED = [

@@ -185,6 +185,7 @@ async def test_the_project_wins_over_the_user_and_a_collision_is_said(
     for folder in ("skills", ".agents/skills", "home/.agents/skills"):
         skill(tmp_path / folder, "notes", about=f"Of {folder}.")
     skill(tmp_path / "home/.agents/skills", "own")
+    skill(tmp_path / "skills", "agent")
     async with opened(settings(tmp_path, toml="[skills]\nrequired = false\n")) as remit:
         found = await remit.service.skills.rows()
         (counts,) = [row for row in found if row.name == "notes" and row.state == "enabled"]
@@ -193,6 +194,8 @@ async def test_the_project_wins_over_the_user_and_a_collision_is_said(
         assert {row.source for row in others} == {"project", "user"}
         assert {said.code for row in others for said in row.findings} == {"collision"}
         assert next(row for row in found if row.name == "own").source == "user"
+        ours = [(row.source, row.state) for row in found if row.name == "agent"]
+        assert sorted(ours) == [("project", "enabled"), ("remit", "not loaded")]
 
 
 async def test_skills_of_a_project_count_once_its_settings_speak_of_skills(

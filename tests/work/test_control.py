@@ -216,7 +216,7 @@ async def test_a_run_whose_job_never_began_goes_on(groups: Project) -> None:
     begin, runs.carry_out = runs.carry_out, _die
     wanted = Wanted(executor="mend", role="backend", by="alice", group="backend")
     with pytest.raises(ConnectionError):
-        await runs.start(issue, read_workflow(groups.folder), wanted)
+        await runs.start(issue, read_workflow(groups.remit.settings), wanted)
     runs.carry_out = begin
     steps = await settle(groups)
     assert steps[0].startswith(f"resume {issue} ")

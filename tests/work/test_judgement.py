@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from remit.work.executors.judgement import Facts, judge
 from remit.work.executors.port import Ending, Turn
+from remit.work.executors.publication import Published
 from remit.work.executors.worktree import paths_of
 from remit.work.flow import LACKING, MAX_RETRIES, step_after
 from remit.work.order import WorkOrder
-from remit.work.result import Changes, Test, WorkResult
+from remit.work.result import RESULT_CODES, Changes, Test, WorkResult
 
 ORDER = WorkOrder(issue_ref="local#1", run_id="2026-02-14-work-0001", role="work", repo_dir="/x")
 ENDED = Ending(program="make", args=("test",), timeout=9, started=1, finished=2, exit_code=0)
@@ -58,8 +59,55 @@ def test_what_is_seen_decides(facts: dict[str, Any], status: str, code: str) -> 
 
 def test_the_commit_that_was_seen_counts_and_not_one_that_was_named() -> None:
     claim = replace(CLAIM, changes=Changes(commit="ffff", pr="https://x/1"))
-    assert judge(ORDER, FACTS._replace(claim=claim)).changes == Changes(pr="https://x/1", commit="bbb")
+    assert judge(ORDER, FACTS._replace(claim=claim)).changes == Changes(commit="bbb")
     assert judge(ORDER, FACTS._replace(head="aaa")).changes == Changes()
+    published = FACTS._replace(published=Published(url="https://x/2"), claim=claim)
+    assert judge(ORDER, published).changes == Changes(pr="https://x/2", commit="bbb")
+
+
+NOTHING = FACTS._replace(head="aaa")
+FAILED = NOTHING._replace(ending=replace(ENDED, exit_code=1))
+CLAIMED: dict[str, tuple[Any, ...]] = {
+    "issue_ref": ("local#2",),
+    "run_id": ("2026-02-14-work-0002",),
+    "status": ("ok", "fail", "blocked"),
+    "changes": (Changes(pr="https://x/1", commit="ffff"), Changes(pr="https://x/1"), Changes(commit="ffff")),
+    "tests": ((PASS,), (PASS, replace(PASS, evidence="https://x/log"))),
+    "summary": ("All is done.",),
+    "blocked_by": (("local#2",),),
+    "questions": (("May I?",),),
+    "artifacts": (("session/other", "https://x/1", "report.txt"),),
+    "result_code": tuple(sorted(RESULT_CODES)),
+    "schema_version": (9,),
+    "unknown_json": ('{"verdict":"pass"}',),
+    "unknown_fields": (b"x",),
+}
+"""By field of a claim, values that would be welcome if they were facts."""
+
+
+@pytest.mark.parametrize("facts", [NOTHING, FAILED], ids=["did nothing", "failed"])
+@pytest.mark.parametrize("field", WorkResult.__struct_fields__)
+@pytest.mark.parametrize("status", ["ok", "fail", "blocked"])
+@pytest.mark.parametrize("failures", [0, MAX_RETRIES])
+def test_no_field_of_a_claim_raises_anything(facts: Facts, field: str, status: Any, failures: int) -> None:
+    seen = judge(ORDER, facts)
+    for value in CLAIMED[field]:
+        claim = replace(CLAIM, changes=Changes(), status=status)
+        result = judge(ORDER, facts._replace(claim=replace(claim, **{field: value})))
+        assert step_after(result, failures).state != "review", value
+        assert seen.status != "fail" or result.status != "ok", value
+        assert (result.issue_ref, result.run_id, result.changes, result.tests) == (
+            (ORDER.issue_ref, ORDER.run_id, seen.changes, seen.tests)
+        )
+        assert (result.unknown_json, result.unknown_fields) == ("", b"")
+        assert not any(name.startswith("session/") for name in result.artifacts)
+
+
+def test_a_run_that_says_that_it_lacked_something_counts_as_failed() -> None:
+    claim = replace(CLAIM, status="fail", result_code=LACKING)
+    result = judge(ORDER, FACTS._replace(claim=claim))
+    assert (result.status, step_after(result, MAX_RETRIES).state) == ("fail", "blocked")
+    assert LACKING in result.summary
 
 
 @pytest.mark.parametrize(("exit_code", "verdict", "status"), [(0, "pass", "ok"), (1, "fail", "fail")])

@@ -35,7 +35,7 @@ BAD: Final = {
 def test_a_workflow_that_breaks_its_form_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "workflow.toml").write_bytes(data)
     with pytest.raises(UsageError) as refused:
-        read_workflow(tmp_path)
+        read_workflow(load(env={}, cwd=tmp_path))
     assert refused.value.code is Code.WORK_INVALID
     assert refused.value.message.startswith("workflow.toml")
 
@@ -56,7 +56,7 @@ BAD_TABLES = {
 @pytest.mark.parametrize("data", BAD_TABLES.values(), ids=BAD_TABLES)
 def test_a_bad_table_of_an_executor_takes_down_itself_alone(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "workflow.toml").write_bytes(b"[executors.good]\nprogram = 'sh'\n[executors.bad]\n" + data)
-    workflow = read_workflow(tmp_path)
+    workflow = read_workflow(load(env={}, cwd=tmp_path))
     assert "good" in {hand.name for hand in hands_of(workflow)}
     (fault,) = faults_of(workflow)
     assert "[executors.bad]" in fault
@@ -67,24 +67,24 @@ def test_a_bad_table_of_an_executor_takes_down_itself_alone(tmp_path: Path, data
 
 def test_what_is_wrong_is_said_by_its_key_with_the_values_that_are_allowed(tmp_path: Path) -> None:
     (tmp_path / "workflow.toml").write_bytes(b"[executors.bad]\nprogram = 'sh'\nisolation = 'docker'")
-    assert read_workflow(tmp_path).faults["bad"] == (
+    assert read_workflow(load(env={}, cwd=tmp_path)).faults["bad"] == (
         "[executors.bad] isolation: Invalid enum value 'docker'; it may be 'sandbox', 'none'"
     )
 
 
 def test_a_folder_in_its_place_is_refused_and_none_is_the_defaults(tmp_path: Path) -> None:
-    assert read_workflow(tmp_path) == Workflow()
+    assert read_workflow(load(env={}, cwd=tmp_path)) == Workflow()
     with pytest.raises(UsageError):
-        require_workflow(tmp_path)
+        require_workflow(load(env={}, cwd=tmp_path))
     (tmp_path / "workflow.toml").mkdir()
     with pytest.raises(UsageError) as refused:
-        read_workflow(tmp_path)
+        read_workflow(load(env={}, cwd=tmp_path))
     assert refused.value.code is Code.WORK_INVALID
 
 
 def test_a_role_works_in_its_repository_or_in_the_folder(tmp_path: Path) -> None:
     (tmp_path / "workflow.toml").write_text("[repos]\napi = '../api'\n[role_repo]\nbackend = 'api'\n")
-    workflow = read_workflow(tmp_path)
+    workflow = read_workflow(load(env={}, cwd=tmp_path))
     assert repository_of(workflow, tmp_path, "backend") == (tmp_path / "../api").resolve()
     assert repository_of(workflow, tmp_path, "qa") == tmp_path.resolve()
 

@@ -191,7 +191,9 @@ def _trust(state: State, settings: Settings) -> Check:
 
     found = standing_of(settings, trusted=state.trust)
     if not found.trusted:
-        return Check("trust", "warn", f"{settings.folder} is not trusted", "See what it would do: remit trust")
+        keys = ", ".join(sorted({claim.key for claim in found.claims})) or "its journal"
+        why = f"{settings.folder} is not trusted: {keys}"
+        return Check("trust", "warn", why, "See what it would do: remit trust")
     return Check("trust", "ok", "the folder is trusted" if found.claims else "nothing in the folder needs trust")
 
 

@@ -102,6 +102,7 @@ class State:
             flags={**given, **(flags or {})},
             search=self.search,
             doubted=doubted,
+            guarded=not self.trust,
         )
         self.output.set_color(settings.output.color)
         return settings

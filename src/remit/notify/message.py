@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import msgspec
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 _MOST: Final = 8 * 1024
 """Bytes of labels that are sent."""
-_SLACK: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-"""Characters that Slack would take for markup, as https://docs.slack.dev/messaging/formatting-message-text says."""
+_SLACK: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "\u02cb"})
+"""Characters that Slack would take for markup, as https://docs.slack.dev/messaging/formatting-message-text says.
+
+Within a block of code there is no other markup, and no address becomes a link; the backtick would end the block.
+"""
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -107,9 +110,10 @@ def sample(notification: str, now: int, console: str) -> Message:
 
 def slack_text(message: Message) -> bytes:
     """The body for a webhook of Slack, or of what understands the same."""
-    lines = [f"*{message.title.translate(_SLACK)}*", *(one.translate(_SLACK) for one in message.lines())]
-    body: dict[str, Any] = {"text": "\n".join([*lines, *([f"<{message.url}|Open in Remit>"] if message.url else [])])}
-    return msgspec.json.encode(body)
+    facts = "\n".join(fact.translate(_SLACK) for fact in message.lines())
+    link = f"<{message.url}|Open in Remit>" if message.url else ""
+    parts = (f"*{message.title.translate(_SLACK)}*", facts and f"```\n{facts}\n```", link)
+    return msgspec.json.encode({"text": "\n".join(filter(None, parts))})
 
 
 def _title(occasion: Occasion) -> str:

@@ -47,6 +47,7 @@ def load(
     flags: Mapping[str, Any] | None = None,
     search: bool = True,
     doubted: Collection[str] = (),
+    guarded: bool = False,
 ) -> Settings:
     """Load the settings; a later source wins: defaults, remit.toml, environment, flags.
 
@@ -55,6 +56,7 @@ def load(
     empty text counts as not given. Relative paths in the file count from its folder, others from `cwd`.
 
     Without `search` a file counts only if it is named. What the file says of the keys in `doubted` does not count.
+    If they are `guarded`, other settings files of the folder count only as someone trusted them.
     Parts that app.capabilities names have tables of their names: they are kept as they are written.
 
     Raises SettingsError for an unreadable file, an unknown name or a value that does not fit.
@@ -85,6 +87,8 @@ def load(
         working_folder=here.folder,
         sources={key: value.source for key, value in given.items()} | {row.key: row.source for row in of_parts},
         written=written,
+        doubted=tuple(doubted),
+        guarded=guarded,
         parts={row.key: row for row in of_parts},
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -65,6 +65,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The folder that relative paths in the environment and in flags count from."""
     sources: Mapping[str, str]
     """Where each setting came from, by key."""
+    doubted: Collection[str] = ()
+    """The settings, and other settings files of the folder by name, whose word does not count here."""
+    guarded: bool = False
+    """Whether another settings file of the folder counts only as someone trusted it (remit.trust.standing)."""
     written: SettingsFile = NO_FILE
     """The remit.toml as it was when it was read."""
     declared: Mapping[str, Section] = msgspec.field(default_factory=dict)

@@ -143,8 +143,7 @@ class Book:
             before = self.skills.get(manifest.name)
             if before is not None:
                 said = Finding(code="collision", message=f"{before.place.path} counts", fatal=True)
-                if source != _OURS:
-                    self._leave(manifest.name, place.path, source, said)
+                self._leave(manifest.name, place.path, source, said)
                 continue
             self.skills[manifest.name] = Skill(
                 manifest=manifest,

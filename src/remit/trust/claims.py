@@ -5,9 +5,11 @@ Every setting counts, but those listed here as harmless: a new setting needs tru
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,6 +17,7 @@ import msgspec
 
 from remit.errors import SettingsError
 from remit.settings import Settings
+from remit.settings.file import MAX_BYTES, read_plain
 from remit.settings.table import table
 
 if TYPE_CHECKING:
@@ -23,13 +26,26 @@ if TYPE_CHECKING:
 HARMLESS: Final = frozenset({
     "evidence.inline_limit_bytes", "evidence.max_items_per_report", "evidence.raw_limit_bytes", "fs.max_read_bytes",
     "jobs.code_version", "jobs.concurrency", "jobs.drain_seconds", "jobs.lease_seconds", "jobs.mismatch",
-    "mcp.drain_ms", "mcp.grace_ms", "mcp.pins_file", "mcp.timeout_ms", "mcp.untrusted_input", "models.at_once",
-    "models.day_cents", "models.day_tokens", "models.patience_seconds", "output.color", "policy.tests",
-    "readiness.required", "tools.max_value_bytes", "tools.untrusted_output",
+    "limits.tools", "mcp.drain_ms", "mcp.grace_ms", "mcp.pins_file", "mcp.timeout_ms", "mcp.untrusted_input",
+    "models.at_once", "models.day_cents", "models.day_tokens", "models.patience_seconds", "output.color",
+    "policy.tests", "readiness.required", "tools.max_value_bytes", "tools.untrusted_output",
 })  # fmt: skip
 """Settings that run nothing, allow nothing, send nothing and lead nowhere, whatever their value."""
+_UNREADABLE: Final = b"\0"
+"""Stands for a file that cannot be read: it is of no form."""
 _VARIABLE: Final = re.compile(r"(?<!\$)\$\{([A-Za-z_]\w*)")
 _STRICTER: Final = frozenset({"ask", "deny"})
+
+
+_beside: Final[dict[str, str]] = {}
+
+
+def declare_files(references: Mapping[str, str]) -> None:
+    """Make known the settings files that parts read beside remit.toml, by name in its folder.
+
+    The struct of each says with `acts` what the file's bytes would do, each act as the end of "It would …".
+    """
+    _beside.update(references)
 
 
 class Claim(NamedTuple):
@@ -42,11 +58,31 @@ class Claim(NamedTuple):
 
 
 def claims(settings: Settings, env: Mapping[str, str]) -> tuple[Claim, ...]:
-    """Everything that the file would do and that needs trust, in the order of the settings; none without a file."""
+    """Everything that the files would do and that needs trust, in the order of the settings; none without a file."""
     given = [key for key, source in settings.sources.items() if source == str(settings.file) and key not in HARMLESS]
     linked = settings.sources["journal.url"] == "default" and list(_journal(settings, env))
     links = [Claim("journal.url", f"{text}, through a link") for text in linked or ()]
-    return (*links, *(Claim(key, text) for key in given for text in _texts(key, settings, env)))
+    beside = [Claim(file.name, text) for file in beside_in(settings) for text in acts_of(file.name, _content(file))]
+    return (*links, *(Claim(key, text) for key in given for text in _texts(key, settings, env)), *beside)
+
+
+def beside_in(settings: Settings) -> list[Path]:
+    """Return the other settings files that the folder has."""
+    return [settings.folder / name for name in _beside if os.path.lexists(settings.folder / name)]
+
+
+def acts_of(name: str, data: bytes) -> Iterator[str]:
+    """Return what one of the other settings files would do that needs trust."""
+    module, _, struct = _beside[name].partition(":")
+    texts: Iterator[str] = getattr(import_module(module), struct).acts(data)
+    return texts
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return read_plain(file, MAX_BYTES)
+    except OSError:
+        return _UNREADABLE
 
 
 def _texts(key: str, settings: Settings, env: Mapping[str, str]) -> Iterator[str]:

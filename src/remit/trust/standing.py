@@ -14,8 +14,10 @@ import msgspec
 from remit.codes import Code
 from remit.errors import SettingsError
 from remit.settings import Settings
+from remit.settings.file import FILE_NAME
 from remit.settings.loader import TRUST
-from remit.trust.claims import Claim, claims
+from remit.settings.places import data_folder
+from remit.trust.claims import Claim, acts_of, beside_in, claims
 from remit.trust.register import Register, TrustedFile, TrustedJournal
 
 _log: Final = logging.getLogger("remit.trust")
@@ -27,8 +29,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     claims: tuple[Claim, ...]
     """The claims of the settings; empty: nothing that needs trust."""
+    file: Path
+    """The settings file, or the place where the folder's would be: the name under which trust is kept."""
     owner: int
-    """The uid that the settings file belongs to."""
+    """The uid that it belongs to."""
     digests: dict[str, str]
     kept: TrustedFile | None
     """The file that someone trusted before, whether it still holds or not."""
@@ -65,20 +69,21 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     def unchanged(self, env: Mapping[str, str]) -> None:
         """Raise SettingsError if a file is not as it was when it was looked at: someone saw another one."""
         if self.claims and digests(self.settings, env) != self.digests:
-            why = f"{self.settings.file} or a file that it names was changed while you looked at it"
+            why = f"{self.file} or a file beside it, or that it names, was changed while you looked at it"
             raise SettingsError(why, code=Code.FOLDER_NOT_TRUSTED, remedy="Review it again.")
 
 
 def standing(settings: Settings, register: Register, env: Mapping[str, str]) -> Standing:
     """Return how a folder stands. With REMIT_TRUST=1 nothing is left to ask."""
     said = env.get(TRUST) == "1"
-    found = () if said else claims(settings, env)
+    found, file = () if said else claims(settings, env), kept_as(settings)
     return Standing(
         settings=settings,
         claims=found,
-        owner=settings.file.stat().st_uid if settings.file is not None else os.getuid(),
+        file=file,
+        owner=next((path.stat().st_uid for path in (file, *beside_in(settings)) if path.exists()), os.getuid()),
         digests=digests(settings, env) if found else {},
-        kept=register.file(settings.file) if settings.file is not None else None,
+        kept=register.file(file),
         journal=None if said else _foreign_journal(settings, register),
     )
 
@@ -86,17 +91,34 @@ def standing(settings: Settings, register: Register, env: Mapping[str, str]) -> 
 def trust(found: Standing, register: Register, *, edits: bool, now: int) -> None:
     """Keep that someone agreed. Raises SettingsError if it cannot be kept."""
     try:
-        if found.settings.file is not None and found.claims:
+        if found.claims:
             register.keep(
-                TrustedFile(
-                    file=str(found.settings.file), owner=found.owner, digests=found.digests, edits=edits, at=now
-                )
+                TrustedFile(file=str(found.file), owner=found.owner, digests=found.digests, edits=edits, at=now)
             )
         if found.journal is not None:
             _keep_journal(found.journal, register)
     except OSError as error:
         why = f"{register.folder}: {error.strerror or error}"
         raise SettingsError(why, remedy="Make that folder writable, or set REMIT_TRUST=1.") from error
+
+
+def require_trusted(settings: Settings, name: str, data: bytes, env: Mapping[str, str]) -> None:
+    """Look at what was just read of another settings file of the folder, by its name.
+
+    Raise SettingsError (FOLDER_NOT_TRUSTED) for acts that are not trusted, unless the whole folder is.
+    """
+    if not settings.guarded or env.get(TRUST) == "1":
+        return
+    path = settings.folder / name
+    kept = Register(data_folder(env) / "trust").file(kept_as(settings))
+    trusted = kept is not None and (kept.edits or kept.digests.get(str(path)) == hashlib.sha256(data).hexdigest())
+    if not trusted and any(acts_of(name, data)):
+        raise SettingsError(f"{path} is not trusted as it is now", code=Code.FOLDER_NOT_TRUSTED, remedy=_LOOK)
+
+
+def kept_as(settings: Settings) -> Path:
+    """Return the name under which trust is kept: the settings file, or the place where the folder's would be."""
+    return settings.file or settings.folder / FILE_NAME
 
 
 def missing_journal(settings: Settings, env: Mapping[str, str]) -> Path | None:
@@ -127,7 +149,7 @@ _LOOK: Final = (
 
 def untrusted(found: Standing, remedy: str = _LOOK) -> SettingsError:
     """The refusal of what would use an untrusted folder."""
-    place = found.settings.file if not found.settings_trusted else found.journal
+    place = (found.settings.file or found.settings.folder) if not found.settings_trusted else found.journal
     if found.changed:
         names = ", ".join(Path(name).name for name in found.changed)
         why = f"{place} was trusted, and has changed since: {names}"
@@ -152,13 +174,13 @@ def _keep_journal(path: Path, register: Register) -> None:
 
 
 def digests(settings: Settings, env: Mapping[str, str]) -> dict[str, str]:
-    """SHA-256 of the settings file, of the modules it names and of the files that its servers' commands name, by path.
+    """SHA-256 of the settings files, of the modules they name and of the files that servers' commands name, by path.
 
-    Empty without a settings file. A file that is not there has an empty digest.
+    A file that is not there has an empty digest.
     """
-    if settings.file is None:
-        return {}
-    named = [settings.file, *_modules(settings), *_programs(settings, env)]
+    named = [*beside_in(settings)]
+    if settings.file is not None:
+        named += [settings.file, *_modules(settings), *_programs(settings, env)]
     return {str(path): _digest(path) for path in dict.fromkeys(named)}
 
 

@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.capability import Upkeep
@@ -29,10 +28,11 @@ from remit.work.runs import STUCK, Runs, Wanted
 from remit.work.store import UnitRow
 from remit.work.unit import Run, State, WorkUnit
 from remit.work.views import Turn, TurnStep
-from remit.work.workflow import FILE, Group, Workflow, read_workflow, require_workflow
+from remit.work.workflow import Group, Workflow, read_workflow, require_workflow
 
 if TYPE_CHECKING:
     from remit.app import Remit
+    from remit.settings import Settings
     from remit.work.outbox.port import Forge, Issue
     from remit.work.workflow import OutboxTable
 
@@ -62,14 +62,14 @@ class ControlPlane:
     """Hands out the issues of one project."""
 
     def __init__(
-        self, runs: Runs, project: Callable[[], tuple[OutboxTable, Forge]], folder: Path, principal: str
+        self, runs: Runs, project: Callable[[], tuple[OutboxTable, Forge]], settings: Settings, principal: str
     ) -> None:
-        """Read workflow.toml in `folder`, and act as `principal`."""
+        """Read workflow.toml of the project, and act as `principal`."""
         self._runs = runs
         self._store = runs.store
         self._journal = runs.journal
         self._project = project
-        self._folder = folder
+        self._settings = settings
         self._principal = principal
         self._resting: dict[str, float] = {}
         """Until when issues are left alone."""
@@ -95,7 +95,7 @@ class ControlPlane:
 
     async def turn(self, *, staged: bool) -> Turn:
         """Take one turn, unless another process is the control plane. Raise UsageError (WORK_INVALID)."""
-        require_workflow(self._folder)
+        require_workflow(self._settings)
         if staged:
             return await self._turn(staged=True)
         turns = Turns(self._journal)
@@ -106,7 +106,7 @@ class ControlPlane:
     # --- one turn
 
     async def _turn(self, *, staged: bool) -> Turn:
-        workflow = require_workflow(self._folder)
+        workflow = require_workflow(self._settings)
         steps = _Steps(staged=staged, resting=self._resting, now=self._journal.clock.monotonic)
         listed = await self._listed(workflow)
         under_way = await self._rows()
@@ -361,8 +361,7 @@ def _in_vain(runs: list[Run]) -> int:
 
 def work_on_issues(remit: Remit, stop: asyncio.Event, role: str) -> Upkeep | None:
     """Return what hands out issues beside a server; None where workflow.toml has no groups."""
-    folder = remit.settings.folder
-    is_here = role == "serve" and (folder / FILE).is_file() and bool(read_workflow(folder).groups)
+    is_here = role == "serve" and bool(read_workflow(remit.settings).groups)
     return control_of(remit, stop) if is_here else None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remit.service.jobs import Jobs
+    from remit.settings import Settings
     from remit.work.control import ControlPlane
     from remit.work.order import WorkOrder
 
@@ -48,16 +48,16 @@ class Work:
         jobs: Jobs,
         control: ControlPlane,
         principal: str,
-        folder: Path,
+        settings: Settings,
         copy: Callable[[list[StagedWrite]], Work],
     ) -> None:
-        """Read workflow.toml in `folder`; `copy` makes one of this that only says what it would write."""
+        """Read workflow.toml of the project; `copy` makes one of this that only says what it would write."""
         self._copy = copy
         self._store = runs.store
         self._runs = runs
         self._jobs = jobs
         self._principal = principal
-        self._folder = folder
+        self._settings = settings
         self.control = control
         """Hands out the issues of the project."""
 
@@ -148,7 +148,7 @@ class Work:
 
         With `parent` it is a part of that issue, which shows how far its parts are. Raise UsageError (WORK_INVALID).
         """
-        require_workflow(self._folder)
+        require_workflow(self._settings)
         if parent:
             body = f"Parent: {IssueRef.parse(parent)}\n\n{body}"
         made = await self._runs.call("outbox.create", {"title": title, "body": body, "labels": list(labels)}, by)
@@ -175,7 +175,7 @@ class Work:
         workflow.toml does not name.
         """
         wanted = Wanted(executor=executor, role=role, reason=reason, by=by)
-        return await self._runs.start(IssueRef.parse(issue_ref), require_workflow(self._folder), wanted)
+        return await self._runs.start(IssueRef.parse(issue_ref), require_workflow(self._settings), wanted)
 
     @operation(
         "work.switch",
@@ -196,9 +196,9 @@ class Work:
         Raise StateError (WORK_CONFLICT) if the old run's job does not end.
         """
         if executor != MANUAL:
-            hand_of(require_workflow(self._folder), executor).executor.require(os.environ)
+            hand_of(require_workflow(self._settings), executor).executor.require(os.environ)
         wanted = Wanted(executor=executor, role=role, reason=reason, by=by, instead=True)
-        return await self._runs.start(IssueRef.parse(issue_ref), require_workflow(self._folder), wanted)
+        return await self._runs.start(IssueRef.parse(issue_ref), require_workflow(self._settings), wanted)
 
     @operation(
         "work.stop",
@@ -254,7 +254,7 @@ class Work:
 
     async def _proved(self, order: WorkOrder, result: WorkResult, by: str) -> WorkResult:
         """Return the result of a person with the acceptance commands as Remit ran them, if their commit is here."""
-        repository = repository_of(read_workflow(self._folder), self._folder, order.role)
+        repository = repository_of(read_workflow(self._settings), self._settings.folder, order.role)
         commit = await commit_of(repository, result.changes.commit) if result.changes.commit else ""
         if not (commit and order.constraints.commands and result.status == "ok"):
             return result
@@ -269,7 +269,7 @@ class Work:
 
     async def _kept_to(self, order: WorkOrder, result: WorkResult) -> WorkResult:
         """Return the result of a person, as failed if their commit is here and changes what it may not."""
-        repository = repository_of(read_workflow(self._folder), self._folder, order.role)
+        repository = repository_of(read_workflow(self._settings), self._settings.folder, order.role)
         rules = order.constraints
         if not (rules.forbidden_paths and result.changes.commit):
             return result
@@ -329,7 +329,7 @@ class Work:
 
         Raise StateError (WORK_CONFLICT) while a run is active.
         """
-        issue, workflow = IssueRef.parse(issue_ref), read_workflow(self._folder)
+        issue, workflow = IssueRef.parse(issue_ref), read_workflow(self._settings)
         await self._store.move(issue, state, reason=reason, by=by or self._principal)
         if state == "done":
             await self._runs.clean(issue, workflow)

@@ -23,7 +23,7 @@ from remit.work.outbox.rows import OutboxRows
 from remit.work.runs import Runs, RunsOpening
 from remit.work.staging import StagedRuns, StagedWrite
 from remit.work.store import WorkStore
-from remit.work.workflow import FILE, OutboxTable, read_workflow
+from remit.work.workflow import OutboxTable, has_workflow, read_workflow
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -47,7 +47,7 @@ class ProjectForge:
 
     def __call__(self) -> tuple[OutboxTable, Forge]:
         """Return both. Raise UsageError (WORK_INVALID)."""
-        table = read_workflow(self._settings.folder).outbox
+        table = read_workflow(self._settings).outbox
         if self._opened is None or self._opened[0] != table:
             self._opened = (table, self._forge(table))
         return self._opened
@@ -71,7 +71,7 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
 
     Raise PolicyError (POLICY_INVALID) for a rule with the id under which governed runs are allowed their tools.
     """
-    if not (opening.settings.folder / FILE).is_file():
+    if not has_workflow(opening.settings):
         return ()
     if any(rule.get("id") == GRANT for rule in opening.settings.policy.rules):
         remedy = "Give the rule another id: decisions about governed runs are recorded under this one."
@@ -84,11 +84,11 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
             OutboxRows(opening.journal),
             store.confirm_written,
             store.comment,
-            Pushes(opening.settings.folder, store),
+            Pushes(opening.settings, store),
         ),
         DecisionProvider(store),
         ExecutorProvider(
-            opening.settings.folder,
+            opening.settings,
             root_of(opening.settings),
             store,
             opening.clock,
@@ -123,10 +123,10 @@ def open_work(opening: NounOpening) -> Work:
     store, root = WorkStore(journal), root_of(settings)
     given = RunsOpening(store, service.jobs, service.sessions, opening.principal, root, settings.folder, opening.worker)
     runs, forge = Runs(given), ProjectForge(journal, settings)
-    control = ControlPlane(runs, forge, settings.folder, opening.principal)
+    control = ControlPlane(runs, forge, settings, opening.principal)
 
     def copy(writes: list[StagedWrite]) -> Work:
         staged = StagedRuns(given, writes, opening.parts.catalog, forge)
-        return Work(staged, service.jobs, control, opening.principal, settings.folder, copy)
+        return Work(staged, service.jobs, control, opening.principal, settings, copy)
 
-    return Work(runs, service.jobs, control, opening.principal, settings.folder, copy)
+    return Work(runs, service.jobs, control, opening.principal, settings, copy)

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
 
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.settings.file import read_plain
+from remit.trust.standing import require_trusted
 from remit.work.order import Constraints
+
+if TYPE_CHECKING:
+    from remit.settings import Settings
 
 FILE: Final = "workflow.toml"
 MAX_FILE: Final = 1_000_000
+_SPOKEN: Final = re.compile(
+    r"outbox\.(backend|url|token_env|repo|account|path|poll_seconds|push_seconds|branches|pulls)"
+    r"|executors\.[^.]+\.(program|agent|args|protocol|timeout_seconds|commits)"
+    r"|(roles|labels|role_repo)\..*|constraints\.(forbidden_paths|interface_paths|notes)"
+)
+"""Keys that run, send and allow nothing, or of which `_acts` has spoken."""
 Executor = Annotated[str, Meta(pattern="^(acp:)?[a-z][a-z0-9_-]{0,62}$")]
 Cap = Annotated[int, Meta(ge=0, le=10_000)]
 Name = Annotated[str, Meta(pattern="^[a-z][a-z0-9_-]{0,62}$")]
@@ -144,22 +158,65 @@ class Workflow(WorkflowFile, frozen=True, kw_only=True):
     faults: dict[str, str] = {}
     """The reason why a table of `[executors]` was left out, by name."""
 
+    @staticmethod
+    def acts(data: bytes) -> Iterator[str]:
+        """Return what a file would do, each act as the end of "It would …": all but what is known as harmless."""
+        return _acts(data)
+
     def executor_name(self, name: str) -> str:
         """Return the one name of an executor: that of a table which speaks the agents' protocol goes without `acp:`."""
         table = self.executors.get(name.removeprefix("acp:"))
         return name.removeprefix("acp:") if table is not None and table.protocol == "acp" else name
 
 
-def read_workflow(folder: Path) -> Workflow:
-    """Read the workflow of a project folder; the defaults if it has none. Raise UsageError (WORK_INVALID)."""
-    path = folder / FILE
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE + 1)
-    except FileNotFoundError:
+def read_workflow(settings: Settings) -> Workflow:
+    """Read the workflow of the project; the defaults if it has none, or if it does not count.
+
+    Raise UsageError (WORK_INVALID), and SettingsError (FOLDER_NOT_TRUSTED) if it is not what someone trusted.
+    """
+    if not has_workflow(settings):
         return Workflow()
+    try:
+        data = read_plain(settings.folder / FILE, MAX_FILE + 1)
     except OSError as error:
         raise _invalid(f"cannot be read: {error.strerror or error}") from error
+    require_trusted(settings, FILE, data, os.environ)
+    return _parsed(data)
+
+
+def has_workflow(settings: Settings) -> bool:
+    """Return whether the project has a workflow.toml that counts."""
+    return FILE not in settings.doubted and os.path.lexists(settings.folder / FILE)
+
+
+def _acts(data: bytes) -> Iterator[str]:
+    try:
+        workflow = _parsed(data)
+    except UsageError:
+        yield f"hand out work by a {FILE} that cannot be read"
+        return
+    outbox = workflow.outbox
+    if outbox.backend != "local":
+        token = outbox.token_env or f"{outbox.backend.upper()}_TOKEN"
+        yield f"connect to {outbox.backend} at {outbox.url or 'its public address'} for the issues of {outbox.repo}"
+        yield f"give it ${token} of your environment"
+    for name, table in workflow.executors.items():
+        yield f"let {name} work on issues: {shlex.join((table.program or table.agent, *table.args))}"
+    for key, value in _leaves(tomllib.loads(data.decode()), ""):
+        if not _SPOKEN.fullmatch(key):
+            yield f"set {key} of {FILE} to {msgspec.json.encode(value).decode()}"
+
+
+def _leaves(table: Mapping[str, Any], above: str) -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+def _parsed(data: bytes) -> Workflow:
+    """Return what a workflow.toml says. Raise UsageError (WORK_INVALID)."""
     if len(data) > MAX_FILE:
         raise _invalid(f"is larger than {MAX_FILE:,} bytes")
     try:
@@ -174,12 +231,12 @@ def read_workflow(folder: Path) -> Workflow:
     return workflow
 
 
-def require_workflow(folder: Path) -> Workflow:
-    """Return the workflow of a project folder. Raise UsageError (WORK_INVALID) for one that has none."""
-    if not (folder / FILE).is_file():
+def require_workflow(settings: Settings) -> Workflow:
+    """Return the workflow of the project. Raise UsageError (WORK_INVALID) for one that has none."""
+    if not has_workflow(settings):
         remedy = "Run `remit work init`, or begin in the project's folder."
-        raise UsageError(f"{folder} has no {FILE}", code=Code.WORK_INVALID, remedy=remedy)
-    return read_workflow(folder)
+        raise UsageError(f"{settings.folder} has no {FILE}", code=Code.WORK_INVALID, remedy=remedy)
+    return read_workflow(settings)
 
 
 def repository_of(workflow: Workflow, folder: Path, role: str) -> Path:

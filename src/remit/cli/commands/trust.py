@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+
+if TYPE_CHECKING:
+    from remit.settings import Settings
 
 
 @click.command("trust")
@@ -23,14 +25,14 @@ def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) ->
     """Let this folder's settings run code and allow calls.
 
     Until you do, its modules are not imported, its MCP servers are not started, and its rules allow nothing. Shows
-    first what the settings would do. Trust covers the file, its owner and contents, and the modules and programs that
-    it names; if one of them changes, Remit asks again. Trust is stored outside the folder.
+    first what the settings would do. Trust covers remit.toml and workflow.toml, their owner and contents, and the
+    modules and programs that they name; if one of them changes, Remit asks again. Trust is stored outside the folder.
     """
     if listed:
         return _list(state)
     settings = state.settings()
     if revoke:
-        return _revoke(state, settings.file)
+        return _revoke(state, settings)
     from remit.cli.trusting import agreed, lines, register, show, standing_of
     from remit.clock import SystemClock
     from remit.trust.standing import trust, untrusted
@@ -72,9 +74,11 @@ def _print_list(state: State, found: list[dict[str, Any]]) -> None:
     table(state.output.out, ("FILE", "CONTENTS", Column("SINCE", style="dim")), rows)
 
 
-def _revoke(state: State, file: Path | None) -> int:
+def _revoke(state: State, settings: Settings) -> int:
     from remit.cli.trusting import register
+    from remit.trust.standing import kept_as
 
-    gone = file is not None and register().forget(file)
+    file = kept_as(settings)
+    gone = register().forget(file)
     state.note(f"{file} is no longer trusted" if gone else "it was not trusted")
     return exit_codes.OK

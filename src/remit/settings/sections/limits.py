@@ -1,11 +1,13 @@
 """The section `[limits]`: its tables `[limits."PATTERN"]` bound how often and how many at once tools are called."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 
 from remit.errors import SettingsError
+from remit.settings.base import Base
 from remit.settings.section import About, Count, Seconds, Section, converted
 
 _UNITS: Final = {"s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
@@ -16,6 +18,12 @@ _Of = Annotated[
     str,
     msgspec.Meta(pattern=r"^(principal|recipe|tool|label:.+)$", description="principal, recipe, tool or label:NAME"),
 ]
+
+
+def _read(tables: dict[str, dict[str, Any]], _base: Base) -> dict[str, dict[str, Any]]:
+    """Return the tables as they are. Raise SettingsError for one that does not fit."""
+    limits_of(tables)
+    return tables
 
 
 class LimitSettings(Section, frozen=True):
@@ -29,6 +37,7 @@ class LimitSettings(Section, frozen=True):
             'Written as `[limits."web.*"]`: `rate`, `burst`, `concurrency`, `breaker`, `breaker_seconds`, '
             "`wait_seconds`, `queue`, `each` and `share` of the tools that a pattern names, see [limits](limits.md).",
             entry="remit.settings.sections.limits:CallLimit",
+            resolve=_read,
         ),
     ] = {}  # noqa: RUF012 - msgspec copies it
 
@@ -72,9 +81,14 @@ class CallLimit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 def call_limits(settings: LimitSettings) -> dict[str, CallLimit]:
     """Return the limits, by the pattern of their tools. Raises SettingsError."""
+    return limits_of(settings.tools)
+
+
+def limits_of(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, CallLimit]:
+    """Return the limits that tables say. Raises SettingsError."""
     keys = f"Its keys are: {', '.join(CallLimit.__struct_fields__)}; a rate is written as 60/min."
     limits = {}
-    for pattern, table in settings.tools.items():
+    for pattern, table in tables.items():
         limit = limits[pattern] = converted(table, CallLimit, f'limits."{pattern}"', keys)
         if not (limit.rate or limit.concurrency or limit.breaker):
             remedy = "Give it a rate, a concurrency or a breaker."

@@ -85,10 +85,13 @@ def command(state: State, staged: bool) -> int:
     files = {**_FILES, _SCHEMA: schema_text("workflow.toml")}
     written = [name for name in files if not (folder / name).exists() and not (folder / name).is_symlink()]
     if not staged:
-        for name in written:
-            path = folder / name
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.write_text(files[name], encoding="utf-8")
+        from remit.cli.trusting import still_trusted
+
+        with still_trusted(state.settings, trusted=state.trust):
+            for name in written:
+                path = folder / name
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                path.write_text(files[name], encoding="utf-8")
 
     def told(state: State, _: object) -> None:
         for name in written:

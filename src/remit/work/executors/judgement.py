@@ -68,7 +68,7 @@ def judge(order: WorkOrder, facts: Facts) -> WorkResult:
         summary=_summary(facts, fault),
         blocked_by=claim.blocked_by if claim is not None else (),
         questions=claim.questions if claim is not None else (),
-        artifacts=(*(claim.artifacts if claim is not None else ()), *_session(facts)),
+        artifacts=(*_files(claim), *_session(facts)),
         result_code=fault.code.name if fault is not None and fault.code is not None else "",
     )
 
@@ -102,6 +102,8 @@ def _faults(facts: Facts) -> Iterator[Fault]:
         yield Fault("fail", Code.test_failed, "the acceptance commands do not pass")
     if claim is not None and claim.status != "ok":
         code = Code.__members__.get(claim.result_code)
+        if code is Code.env_unavailable:  # such a run is not counted as failed: only what was seen says so
+            yield Fault(claim.status, None, f"it says so itself, as {code.name}")
         yield Fault(claim.status, code, "it says so itself")
     if facts.head == facts.base and any(not each.standing for each in facts.settled.left_out):
         yield Fault("blocked", Code.manual_intervention, "a rule leaves out of the commit whatever it did")
@@ -125,9 +127,8 @@ def _breaches(facts: Facts, denied: int) -> Iterator[Fault]:
 
 
 def _changes(facts: Facts) -> Changes:
-    """Return the commit that was seen, and the pull request that was named. A test suite leaves what it tested."""
-    pr = facts.published.url or (facts.claim.changes.pr if facts.claim is not None else "")
-    return Changes(pr=pr, commit=facts.head if facts.head != facts.base or not facts.commits else "")
+    """Return the commit and the pull request that were seen. A test suite leaves what it tested."""
+    return Changes(pr=facts.published.url, commit=facts.head if facts.head != facts.base or not facts.commits else "")
 
 
 def _own_test(facts: Facts) -> Test:
@@ -146,6 +147,14 @@ def _said(facts: Facts) -> str:
     did = "It committed nothing" if facts.head == facts.base and facts.settled.left_out else did
     turn = facts.ending.turn
     return f"{did}." if turn is None else f"{did}. Its calls were {_MODES[turn.mode]}."
+
+
+def _files(claim: WorkResult | None) -> tuple[str, ...]:
+    """Return what the executor names for people to look at; which sessions it had, only the adapter knows."""
+    if claim is None:
+        return ()
+    named = (*claim.artifacts, *([claim.changes.pr] if claim.changes.pr else []))
+    return tuple(name for name in named if not name.startswith(f"{SESSION}/"))
 
 
 def _session(facts: Facts) -> tuple[str, ...]:

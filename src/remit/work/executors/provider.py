@@ -56,6 +56,7 @@ from remit.work.workflow import ExecutorTable, Workflow, read_workflow, reposito
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.process.enclosure import Enclosures
+    from remit.settings import Settings
     from remit.tools.door import Door
 
 _log: Final = logging.getLogger("remit.work")
@@ -66,7 +67,7 @@ class ExecutorProvider(Toolset):
 
     def __init__(
         self,
-        folder: Path,
+        settings: Settings,
         root: Path,
         store: WorkStore,
         clock: Clock,
@@ -75,7 +76,7 @@ class ExecutorProvider(Toolset):
         door: Door | None = None,
         skills: GiveSkills | None = None,
     ) -> None:
-        """Hand out the work of the project in `folder`; packs and worktrees lie below `root`.
+        """Hand out the work of the project; packs and worktrees lie below `root`.
 
         `tools` offers Remit's tools to governed runs; `door` is the gate, for what agents ask; `skills` gives the
         files of skills.
@@ -83,7 +84,7 @@ class ExecutorProvider(Toolset):
         super().__init__(PROVIDER, ())
         self._door = door
         self._skills = skills
-        self._folder = folder
+        self._settings = settings
         self._root = root
         self._enclosures = enclosures
         self._store = store
@@ -177,7 +178,7 @@ class ExecutorProvider(Toolset):
 
     def _workflow(self) -> Workflow:
         try:
-            return read_workflow(self._folder)
+            return read_workflow(self._settings)
         except UsageError as error:
             raise _unusable(error) from error
 
@@ -228,7 +229,7 @@ class ExecutorProvider(Toolset):
         return ContextPack.of(self._root, order.issue, order.run_id)
 
     def _repository(self, order: WorkOrder) -> Path:
-        return repository_of(self._workflow(), self._folder, order.role)
+        return repository_of(self._workflow(), self._settings.folder, order.role)
 
     def _tree(self, order: WorkOrder) -> Worktree:
         return Worktree.of(self._repository(order), Path(order.repo_dir), order.issue, order.run_id)
@@ -241,7 +242,7 @@ class ExecutorProvider(Toolset):
         table, repository = self._workflow().outbox, self._repository(order)
         if not table.remote or self._door is None:
             return None
-        pulls = table.pulls and table.backend != "local" and repository == self._folder.resolve()
+        pulls = table.pulls and table.backend != "local" and repository == self._settings.folder.resolve()
         remote = Remote(repository, table)
         return Publication(self._door, principal, order, title, remote, table, self._clock, pulls=pulls)
 

@@ -20,6 +20,7 @@ from remit.work.references import IssueRef
 from remit.work.workflow import OutboxTable, read_workflow, repository_of
 
 if TYPE_CHECKING:
+    from remit.settings import Settings
     from remit.work.store import WorkStore
 
 SNAPSHOT: Final = "Remit-Snapshot"
@@ -46,21 +47,21 @@ class Pushed(NamedTuple):
 class Pushes:
     """Pushes what runs have done up to now."""
 
-    def __init__(self, folder: Path, store: WorkStore) -> None:
-        """Read workflow.toml in `folder`."""
-        self._folder = folder
+    def __init__(self, settings: Settings, store: WorkStore) -> None:
+        """Read workflow.toml of the project."""
+        self._settings = settings
         self._store = store
 
     async def __call__(self, issue: IssueRef, run_id: str, commit: str) -> tuple[str, Pushed]:
         """Push a commit of the active run; return the branch of the issue too. Raise ProviderError."""
-        workflow = read_workflow(self._folder)
+        workflow = read_workflow(self._settings)
         if not workflow.outbox.remote:
             raise ProviderError("[outbox] of workflow.toml names no remote", cause=Code.InvalidInput)
         if (await self._store.unit(issue)).active != run_id:
             raise ProviderError(f"{run_id} is not the active run of {issue}", cause=Code.stale_run)
         order = await self._store.order(issue, run_id)
         branch = branch_of(workflow.outbox, issue)
-        remote = Remote(repository_of(workflow, self._folder, order.role), workflow.outbox)
+        remote = Remote(repository_of(workflow, self._settings.folder, order.role), workflow.outbox)
         return branch, await remote.push(branch, commit)
 
 
