@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -34,7 +34,13 @@ async def guess(name: str, day: str = "", exact: bool = False) -> str:
     return CUSTOMERS.get(name, "")
 
 
-TOOL_SET = (*suites.TOOLS, find, guess)
+@tool("util.read", level="L0")
+async def decoded(code: Any = None, kind: Literal["a", "b"] = "a") -> str:
+    """Read an account from whatever it is written in."""
+    return IBAN
+
+
+TOOL_SET = (*suites.TOOLS, find, guess, decoded)
 
 
 async def paid_after(*calls: tuple[str, dict[str, Any]], task: str = "Answer my mail.", **limits: Any) -> str:
@@ -67,13 +73,44 @@ async def test_what_was_made_of_untrusted_values_is_untrusted(calls: list[tuple[
     [
         ([("util.join", {"parts": [IBAN[:10], IBAN[10:]]})], f"Join {IBAN[:10]} and {IBAN[10:]}, and pay that."),
         ([("crm.find", {"name": "Miller"})], "Answer my mail."),
-        ([("crm.guess", {"name": "Miller", "day": "2026-11-27", "exact": True})], "Pay Miller."),
+        ([("crm.guess", {"name": "Miller", "day": "2026-11-27", "exact": False})], "Pay Miller as of 2026-11-27."),
     ],
 )
 async def test_what_was_made_of_trusted_values_or_of_a_source_of_its_own_is_trusted(
     calls: list[tuple[str, dict[str, Any]]], task: str
 ) -> None:
     assert await paid_after(*calls, task=task) == "ok"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"code": "1999-12-31T23:59:59"},
+        {"code": ["1999-12-31", "1999-12-30"]},
+        {"kind": "b"},
+        {"code": True},
+        {"code": [True, False, False]},
+        {"code": [None, None]},
+        {"code": ["Answer"] * 47},
+        {"code": [["Answer"]]},
+        {"code": []},
+        {"code": ""},
+        {"code": "..-."},
+        {"code": {"x": "Answer"}},
+        {"code": 7.5},
+        {"code": "ANSWER"},
+    ],
+    ids=str,
+)
+async def test_a_value_of_any_kind_and_any_structure_can_carry_something(args: dict[str, Any]) -> None:
+    assert await paid_after(("util.read", args)) == "pending"
+
+
+@pytest.mark.parametrize(
+    "args", [{}, {"code": None}, {"kind": "a"}, {"code": "Answer my mail"}, {"code": ["Answer"]}], ids=str
+)
+async def test_a_default_and_a_trusted_value_carry_nothing(args: dict[str, Any]) -> None:
+    assert await paid_after(("util.read", args)) == "ok"
 
 
 async def test_a_function_of_an_own_source_gives_no_trust_to_what_it_repeats() -> None:

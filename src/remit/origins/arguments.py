@@ -70,6 +70,17 @@ def addresses_of(tool: ToolMeta, args: dict[str, Any]) -> list[Argument]:
     return authority_of(tool, given) if given else []
 
 
+def carried_by(tool: ToolMeta, args: dict[str, Any]) -> Iterator[Argument]:
+    """Return everything that can carry something into a function: each value, of whatever kind, and odd structures.
+
+    A list can carry more than its values by how long or how deep it is: one with a value twice, or within another one,
+    counts as a whole. Only what the tool's own schema gives as the default carries nothing.
+    """
+    schema = tool.input_schema or {}
+    walk = _Carry(schema, foreign=tool.provider_id.startswith("mcp_"), every=True)
+    return walk.table(args, walk.resolved([schema]), None, "")
+
+
 class _Walk:
     """Goes through arguments and their schema together."""
 
@@ -186,6 +197,41 @@ class _Walk:
             name = part.replace("~1", "/").replace("~0", "~")
             target = target.get(name) if isinstance(target, dict) else None
         return target
+
+
+class _Carry(_Walk):
+    """Goes through arguments for what they carry; paths and URLs keep their role, for they may be made of parts."""
+
+    def table(
+        self, value: dict[str, Any], schemas: list[JsonSchema], above: Role | None, path: str
+    ) -> Iterator[Argument]:
+        for name, item in value.items():
+            place = f"{path}.{name}" if path else name
+            if not any(name in (schema.get("properties") or ()) for schema in schemas):
+                yield Argument(place, "content", name)
+            below = self.resolved([one for schema in schemas for one in _property(schema, name)])
+            if self._foreign or not any(
+                _written(schema["default"]) == _written(item) for schema in below if "default" in schema
+            ):
+                yield from self._value(item, below, role_of_name(name) or above, place)
+
+    def _value(self, value: Any, schemas: list[JsonSchema], role: Role | None, path: str) -> Iterator[Argument]:
+        if isinstance(value, dict) and value:
+            yield from self.table(value, schemas, role, path)
+        elif isinstance(value, list) and value:
+            if len({_written(item) for item in value}) < len(value) or any(isinstance(item, list) for item in value):
+                yield Argument(path, "content", _written(value))
+            for index, item in enumerate(value):
+                below = self.resolved([one for schema in schemas for one in _item(schema, index)])
+                yield from self._value(item, below, role, path)
+        elif isinstance(value, str) and value:
+            yield Argument(path, role if role in {"path", "url"} else "content", value)
+        else:
+            yield Argument(path, "content", str(value) if isinstance(value, float) else _written(value))
+
+
+def _written(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _property(schema: JsonSchema, name: str) -> list[Any]:

@@ -84,10 +84,6 @@ _WITHIN: Final[tuple[tuple[re.Pattern[str], Role], ...]] = (
 _ENDS: Final = ".,;:!?)]}"
 """Signs that end a sentence rather than an address."""
 _LONGEST_SHAPE: Final = 2_048
-_TIME: Final = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
-_MOMENT: Final = re.compile(
-    rf"[0-9]{{4}}-[0-9]{{2}}(?:-[0-9]{{2}}(?:[T ]{_TIME}(?:Z|[+-][0-9]{{2}}:?[0-9]{{2}})?)?)?|{_TIME}"
-)
 _HEADERS: Final = frozenset({"subject", "title", "header", "name"})
 
 
@@ -120,11 +116,6 @@ def addresses_in(text: str) -> Iterator[tuple[Role, str]]:
     """Every URL, address and account number within a text."""
     for pattern, role in _WITHIN:
         yield from ((role, match[0].rstrip(_ENDS)) for match in pattern.finditer(text))
-
-
-def is_moment(value: str) -> bool:
-    """Return whether a text is a date or a time and no more."""
-    return _MOMENT.fullmatch(value) is not None
 
 
 def is_header(name: str) -> bool:

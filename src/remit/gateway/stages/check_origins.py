@@ -10,8 +10,7 @@ from remit.gateway.call import Call, Proceed
 from remit.gateway.conversation import Conversation, Provenance, family_of
 from remit.gateway.ledgers import Ledgers
 from remit.gateway.outcome import Outcome, refused
-from remit.origins.arguments import addresses_of, authority_of
-from remit.origins.roles import is_moment
+from remit.origins.arguments import addresses_of, authority_of, carried_by
 from remit.policy.decision import Decision
 from remit.policy.levels import effective_level
 from remit.policy.verdict import TAINT_IDS
@@ -101,10 +100,9 @@ def _in_question(call: Call) -> set[tuple[str, str, str]]:
 
 def _is_untrusted(call: Call, conversation: Conversation, ledger: Ledger) -> bool:
     """Return whether values go in that no trusted text holds, so that what comes out may be made of them."""
-    values = [one for one in authority_of(call.tool.meta, call.args, every=True) if not is_moment(one.value)]
-    if conversation.given is not None:
-        values = [one for one in values if _is_among(one.value, conversation.given)]
-    return not all(map(ledger.trusts, values))
+    given = conversation.given
+    values = carried_by(call.tool.meta, call.args)
+    return not all(ledger.trusts(one) for one in values if given is None or _is_among(one.value, given))
 
 
 def _is_among(value: str, given: set[str]) -> bool:
