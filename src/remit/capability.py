@@ -75,8 +75,8 @@ class Capability(NamedTuple):
     """The reference of its `Section`. Of a part that ships it is read with the core's own, when settings are loaded."""
     files: Mapping[str, str] = {}
     """References of the structs of the settings files that it reads in a project beside remit.toml, by the name of the
-    file. `acts` of a struct takes the file's bytes and yields what it would do that the folder must be trusted for, each
-    act as the end of "It would …"."""
+    file. `acts` of a struct says what such a file's bytes would do that needs trust, as the ends of "It would …".
+    """
     providers: str = ""
     """The reference of a function from an `Opening` to its providers."""
     provider_ids: tuple[str, ...] = ()
