@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
+from remit.journal.kinds import ToolInvocationFinished, ToolInvocationStarted, decode
 from remit.models.message import Message, ToolResult
 from remit.origins.ledger import Ledger, Source
 
 if TYPE_CHECKING:
     from remit.gateway.conversation import Conversation, Provenance
+    from remit.journal.journal import Journal
     from remit.models.thread import Thread
 
 _KEPT: Final = 64
@@ -61,6 +65,49 @@ class Ledgers:
         if len(self._open) > _KEPT:
             del self._open[next(iter(self._open))]
         return found.ledger
+
+
+class SessionLedgers:
+    """Finds the ledger of a session: what tools gave its client. What people told that is unknown, so no task is."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Session] = {}
+
+    async def of(self, stream: str, journal: Journal) -> Ledger:
+        """Everything that the session's stream says its client was given. Raises JournalError."""
+        known = self._open.pop(stream, None) or _Session()
+        for event in await journal.left(stream, known.seq):
+            known.seq = event.seq
+            payload = decode(event.kind, event.data)
+            if isinstance(payload, ToolInvocationStarted):
+                known.calls[payload.invocation_id] = payload
+            elif isinstance(payload, ToolInvocationFinished) and payload.invocation_id in known.calls:
+                value = await journal.value(payload.result, payload.result_blob)
+                known.take(payload, (value or b"").decode())
+        self._open[stream] = known
+        if len(self._open) > _KEPT:
+            del self._open[next(iter(self._open))]
+        return known.ledger
+
+
+class _Session:
+    """A ledger, and how far its stream was read."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.seq = 0
+        self.calls: dict[str, ToolInvocationStarted] = {}
+
+    def take(self, finished: ToolInvocationFinished, result: str) -> None:
+        """Take what a call gave. Once there is untrusted text, only what had no arguments is made of none of it."""
+        call = self.calls.pop(finished.invocation_id)
+        source = Source(call.step, call.tool_name)
+        bare = isinstance(call.args, msgspec.Raw) and bytes(call.args) == b"{}"
+        if call.output_trusted and (bare or not self.ledger.tainted):
+            self.ledger.trust(result, source, is_json=True)
+        else:
+            words = f" {finished.error.message}" if finished.error is not None else ""
+            self.ledger.distrust(f"{result}{words}", source)
 
 
 def _nodes(thread: Thread) -> list[Thread]:

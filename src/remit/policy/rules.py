@@ -173,13 +173,16 @@ class Policy:
             return _undecided(error)
         return max(decision, stricter or decision, key=lambda one: EFFECTS.index(one.effect))
 
-    def is_strict(self, query: Query) -> bool:
-        """Return whether every argument of a call counts, not only those that decide what it reaches; never raises."""
+    def taints(self, query: Query) -> set[Taint]:
+        """Return what rules about a call say becomes of untrusted arguments; never raises."""
         try:
-            said = [rule.taint for rule in self._about(query) if rule.taint is not None]
+            return {rule.taint for rule in self._about(query) if rule.taint is not None}
         except Exception:  # noqa: BLE001 - in doubt every argument counts
-            return True
-        return "strict" in (said or [self._taint])
+            return {"strict"}
+
+    def is_strict(self, query: Query) -> bool:
+        """Return whether every argument of a call counts, not only those that decide what it reaches."""
+        return "strict" in (self.taints(query) or {self._taint})
 
     def forbids(self, tool: ToolMeta, key: str, caller: Caller) -> bool:
         """Say whether every call of the tool by this caller is denied, whatever its arguments: it need not be shown."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from remit.codes import Code
 from remit.gateway.call import Call, Proceed
 from remit.gateway.conversation import Conversation, Provenance, family_of
-from remit.gateway.ledgers import Ledgers
+from remit.gateway.ledgers import Ledgers, SessionLedgers
 from remit.gateway.outcome import Outcome, refused
 from remit.origins.arguments import addresses_of, authority_of, carried_by
 from remit.policy.decision import Decision
@@ -19,9 +19,11 @@ from remit.tools.meta import Level
 if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.journal.kinds import UntrustedArgument
+    from remit.origins.arguments import Argument
     from remit.origins.ledger import Ledger
 
 
+_SESSION: Final = "session/"
 _TELLING: Final = 4
 """Characters from which on a part of a value is taken to come from where it stands."""
 
@@ -30,13 +32,29 @@ class CheckOrigins:
     """Finds the arguments of authority that only untrusted text holds, or none at all; policy says what then."""
 
     def __init__(self, services: Services) -> None:
-        self._ledgers = Ledgers()
+        self._ledgers, self._sessions = Ledgers(), SessionLedgers()
         self._remembered = services.remembered
 
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Set `tainted`, `untrusted`, and a `decision` that may be stricter. Refuse with UNTRUSTED_ARGUMENT."""
         conversation = call.request.conversation
-        return proceed(call) if conversation is None else self._judge(conversation, call, proceed)
+        if conversation is not None:
+            return self._judge(conversation, call, proceed)
+        seen = call.writer.stream.startswith(_SESSION) and call.policy.taints(call.query) - {"allow"}
+        return self._in_session(call, proceed) if seen else proceed(call)
+
+    async def _in_session(self, call: Call, proceed: Proceed) -> Outcome:
+        """Judge a call of an agent elsewhere: what Remit gave it is known, and what a person told it is not.
+
+        So a value that none of it holds may be the person's, unless the rule is strict.
+        """
+        ledger = await self._sessions.of(call.writer.stream, call.journal)
+        if not ledger.tainted:
+            return await proceed(call)
+        strict = call.policy.is_strict(call.query)
+        found = [ledger.judge(one) for one in _arguments(call, every=strict)]
+        call.untrusted = tuple(one for one in found if one is not None and (strict or one.seen == "untrusted"))
+        return await self._stricter(call, proceed) if call.untrusted else await proceed(call)
 
     async def _judge(self, conversation: Conversation, call: Call, proceed: Proceed) -> Outcome:
         provenance = call.request.provenance or Provenance()
@@ -49,6 +67,10 @@ class CheckOrigins:
         if not call.untrusted:
             self._ask_on(call)
             return await proceed(call)
+        return await self._stricter(call, proceed)
+
+    async def _stricter(self, call: Call, proceed: Proceed) -> Outcome:
+        """Have policy say what becomes of a call with untrusted arguments."""
         decision = call.policy.tainted(call.query, call.decision, {one.path for one in call.untrusted})
         if decision.effect == "ask":
             decision = await self._remembered_for(call, decision)
@@ -63,8 +85,7 @@ class CheckOrigins:
         self, call: Call, conversation: Conversation, provenance: Provenance, ledger: Ledger
     ) -> tuple[UntrustedArgument, ...]:
         meta, every = call.tool.meta, call.policy.is_strict(call.query)
-        reads = effective_level(meta) is Level.L0
-        arguments = addresses_of(meta, call.args) if reads else authority_of(meta, call.args, every=every)
+        arguments = _arguments(call, every=every)
         if not arguments:
             return ()
         approved = await provenance.approved(call.journal.value) - _in_question(call)
@@ -90,6 +111,13 @@ class CheckOrigins:
         remembered = await self._remembered.active(call.tool.meta.name)
         exact = (one for one in remembered if one.args_digest is not None and one.answers(call.query, decision))
         return next((one.decision for one in exact), decision)
+
+
+def _arguments(call: Call, *, every: bool) -> list[Argument]:
+    """Return the arguments that are looked at; with `every`, all of a call that does more than read."""
+    meta = call.tool.meta
+    reads = effective_level(meta) is Level.L0
+    return addresses_of(meta, call.args) if reads else authority_of(meta, call.args, every=every)
 
 
 def _in_question(call: Call) -> set[tuple[str, str, str]]:
