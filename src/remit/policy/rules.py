@@ -106,8 +106,7 @@ class Policy:
     ) -> None:
         """The configured rules, and what some calls add to them. Raises PolicyError if two rules have the same id.
 
-        `taint` is what becomes of a call with an argument from untrusted text if no rule says so; `groups` are those
-        that rules of a job may name, too.
+        `taint` is what becomes of a call with untrusted arguments if no rule says so; rules of a job may name `groups`.
         """
         self.groups: Final = groups
         self._configured: Final = tuple(rules)
@@ -263,8 +262,7 @@ class Policy:
     def _by_default(self, indexed: _Indexed, query: Query, asking: Sequence[_Ready]) -> Decision:
         """Return what is decided if no rule speaks but those that are a default; never less than the tool's level asks.
 
-        `asking` are doubts, and rules that a job brings along: they may make it stricter, and do not stand for a rule
-        that speaks.
+        `asking` are doubts, and rules that a job brings along: they make it stricter at most.
         """
         found = list(asking)
         for ready in indexed.defaults:
