@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from remit.clock import SECOND, Clock
+from remit.clock import DAY, SECOND, Clock, SystemClock
 
 
 class JumpingClock:
@@ -27,3 +27,15 @@ class JumpingClock:
     async def sleep(self, seconds: float) -> None:
         """Return once so much time has passed."""
         await self._inner.sleep(seconds)
+
+
+def clock_at(moment: int) -> JumpingClock:
+    """The machine's clock, set to a moment."""
+    clock = SystemClock()
+    return JumpingClock(clock, (moment - clock.now()) / SECOND)
+
+
+def clock_at_noon() -> JumpingClock:
+    """The machine's clock, set to noon in UTC: what is counted by the day meets no end of one."""
+    now = SystemClock().now()
+    return clock_at(now - now % DAY + DAY // 2)

@@ -23,6 +23,7 @@ from remit.policy.overlay import parse_overlay
 from remit.service.options import Options
 from remit.settings import Settings, load
 from remit.testing.models import ChatSpeech, ModelServer, Received, Scene, Streamed
+from tests.jumping import clock_at_noon
 from tests.opened import until, until_waiting
 from tests.patience import PATIENCE_S
 
@@ -324,10 +325,10 @@ async def test_a_budget_is_reserved_before_and_settled_after(scripted: Scripted)
 
 
 async def test_the_day_of_a_principal_has_a_limit_over_all_jobs_and_restarts(scripted: Scripted) -> None:
-    settings = scripted("[{say: hi}]", day_tokens=5_000)
-    async with _opened(settings) as remit:
+    settings, clock = scripted("[{say: hi}]", day_tokens=5_000), clock_at_noon()
+    async with _opened(settings, clock=clock) as remit:
         assert await (await remit.start(ask(question="?"))) == "hi"
-    async with _opened(settings) as remit:
+    async with _opened(settings, clock=clock) as remit:
         jobs = [await remit.start(ask(question="?" * 600)) for _ in range(20)]
         ended = await asyncio.gather(*jobs, return_exceptions=True)
     refused = [one for one in ended if isinstance(one, JobEndedError)]

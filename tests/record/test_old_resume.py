@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from remit import Remit
-from remit.clock import DAY, SECOND, SystemClock
+from remit.clock import DAY
 from remit.jobs.state import ENDED
 from remit.record.views import JobRow, OpenWait
 from remit.settings import load
-from tests.jumping import JumpingClock
+from tests.jumping import clock_at
 from tests.opened import until
 from tests.record.old import world
 from tests.record.old.golden import NAMES, last_event, unpack
@@ -43,8 +43,7 @@ def opened(journal: Path) -> Remit:
     """
     flags = {**world.FLAGS, "journal.url": str(journal), "jobs.mismatch": "warn", "jobs.drain_seconds": 0}
     settings = load(cwd=journal.parent, file=None, env={}, flags=flags)
-    clock = SystemClock()
-    later = JumpingClock(clock, (last_event(journal) + DAY - clock.now()) / SECOND)
+    later = clock_at(last_event(journal) + DAY)
     return Remit(settings=settings, tools=world.TOOLS, recipes=RECIPES, clock=later)
 
 

@@ -11,6 +11,7 @@ from remit.gateway.allowance import Claim
 from remit.journal.event import Fold
 from remit.record.usage import By, priced
 from remit.settings import load
+from tests.jumping import clock_at_noon
 
 BROKEN = ["yes"]
 
@@ -39,7 +40,7 @@ async def test_sums_are_by_model_job_principal_and_day(tmp_path: Path) -> None:
     flags = {"models.default": "scripted:s.yaml", "journal.url": ":memory:", "app.principal": "ada"}
     flags["models.prices"] = [{"model": "scripted:*", "input": 1, "output": 1_000_000}]  # type: ignore[assignment]
     settings = load(cwd=tmp_path, file=None, env={}, flags=flags)
-    async with Remit(settings=settings, recipes=[twice]) as remit:
+    async with Remit(settings=settings, recipes=[twice], clock=clock_at_noon()) as remit:
         jobs = [await remit.start(twice()) for _ in range(2)]
         for job in jobs:
             await job
@@ -60,7 +61,9 @@ async def test_a_request_without_a_price_is_none_of_0_dollars(tmp_path: Path) ->
     (tmp_path / "t.yaml").write_text("[{say: four words are said}]")
     flags = {"models.default": "scripted:s.yaml", "journal.url": ":memory:"}
     flags["models.prices"] = [{"model": "scripted:t*", "input": 0, "output": 0}]  # type: ignore[assignment]
-    async with Remit(settings=load(cwd=tmp_path, file=None, env={}, flags=flags), recipes=[twice, free]) as remit:
+    async with Remit(
+        settings=load(cwd=tmp_path, file=None, env={}, flags=flags), recipes=[twice, free], clock=clock_at_noon()
+    ) as remit:
         await (await remit.start(twice()))
         job = await remit.start(free())
         await job
@@ -84,7 +87,9 @@ async def test_verify_compares_the_sums_with_the_events(tmp_path: Path, monkeypa
     monkeypatch.setattr(sums, "_NEW_EVENTS", 1)
     (tmp_path / "s.yaml").write_text("[{say: four words are said}]")
     flags = {"models.default": "scripted:s.yaml", "journal.url": ":memory:"}
-    async with Remit(settings=load(cwd=tmp_path, file=None, env={}, flags=flags), recipes=[twice]) as remit:
+    async with Remit(
+        settings=load(cwd=tmp_path, file=None, env={}, flags=flags), recipes=[twice], clock=clock_at_noon()
+    ) as remit:
         await (await remit.start(twice()))
         journal = remit.runtime.journal
         await remit.service.usage.rows("day")
@@ -99,7 +104,7 @@ async def test_what_a_retry_takes_over_is_counted_once_also_for_the_day(tmp_path
     flags = {"models.default": "scripted:s.yaml", "journal.url": ":memory:", "models.day_tokens": 100_000}
     settings = load(cwd=tmp_path, file=None, env={}, flags=flags)
     BROKEN[:] = ["yes"]
-    async with Remit(settings=settings, recipes=[fails]) as remit:
+    async with Remit(settings=settings, recipes=[fails], clock=clock_at_noon()) as remit:
         job = await remit.start(fails())
         with pytest.raises(JobEndedError):
             await job

@@ -10,6 +10,7 @@ import pytest
 from remit import Remit, tool
 from remit.codes import Code
 from remit.gateway.outcome import Outcome
+from tests.jumping import clock_at_noon
 from tests.opened import OpenRemit
 
 sent: list[dict[str, Any]] = []
@@ -51,7 +52,7 @@ TOOLS = (send, credit, get_order, cancel)
 
 
 def with_rules(remit_in: OpenRemit, *rules: dict[str, Any]) -> Remit:
-    return remit_in(tools=TOOLS, flags={"policy.rules": list(rules)})
+    return remit_in(tools=TOOLS, flags={"policy.rules": list(rules)}, clock=clock_at_noon())
 
 
 async def called(remit: Remit, tool: str, **args: Any) -> Outcome:

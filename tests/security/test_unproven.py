@@ -15,6 +15,7 @@ from remit.journal.keys import make
 from remit.journal.kinds import CancelRequested, McpToolsPinned, Payload, RequestAnswered, SignalSent
 from remit.service.requests import Answered, Requests
 from remit.tools.pins import Pins, hash_of
+from tests.jumping import clock_at_noon
 from tests.opened import OpenRemit, until_left, until_waiting
 from tests.security.test_chained import PAID, asked, buy, forge, look, pay
 from tests.security.test_seals import FileThief
@@ -168,6 +169,6 @@ async def test_a_limit_whose_record_lost_its_head_refuses_the_next_call(remit_in
 
     PAID.clear()
     rules = [{"effect": "allow", "tools": ["desk.pay"], "limit": {"per": "day", "calls": 3}}]
-    async with remit_in(tools=[pay], recipes=[spend], flags={"policy.rules": rules}) as remit:
+    async with remit_in(tools=[pay], recipes=[spend], flags={"policy.rules": rules}, clock=clock_at_noon()) as remit:
         assert await remit.run(spend()) == "blocked HEAD_MISSING"
     assert PAID == ["ann"] * 2

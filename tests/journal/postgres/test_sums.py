@@ -11,6 +11,7 @@ from remit.gateway.sums import ModelSums
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandCommitted, CommandStarted
 from tests.journal.storages import PostgresStorage
+from tests.jumping import clock_at_noon
 
 
 async def _ask(journal: Journal, stream: str, numbers: range) -> None:
@@ -44,7 +45,7 @@ async def test_sums_are_whole_while_processes_write_and_keep_them(
 
 
 async def test_what_one_process_announced_counts_in_another(storage: PostgresStorage) -> None:
-    clock = SystemClock()
+    clock = clock_at_noon()
     async with storage.open(clock) as one, storage.open(clock) as other:
         await _ask(one, "job/a", range(10))
         claim = Claim(principal="ada", tokens=40, cost=0.0)
