@@ -1,22 +1,26 @@
-"""Limits as jobs meet them: refusals are recorded and derived again, and what may have happened waits for its turn."""
+"""Limits as jobs meet them: each step waits for its turn, parked; what older journals hold of refusals is replayed."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from remit import Run, recipe, tool
+from remit import Options, Remit, Run, recipe, tool
 from remit.audit.package import write_package
+from remit.clock import SECOND
 from remit.evidence.program import sources
 from remit.evidence.verify import check
 from remit.jobs.answers import ModelError
-from remit.journal.kinds import GateRefused, decode
+from remit.jobs.effects import asks, calls
+from remit.journal.kinds import GateRefused, JobWaiting, decode
 from remit.testing.clock import ManualClock
 from tests.jobs.bank import NOW, Crash, pay
 from tests.journal.storages import PostgresStorage
-from tests.opened import OpenRemit, until_waiting
+from tests.opened import OpenRemit, until, until_waiting
 
 HOUR_S = 3_600
 
@@ -82,7 +86,11 @@ async def test_what_may_have_happened_waits_for_its_turn_and_is_made_again(remit
     assert len(set(bank.calls)) == 1
 
 
-async def test_refusals_by_limits_are_derived_again_and_replayed(remit_in: OpenRemit, url: str, tmp_path: Path) -> None:
+async def test_refusals_by_limits_of_older_journals_are_derived_again_and_replayed(
+    remit_in: OpenRemit, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (calls, asks):
+        monkeypatch.setattr(module, "Line", lambda **_line: None)  # as before jobs stood in line
     (tmp_path / "script.yaml").write_text("[{say: one}, {say: two}]")
     limits = {"desk.*": {"rate": "2/h"}, "model.scripted.*": {"rate": "1/h"}}
     given = flags(url, **limits) | {"models.default": f"scripted:{tmp_path / 'script.yaml'}"}
@@ -104,3 +112,128 @@ async def test_refusals_by_limits_are_derived_again_and_replayed(remit_in: OpenR
     assert verdict.problem == ""
     assert verdict.decisions is not None
     assert verdict.decisions.decisions == 3
+
+
+@tool("desk.refund", level="L1")
+async def refund(who: str) -> str:
+    return f"{who} is paid"
+
+
+@tool("mail.send", level="L1")
+async def send(who: str) -> str:
+    return f"{who} knows"
+
+
+@recipe("give_back")
+async def give_back(run: Run, who: str) -> str:
+    await run.call("desk.refund", {"who": who})
+    return str((await run.call("mail.send", {"who": who})).value)
+
+
+@recipe("asks_for")
+async def asks_for(run: Run, what: str) -> str:
+    """Call a tool and ask a model within a child and a gather."""
+    both = await run.gather(run.call("desk.look", {"what": what}), run.child(asks_model(what)))
+    return str(both[1])
+
+
+@recipe("asks_model")
+async def asks_model(run: Run, what: str) -> str:
+    return (await run.model(what)).text
+
+
+async def pass_time(remit: Remit, clock: ManualClock, jobs: Sequence[str]) -> int:
+    """Let time pass from one turn to the next until the jobs have ended; how often that was."""
+    advances = 0
+    while True:
+        rows = [await until(remit, job, lambda row: row.state not in {"pending", "running"}) for job in jobs]
+        dues = [row.due_at for row in rows if row.state == "waiting" and row.due_at is not None]
+        if not dues:
+            assert {row.state for row in rows} == {"completed"}
+            return advances
+        assert min(dues) > clock.now(), rows
+        advances += 1
+        clock.advance((min(dues) - clock.now()) / SECOND)
+        await until_moved(remit, jobs, min(dues))
+
+
+async def until_moved(remit: Remit, jobs: Sequence[str], due: int) -> None:
+    """Wait until no job stands where it stood before its time came."""
+    for job in jobs:
+        await until(remit, job, lambda row: row.state != "waiting" or row.due_at is None or row.due_at > due)
+
+
+async def waits_of(remit: Remit, job: str) -> list[JobWaiting]:
+    events = await remit.runtime.journal.read(f"job/{job}")
+    return [one for event in events if isinstance(one := decode(event.kind, event.data), JobWaiting)]
+
+
+async def test_jobs_wait_for_their_turn_parked_and_end_as_they_would_have(remit_in: OpenRemit, url: str) -> None:
+    clock, recipes = ManualClock(), [give_back, looks_once]
+    given = flags(url, **{"mail.send": {"rate": "3/min"}}) | {"jobs.concurrency": 4}
+    async with remit_in(tools=[refund, send, look], recipes=recipes, flags=given, clock=clock) as remit:
+        jobs = [(await remit.start(give_back(f"c{number}"))).id for number in range(8)]
+        for job in jobs:
+            await until(remit, job, lambda row: row.state not in {"pending", "running"})
+        urgent = await remit.start(looks_once("a"), Options(priority=9))
+        assert await urgent == "a"  # no time has passed: those that wait hold no worker
+        assert await pass_time(remit, clock, jobs) == 5
+        made = Counter[str]()
+        for job in jobs:
+            assert await remit.job(job) == f"c{jobs.index(job)} knows"
+            made.update(event.kind for event in await remit.service.streams.events(f"job/{job}"))
+            assert (await remit.service.jobs.replay(job)).verdict == "same"
+        assert (made["tool_invocation_started"], made["gate_refused"], made["job_waiting"]) == (16, 0, 5)
+        report = await remit.service.drift.decisions()
+        assert (report.decisions, report.different) == (report.same, ())
+
+
+@recipe("looks_once")
+async def looks_once(run: Run, what: str) -> str:
+    return str((await run.call("desk.look", {"what": what})).value)
+
+
+async def test_steps_in_branches_children_and_models_wait_for_their_turn(
+    remit_in: OpenRemit, url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "script.yaml").write_text("[{say: one}, {say: two}, {say: three}]")
+    given = flags(url, **{"desk.*": {"rate": "1/d"}, "model.scripted": {"rate": "1/h"}})
+    given |= {"models.default": f"scripted:{tmp_path / 'script.yaml'}"}
+    clock = ManualClock()
+    options: dict[str, Any] = {"tools": [look], "recipes": [asks_for, asks_model], "flags": given, "clock": clock}
+    async with remit_in(**options) as remit:
+        jobs = [(await remit.start(asks_for(what))).id for what in "ab"]
+        for job in jobs:
+            await until(remit, job, lambda row: row.state not in {"pending", "running"})
+    async with remit_in(**options) as remit:  # another process goes on with what is parked
+        assert await pass_time(remit, clock, jobs)
+        assert {await remit.job(job) for job in jobs} == {"one"}
+        waits = [one for job in jobs for one in await waits_of(remit, job)]
+        assert {(one.model_call, one.correlation_key) for one in waits} >= {(True, "turn:1"), (False, "turn:1")}
+        assert {(await remit.service.jobs.replay(job)).verdict for job in jobs} == {"same"}
+
+
+async def test_a_parked_job_is_cancelled_and_says_what_it_waits_for(remit_in: OpenRemit, url: str) -> None:
+    clock = ManualClock()
+    given = flags(url, **{"mail.send": {"rate": "1/d"}})
+    async with remit_in(tools=[refund, send], recipes=[give_back], flags=given, clock=clock) as remit:
+        assert await remit.run(give_back("c0")) == "c0 knows"
+        job = await remit.start(give_back("c1"))
+        row = await until_waiting(remit, job.id)
+        assert (row.waiting_for, row.due_at) == (
+            'its turn: mail.send: limits."mail.send" allows 1/d',
+            clock.now() + 24 * HOUR_S * SECOND,
+        )
+        await job.cancel()
+        await until(remit, job.id, lambda row: row.state == "cancelled")
+
+
+@pytest.mark.slow
+async def test_many_parked_jobs_do_not_all_look_at_each_turn(remit_in: OpenRemit) -> None:
+    clock, number = ManualClock(), 60
+    given = flags("sqlite:///:memory:", **{"mail.send": {"rate": "6/min", "burst": 1}})
+    async with remit_in(tools=[refund, send], recipes=[give_back], flags=given, clock=clock) as remit:
+        jobs = [(await remit.start(give_back(f"c{index}"))).id for index in range(number)]
+        await pass_time(remit, clock, jobs)
+        looks = [len(await waits_of(remit, job)) for job in jobs]
+        assert sum(looks) <= number

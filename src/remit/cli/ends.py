@@ -12,7 +12,7 @@ from remit.cli.context import MEMORY
 from remit.cli.errors import Failure, show
 from remit.cli.text import one_line
 from remit.codes import Code
-from remit.jobs.state import UNDO_DECISION
+from remit.jobs.state import TURN, UNDO_DECISION
 from remit.record.views import TaskError
 from remit.redact import mask
 
@@ -110,7 +110,7 @@ def _words(wait: OpenWait) -> str:
     if wait.type == "signal":
         return f"the signal {wait.key}"
     if wait.type == "timer":
-        return "a timer"
+        return f"its turn: {wait.reason}" if wait.key.startswith(TURN) else "a timer"
     if wait.attempt or wait.key == UNDO_DECISION:
         return f"a decision on step {wait.step}: {wait.reason}"
     return f"an answer: {wait.reason}" if wait.reason != "approval" else f"approval of step {wait.step}"

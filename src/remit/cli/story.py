@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from remit.cli.tables import clock_time, fields, moment
 from remit.cli.text import clean, counted, cut, one_line, pad, short
 from remit.clock import duration
+from remit.jobs.state import TURN
 from remit.record.states import worker_words
 from remit.redact import line
 
@@ -237,7 +238,7 @@ def asked_lines(asked: QuestionRecord, *, whole: bool = False) -> list[str]:
 def waited_lines(waited: Waited, *, asked: set[str]) -> list[tuple[str, str]]:
     """A wait that no question in `asked` stands for: lines and their styles."""
     if waited.key in asked or waited.type == "timer":
-        return []
+        return _turn_lines(waited) if waited.key.startswith(TURN) and waited.type == "timer" else []
     stuck, _, code = waited.key.partition(":")
     if waited.type == "human" and stuck == "stuck":
         end = f", until {clock_time(waited.until)}" if waited.until is not None else ""
@@ -252,6 +253,13 @@ def waited_lines(waited: Waited, *, asked: set[str]) -> list[tuple[str, str]]:
     who = "no one answered in time" if waited.timed_out else f"came from {one_line(waited.by) or 'someone'}"
     lines = [(f"waited for {what}: {who} at {clock_time(waited.until)}", "")]
     return [*lines, (f"  {one_line(waited.answer)}", "")] if waited.answer else lines
+
+
+def _turn_lines(waited: Waited) -> list[tuple[str, str]]:
+    limit, since = line(waited.reason), clock_time(waited.since)
+    if waited.until is not None:
+        return [(f"waited for its turn from {since} to {clock_time(waited.until)}: {limit}", "dim")]
+    return [(f"waits for its turn since {since}, until {clock_time(waited.due_at or waited.since)}: {limit}", "yellow")]
 
 
 def untrusted_lines(told: Untrusted | None) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ import msgspec
 
 from remit.errors import ProviderError
 from remit.gateway.spending import Budget, Spent
+from remit.gateway.turns import Line
 from remit.models.faults import ModelFault
 from remit.models.message import Message
 from remit.models.prompt import Output, Sampling, ToolSpec
@@ -72,6 +73,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a person is asked if policy wants that; else the question is refused."""
     job: JobFacts | None = None
     """The job that asks."""
+    line: Line | None = None
+    """Where it stands in line if a limit refuses the question for now."""
 
     @property
     def failed(self) -> int:

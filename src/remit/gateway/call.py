@@ -11,6 +11,7 @@ from remit.canonical import digest, sha256
 from remit.errors import NotCanonicalError
 from remit.gateway.conversation import Conversation, Provenance
 from remit.gateway.outcome import Outcome
+from remit.gateway.turns import Line
 from remit.journal.kinds import UNSET
 from remit.large import decode
 from remit.policy.decision import CallerKind
@@ -72,6 +73,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int = 1
     repeats: str = ""
     """The provider an earlier attempt went to that may have happened: no other may repeat it, nor may it be refused."""
+    line: Line | None = None
+    """Where the caller stands in line if a limit refuses the call for now; None: it does not come again by itself."""
     undoable: bool = False
     """True if the caller can undo what the call did."""
     tries_again: bool = False

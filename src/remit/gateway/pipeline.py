@@ -137,6 +137,7 @@ class Gateway:
             asks=request.asks,
             overlays=request.overlays,
             job=request.job,
+            line=request.line,
         )
         call = Call(seen, self.services.journal, writer, no_progress)
         call.asking, call.asked_hash = Asking(request, watch), request.hash

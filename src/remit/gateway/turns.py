@@ -7,6 +7,9 @@
   fails too, the time begins again. What began before the circuit opened, and ends after, says nothing of it.
 - While calls wait, the share with the fewest places comes first, then the one whose turn was longest ago. A process
   tells in the state for which shares it waits, so that this holds over all of them.
+- A job does not wait in its process. It gets a place in line, as a time: the state holds the last of them by rank, not
+  who has it. So a place is only when to look again; whether a call may begin, the look decides. Who was sent to a far
+  place looks now and then before, for those ahead may never come.
 """
 
 from __future__ import annotations
@@ -30,9 +33,21 @@ _REMEMBERED: Final = 600 * SECOND
 """Microseconds for which it is remembered whose turn it was, and a full bucket, whose clock may be another's."""
 _MOST: Final = 256
 """Shares whose turns are remembered."""
+_FAR: Final = 3_600 * SECOND
+"""Microseconds after which a job in line looks whether its turn came early."""
+_TRIES: Final = 100
+"""Jobs in line that look in the time that a circuit stays open; so many find it open again if the tool is not back."""
 
 End = Literal["answered", "unreachable", "unknown", "unused"]
 """The end of a call: the tool was reached; it was not; the call was cancelled; or it was never made."""
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job is by in the line of those that look again later."""
+
+    priority: int = 0
+    place: int = 0
+    """The time at which its turn was to come; 0: it was not sent to the line yet."""
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +60,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """When it gives up waiting."""
     lasts: int
     """Microseconds after which it has certainly ended, once it began."""
+    line: Line | None = None
+    """Where it stands in line, if it looks again later; None: it is refused."""
 
 
 class Obstacle(msgspec.Struct, frozen=True):
@@ -53,6 +70,8 @@ class Obstacle(msgspec.Struct, frozen=True):
     code: Code
     at: int
     """When to look again."""
+    place: int = 0
+    """When the turn of a job comes, if those ahead of it come."""
 
 
 class Place(msgspec.Struct, array_like=True):
@@ -60,6 +79,7 @@ class Place(msgspec.Struct, array_like=True):
 
     share: str
     until: int
+    since: int = 0
 
 
 class State(msgspec.Struct, omit_defaults=True):
@@ -79,6 +99,10 @@ class State(msgspec.Struct, omit_defaults=True):
     """When the next call is tried; 0: the circuit is closed."""
     probe: str = ""
     probe_until: int = 0
+    lines: dict[int, int] = {}
+    """By rank, the last place in line of jobs: twice their priority, and one more for those that had their turn."""
+    lasted: int = 0
+    """Microseconds that calls lasted lately."""
 
     def forget(self, now: int) -> None:
         """Drop what has lapsed; what is at rest then equals a state that no one used."""
@@ -95,6 +119,9 @@ class State(msgspec.Struct, omit_defaults=True):
         self.waits = {process: shares for process, shares in waits.items() if shares}
         recent = sorted((at, share) for share, at in self.turns.items() if at > now - _REMEMBERED)
         self.turns = {share: at for at, share in recent[-_MOST:]}
+        self.lines = {rank: place for rank, place in self.lines.items() if place > now}
+        if not (self.turns or self.places or self.lines):
+            self.lasted = 0
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -142,7 +169,7 @@ def take_turns(limit: CallLimit, state: State, wishes: Sequence[Wish], now: int,
         return Round(begun, [], 0)
     given_up = _given_up(limit, waiting, hindrance, now)
     staying = [wish for wish in waiting if wish.id not in given_up]
-    refused = [(wish, hindrance) for wish in waiting if wish.id in given_up]
+    refused = [(wish, _sent(limit, state, wish, hindrance, now)) for wish in waiting if wish.id in given_up]
     if not staying:
         return Round(begun, refused, 0)
     state.waits[process] = {wish.share: now + WAIT for wish in staying}
@@ -164,9 +191,31 @@ def _given_up(limit: CallLimit, waiting: Sequence[Wish], hindrance: Obstacle, no
     return vain | {call for _, call in ranked[limit.queue :]}
 
 
+def _sent(limit: CallLimit, state: State, wish: Wish, hindrance: Obstacle, now: int) -> Obstacle:
+    """Send a job to its place in line, behind those of its rank and above; who is not there yet keeps the place."""
+    line, code = wish.line, hindrance.code
+    if line is None:
+        return hindrance
+    apart = max(limit.period, 1)
+    if limit.concurrency is not None:
+        apart = max(apart, min(state.lasted or SECOND, _FAR) // limit.concurrency)
+    if code is Code.CIRCUIT_OPEN:
+        apart = max(apart, limit.breaker_seconds * SECOND // _TRIES)
+    first = now + apart if code is Code.CONCURRENCY_LIMITED else hindrance.at
+    place = max(first, line.place)
+    if line.place <= now:
+        rank = 2 * line.priority + (line.place > 0)
+        ahead = [last for other, last in state.lines.items() if other >= rank]
+        place = state.lines[rank] = max([first, *(last + apart for last in ahead)])
+    early = first + _FAR // 2 + place % (_FAR // 2)  # spread, as places are
+    return Obstacle(code, place if place <= first + _FAR else early, place)
+
+
 def leave(limit: CallLimit, state: State, call: str, end: End, now: int) -> None:
     """Give the place of a call back, and count how it ended."""
-    state.places.pop(call, None)
+    place = state.places.pop(call, None)
+    if place is not None and end == "answered":
+        state.lasted = (3 * (state.lasted or now - place.since) + now - place.since) // 4
     if end == "unused" and limit.period:
         state.full_at -= limit.period
     probed = state.probe == call
@@ -180,10 +229,12 @@ def leave(limit: CallLimit, state: State, call: str, end: End, now: int) -> None
 
 
 def _begin(limit: CallLimit, state: State, wish: Wish, now: int) -> None:
+    if state.full_at <= now and not state.places:
+        state.lines.clear()  # no one came for as long as it takes to be at rest: whoever was sent there is gone
     if limit.period:
         state.full_at = max(state.full_at, now) + limit.period
     if limit.concurrency is not None:
-        state.places[wish.id] = Place(wish.share, now + wish.lasts)
+        state.places[wish.id] = Place(wish.share, now + wish.lasts, now)
     if state.opens_at:
         state.probe, state.probe_until = wish.id, now + wish.lasts
     if limit.period or limit.concurrency is not None:

@@ -29,12 +29,15 @@ from remit.tasks import Tasks, first
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from remit.gateway.turns import Line
     from remit.journal.journal import Journal
     from remit.settings.sections.limits import CallLimit
 
 _log: Final = logging.getLogger("remit.gateway")
 _SLACK: Final = 60 * SECOND
 """Microseconds that a call may last beyond its deadline, until its outcome is recorded."""
+_MOMENT: Final = SECOND // 5
+"""Microseconds that a call of a job waits for its turn; then the job is parked."""
 _LOOK_S: Final = 0.05, 0.5
 """Seconds between looks while other processes hold the places: first, and at most."""
 _MOST: Final = 1_000
@@ -84,12 +87,14 @@ class Turnstile:
         """Return whether no call of this process waits or is inside."""
         return not (self._works or self._inside)
 
-    async def enter(self, call: str, share: str, timeout_s: float) -> Obstacle | None:
-        """Wait for the turn of a call; return why it may not begin. Raises JournalError."""
-        now, limit = self._clock.now(), self.limit
-        wish = Wish(
-            id=call, share=share, patience=now + limit.wait_seconds * SECOND, lasts=round(timeout_s * SECOND) + _SLACK
-        )
+    async def enter(self, call: str, share: str, timeout_s: float, line: Line | None = None) -> Obstacle | None:
+        """Wait for the turn of a call; return why it may not begin. Raises JournalError.
+
+        A job in `line` waits a moment here, and comes again when it is told to.
+        """
+        patience = self.limit.wait_seconds * SECOND if line is None else _MOMENT
+        lasts = round(timeout_s * SECOND) + _SLACK
+        wish = Wish(id=call, share=share, patience=self._clock.now() + patience, lasts=lasts, line=line)
         turn: asyncio.Future[Obstacle | None] = asyncio.get_running_loop().create_future()
         self._waiting[wish] = turn
         self._look()

@@ -32,10 +32,13 @@ class JobCaller(msgspec.Struct, frozen=True, kw_only=True):
     skills: Skilled
     """The skills that the whole job is under."""
     budget: Budget | None
+    priority: int
     facts: JobFacts
 
 
-async def caller_of(history: History, job: str, labels: Mapping[str, str], recipe: str, journal: Journal) -> JobCaller:
+async def caller_of(
+    history: History, job: str, labels: Mapping[str, str], recipe: str, journal: Journal, priority: int = 0
+) -> JobCaller:
     """The caller that a job's record describes. Raises PolicyError or UsageError for limits it cannot understand."""
     created = history.created
     encoded = await journal.value(created.input, created.input_blob) if created is not None else None
@@ -49,6 +52,7 @@ async def caller_of(history: History, job: str, labels: Mapping[str, str], recip
         overlays=(*((overlay_of(created.overlay),) if created and created.overlay else ()), *skills.overlays),
         skills=skills,
         budget=parse_budget(created.budget) if created is not None and created.budget else None,
+        priority=priority,
         facts=facts,
     )
 

@@ -194,7 +194,8 @@ class JobExecution:
         recorder = Recorder(
             self._journal, self.lease.writer, self._history, self._activity, step_by_step=self._services.step_by_step
         )
-        caller = await caller_of(self._history, self.job, self.lease.labels, name, self._journal)
+        lease = self.lease
+        caller = await caller_of(self._history, self.job, lease.labels, name, self._journal, lease.priority)
         live = LiveEffects(
             recorder,
             gateway=self._services.gateway,

@@ -32,6 +32,7 @@ class LeasedJob(HeldLease):
         head = lease.head
         super().__init__(journal, head)
         self.labels = head.labels
+        self.priority = head.priority
         self.job = job_of(head.stream)
         self.inbox = Inbox(journal, self.job)
         self.questions = Questions(journal, confirmations, self.writer)

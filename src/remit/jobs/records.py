@@ -9,7 +9,15 @@ import msgspec
 from remit.journal import kinds as k
 
 
-class CallRecord(msgspec.Struct, eq=False, gc=False):
+class Turns(msgspec.Struct, eq=False, gc=False):
+    """Waits of a step for its turn in a limit."""
+
+    turns: int = 0
+    turn_at: int = 0
+    """When the turn was to come, by the last of them."""
+
+
+class CallRecord(Turns, eq=False, gc=False):
     """What is recorded of one call."""
 
     started: k.ToolInvocationStarted | None = None
@@ -58,7 +66,7 @@ class CallRecord(msgspec.Struct, eq=False, gc=False):
         return ("", ended.request_hash) if ended.request_hash else (ended.tool_name, ended.arguments_hash)
 
 
-class ModelRecord(msgspec.Struct, eq=False, gc=False):
+class ModelRecord(Turns, eq=False, gc=False):
     """What is recorded of one question to a model."""
 
     started: k.CommandStarted | None = None

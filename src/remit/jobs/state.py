@@ -27,12 +27,14 @@ PRINCIPAL: Final = "remit.principal"
 """The beginning of labels that Remit itself sets."""
 WAITING: Final = "remit.waiting"
 """Label of a parked job's head: what it waits for, in words."""
-TIMERS: Final = ("a timer", "the next attempt")
+TIMERS: Final = ("a timer", "the next attempt", "its turn")
 """Waits of a job that end by themselves, in the words of WAITING."""
 CODE: Final = "remit.code"
 """Label of a failed or stuck job's head: why."""
 DOUBT: Final = "uncertain:"
 """The beginning of the key of a wait in which a person resolves an attempt."""
+TURN: Final = "turn:"
+"""The beginning of the key of a wait of a step for its turn in a limit."""
 UNDO: Final = "undo:"
 UNDO_DECISION: Final = "undo"
 """The key under which the undoing of a step waits for a person; its attempt is 0."""
@@ -307,7 +309,10 @@ class History:
             self.times_left += 1
             return
         self.waits[payload.step, payload.correlation_key] = WaitRecord(payload)
-        if not is_undo(payload.step):
+        if payload.wait_type == "timer" and payload.correlation_key.startswith(TURN):
+            record = self.model(payload.step) if payload.model_call else self.call(payload.step)
+            record.turns, record.turn_at = record.turns + 1, payload.turn_at
+        elif not is_undo(payload.step):
             self.places.setdefault(payload.step, payload.wait_type)
 
     def _wait_completed(self, payload: k.WaitCompleted) -> None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
+from remit.jobs.state import TURN
 from remit.journal.kinds import JobCreated
 from remit.journal.lineage import origin_of
 from remit.pages.actions import wanted
@@ -318,6 +319,8 @@ def _why(view: JobStory, stands: Standing) -> tuple[str, ...]:
 def _waits(wait: OpenWait) -> str:
     if wait.type == "signal":
         return f"Step {wait.step} waits for the signal {wait.key}."
+    if wait.type == "timer" and wait.key.startswith(TURN):
+        return f"Step {wait.step} waits for its turn: {wait.reason}."
     if wait.type == "timer":
         again = wait.key.startswith("retry:")
         return f"Step {wait.step} is tried again." if again else f"Step {wait.step} waits for a timer."

@@ -103,6 +103,8 @@ def _waiting(row: JobRow, now: int) -> Standing:
     in_time = f" in {duration(row.due_at - now)}" if row.due_at is not None and row.due_at > now else " soon"
     if TIMERS[1] in words:
         return Standing(word="retrying", tone="bad", why=f"A call failed and will be retried{in_time}.")
+    if TIMERS[2] in words:
+        return Standing(word="waiting", tone="busy", why=f"It waits for {words}; it comes{in_time}.")
     if TIMERS[0] in words:
         return Standing(word="waiting", tone="busy", why=f"A timer ends{in_time}.")
     return Standing(word="waiting", tone="busy", why=f"It waits for {words}." if words else "It waits.")

@@ -33,9 +33,9 @@ class RecordRefusal:
         """Let the call proceed; record it if it was refused before it was announced."""
         outcome = await proceed(call)
         if outcome.status == "blocked" and not call.invocation_id and outcome.code is not None:
+            if outcome.code in LIMITED and (call.request.repeats or call.request.line is not None):
+                return replace(outcome, again=call.request.repeats)  # its turn comes; nothing has changed
             if call.request.repeats:
-                if outcome.code in LIMITED:
-                    return replace(outcome, again=call.request.repeats)  # its turn comes; nothing has changed
                 # To refuse the repetition would say that nothing happened, and the attempt before may have.
                 return in_doubt(outcome.reason, outcome.remedy)
             await self._record(call, outcome, outcome.code)
@@ -71,7 +71,7 @@ class RecordRefusal:
         if request.provenance is not None:
             request.provenance.refused(refusal)
         found = call.confirmation if call.writer.failure is None else None
-        if found is not None and found.state in {"pending", "approved"} and not _may_come_again(call, code):
+        if found is not None and found.state in {"pending", "approved"} and not _may_come_again(code):
             # Its question must be closed. Before the record, since what is recorded as refused is not looked
             # at again; after a crash in between, the next pass refuses it.
             await self._confirmations.withdraw(found, outcome.reason)
@@ -81,12 +81,9 @@ class RecordRefusal:
         await call.journal.append(call.writer, refusal, synced=request.leaves, blobs=blobs)
 
 
-def _may_come_again(call: Call, code: Code) -> bool:
-    """Tell whether what was approved can still be made: the same call, once a tool or a limit lets it pass.
-
-    In a job, a step that a limit refused has ended.
-    """
-    return code is Code.MCP_REQUIRED_UNAVAILABLE or (code in LIMITED and call.request.job is None)
+def _may_come_again(code: Code) -> bool:
+    """Tell whether what was approved can still be made: the same call, once a tool or a limit lets it pass."""
+    return code is Code.MCP_REQUIRED_UNAVAILABLE or code in LIMITED
 
 
 def _known(call: Call) -> dict[str, Any]:

@@ -42,6 +42,8 @@ class TakeTurn:
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Refuse with RATE_LIMITED, CONCURRENCY_LIMITED or CIRCUIT_OPEN; policy decides again on a call that waited.
 
+        To a job the refusal says when its turn comes.
+
         A call that ends before it is announced does not count.
         """
         turnstiles = self._turnstiles
@@ -65,8 +67,8 @@ class TakeTurn:
             for pattern in patterns:
                 turnstile = turnstiles.turnstile(pattern, caller)
                 share = caller.value(turnstile.limit.share)
-                if (obstacle := await turnstile.enter(turn, share, lasts)) is not None:
-                    return self._refused(name, pattern, turnstile.limit, obstacle)
+                if (obstacle := await turnstile.enter(turn, share, lasts, request.line)) is not None:
+                    return self._refused(name, pattern, turnstile.limit, obstacle, lines=request.line is not None)
                 passed.append(turnstile)
             call.turned = True
             waited = self._clock.now() - began > _MOMENT
@@ -78,8 +80,9 @@ class TakeTurn:
             for turnstile in passed:
                 await turnstile.leave(turn, end if call.invocation_id else "unused")
 
-    def _refused(self, name: str, pattern: str, limit: CallLimit, obstacle: Obstacle) -> Outcome:
-        wait = max(1, -(-(obstacle.at - self._clock.now()) // SECOND))
+    def _refused(self, name: str, pattern: str, limit: CallLimit, obstacle: Obstacle, *, lines: bool) -> Outcome:
+        after = obstacle.at - self._clock.now()
+        wait = max(1, -(-after // SECOND))
         match obstacle.code:
             case Code.RATE_LIMITED:
                 why = f"allows {limit.rate}"
@@ -88,6 +91,8 @@ class TakeTurn:
             case _:
                 why = f"leaves it alone after {limit.breaker} failures to reach it in a row"
         reason = f'{name}: limits."{pattern}" {why}'
+        if lines:
+            return replace(refused(obstacle.code, reason), again_ms=max(0, -(-after // 1_000)), turn_at=obstacle.place)
         return replace(refused(obstacle.code, reason, f"Try again in {wait} s."), again_ms=wait * 1_000)
 
 

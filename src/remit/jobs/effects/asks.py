@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from remit.codes import Code
 from remit.errors import VersionError
 from remit.gateway.asking import ModelRequest
+from remit.gateway.turns import Line
 from remit.jobs.effects.port import Held, Question, Wait
 from remit.jobs.skills import in_force
 from remit.journal.kinds import CommandCommitted, ErrorInfo, ModelDriftRecorded
@@ -65,6 +66,8 @@ class Asks:
             if outcome.status == "pending" and outcome.confirmation is not None:
                 record.confirmation = outcome.confirmation
                 await self._approval(question.step, outcome.confirmation)
+            elif outcome.again is not None:
+                await self._waits.turn(question.step, record, outcome)
             elif outcome.again_ms is not None and outcome.status != "blocked":
                 attempts += 1
                 await self._back_off(question.step, attempts, outcome.again_ms)
@@ -113,6 +116,7 @@ class Asks:
             was_lost = 1
         elif committed is not None and committed.again_ms is not None:
             await self._back_off(question.step, record.attempts, committed.again_ms)
+        await self._waits.last_turn(question.step, record)
         if record.confirmation is not None and not record.attempts:
             await self._approval(question.step, record.confirmation)
         return record.attempts, record.lost + was_lost
@@ -141,6 +145,7 @@ class Asks:
             budget=question.budget,
             hash=question.hash,
             job=self._caller.facts,
+            line=Line(priority=self._caller.priority, place=record.turn_at),
         )
 
     async def _back_off(self, step: str, attempts: int, again_ms: int) -> None:

@@ -10,6 +10,7 @@ from remit.codes import Code
 from remit.errors import PayloadErasedError
 from remit.gateway.call import Earlier, Progress, Request
 from remit.gateway.readiness import named
+from remit.gateway.turns import Line
 from remit.jobs.effects.doubt import Doubts, repeats
 from remit.jobs.effects.port import CallRequest, Held, Wait
 from remit.jobs.routes import LackingError, of_tool
@@ -26,14 +27,12 @@ if TYPE_CHECKING:
     from remit.jobs.effects.questions import Questions
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.effects.waits import Waits
-    from remit.jobs.records import CallRecord, WaitRecord
+    from remit.jobs.records import CallRecord
     from remit.journal.kinds import ToolInvocationStarted
 
 _RETRY: Final = Retry()
 """The time to wait if the tool does not say so any more."""
 _LACKING: Final = frozenset({Code.UNKNOWN_TOOL, Code.MCP_REQUIRED_UNAVAILABLE})
-_TURN: Final = "turn:"
-"""The key of a wait of a repetition that a limit refused begins with it."""
 _APPROVAL: Final = "approval"
 """Why a call waits for a confirmation."""
 
@@ -71,7 +70,7 @@ class Calls:
         await self._require(request, record)
         await self._declare(request)
         made, last = record.attempts, record.started.invocation_id if record.started else ""
-        if made or record.confirmation:
+        if made or record.confirmation or record.turns:
             settled = await self._taken_up(request, record)
             if settled is not None:
                 return settled
@@ -93,7 +92,7 @@ class Calls:
                 record.repeats = ""
             elif outcome.again is not None:
                 record.repeats = outcome.again
-                await self._back_off(request, made, outcome.again_ms)
+                await self._before_next(request, record, outcome, made)
                 await self._require(request, record)
             else:
                 await self._recorder.end()
@@ -133,9 +132,7 @@ class Calls:
     async def _taken_up(self, request: CallRequest, record: CallRecord) -> Outcome | None:
         """Go on where an earlier execution left a call; None if it is to be made, or made again."""
         started = record.started
-        for turn in self._turns(request.step):
-            due = turn.waiting.due_at
-            await self._waits.until(Wait(step=request.step, type="timer", key=turn.waiting.correlation_key, due_at=due))
+        await self._waits.last_turn(request.step, record)
         if started is not None and (record.unknown or self._doubts.is_decided(started)):
             settled = await self._doubts.settle(request, record, started)
             if settled is not None:
@@ -163,6 +160,7 @@ class Calls:
             sandbox=(*caller.skills.sandbox, *in_force().sandbox),
             budget=None if request.step.startswith(UNDO) else caller.budget,  # to undo is never too much
             job=caller.facts,
+            line=Line(priority=caller.priority, place=record.turn_at),
             conversation=request.conversation,
             provenance=self._recorder.history.provenance,
             timeout_s=request.timeout_s,
@@ -191,13 +189,15 @@ class Calls:
             args=msgspec.json.decode(sent),
         )
 
-    async def _back_off(self, request: CallRequest, failed_attempts: int, again_ms: int | None = None) -> None:
-        """Wait for the next attempt: as the tool says, or until a limit may let it pass. The job holds no worker."""
-        if again_ms is not None:
-            key = f"{_TURN}{len(self._turns(request.step)) + 1}"
-            due = self._recorder.now() + again_ms * 1_000
-            await self._waits.until(Wait(step=request.step, type="timer", key=key, due_at=due))
-            return
+    async def _before_next(self, request: CallRequest, record: CallRecord, outcome: Outcome, made: int) -> None:
+        """Wait until the call may be made again: for its turn, if it was not made because of a limit."""
+        if outcome.invocation_id is None:
+            await self._waits.turn(request.step, record, outcome)
+        else:
+            await self._back_off(request, made)
+
+    async def _back_off(self, request: CallRequest, failed_attempts: int) -> None:
+        """Wait for the next attempt, as the tool says. The job holds no worker."""
         tool = await self._gateway.services.catalog.find(request.tool)
         retry = tool.meta.retry if tool is not None and tool.meta.retry is not None else _RETRY
         due = self._recorder.now() + retry.delay_ms(failed_attempts) * 1_000
@@ -206,11 +206,6 @@ class Calls:
     async def _approval(self, step: str, confirmation: str) -> None:
         due = await self._questions.expires_at(confirmation)
         await self._waits.until(Wait(step=step, type="human", key=confirmation, due_at=due, reason=_APPROVAL))
-
-    def _turns(self, step: str) -> list[WaitRecord]:
-        """Waits of the step for its turn in a limit."""
-        waits = self._recorder.history.waits
-        return [record for (place, key), record in waits.items() if place == step and key.startswith(_TURN)]
 
     def _unanswered(self, step: str) -> list[str]:
         """Approvals that an earlier execution left the step waiting for."""

@@ -13,7 +13,7 @@ from remit.gateway.conversation import Conversation
 from remit.gateway.outcome import Outcome
 from remit.gateway.spending import Budget
 from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
-from remit.jobs.state import TIMERS, Value
+from remit.jobs.state import TIMERS, TURN, Value
 from remit.journal.event import Blob
 from remit.journal.kinds import (
     ChildEnded,
@@ -104,12 +104,15 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     """The attempt that a person has to decide on, if one has to; 0 for the undoing of a step."""
     request_hash: str = ""
     """Digest of what is asked, if that is more than the key says."""
+    turn_at: int = 0
+    """When the turn comes that a step waits for in a limit."""
+    model_call: bool = False
 
     @property
     def words(self) -> str:
         """Return what is waited for, for people."""
         if self.type == "timer":
-            return TIMERS[self.key.startswith("retry:")]
+            return f"{TIMERS[2]}: {self.reason}" if self.key.startswith(TURN) else TIMERS[self.key.startswith("retry:")]
         if self.type == "signal":
             return f"signal {self.key}"
         return f"a decision on step {self.step}" if self.attempt is not None else f"confirmation {self.key}"

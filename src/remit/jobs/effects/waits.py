@@ -9,14 +9,17 @@ import msgspec
 
 from remit.jobs.effects.outcomes import recorded_answer
 from remit.jobs.effects.port import Answer, Wait
+from remit.jobs.records import ModelRecord
+from remit.jobs.state import TURN
 from remit.journal import kinds as k
 from remit.journal.blobs import pack
 
 if TYPE_CHECKING:
+    from remit.gateway.outcome import Outcome
     from remit.jobs.effects.questions import Questions
     from remit.jobs.effects.recorder import Recorder
     from remit.jobs.inbox import Inbox
-    from remit.jobs.records import WaitRecord
+    from remit.jobs.records import CallRecord, WaitRecord
 
 _Ended = tuple[Answer, k.Payload, tuple[Any, ...]]
 """The answer, the event that records it, and the event's blobs."""
@@ -52,6 +55,27 @@ class Waits:
             return await recorded_answer(record.completed, self._journal)
         return await self.wait(wait, record)
 
+    async def turn(self, step: str, record: CallRecord | ModelRecord, outcome: Outcome) -> None:
+        """Wait for the turn of a step that a limit refused for now. The job holds no worker."""
+        record.turns, record.turn_at = record.turns + 1, outcome.turn_at
+        wait = Wait(
+            step=step,
+            type="timer",
+            key=f"{TURN}{record.turns}",
+            due_at=self._recorder.now() + (outcome.again_ms or 0) * 1_000,
+            reason=outcome.reason,
+            turn_at=outcome.turn_at,
+            model_call=isinstance(record, ModelRecord),
+        )
+        await self.until(wait)
+
+    async def last_turn(self, step: str, record: CallRecord | ModelRecord) -> None:
+        """Wait for the turn that an earlier execution left a step waiting for, if it did."""
+        last = self._history.waits.get((step, f"{TURN}{record.turns}"))
+        if last is not None:
+            waiting = last.waiting
+            await self.until(Wait(step=step, type="timer", key=waiting.correlation_key, reason=waiting.reason))
+
     async def wait(self, wait: Wait, record: WaitRecord | None) -> Answer:
         """Wait until what is waited for comes; the execution may end before."""
         await self._recorder.begin()
@@ -80,6 +104,8 @@ class Waits:
             due_at=wait.due_at,
             reason=wait.reason,
             request_hash=wait.request_hash,
+            turn_at=wait.turn_at,
+            model_call=wait.model_call,
         )
         if wait.question is None:
             await self._recorder.record(waiting)

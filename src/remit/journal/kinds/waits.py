@@ -21,6 +21,10 @@ class JobWaiting(Payload, frozen=True, kw_only=True):
     due_at: int | None = None
     reason: str = ""
     request_hash: str = ""
+    turn_at: int = 0
+    """When the turn of a step that waits for it in a limit was to come; the step looks again at `due_at`."""
+    model_call: bool = False
+    """Whether such a step is a question to a model."""
 
 
 class WaitCompleted(Payload, frozen=True, kw_only=True):
