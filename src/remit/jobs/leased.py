@@ -62,9 +62,9 @@ class LeasedJob(HeldLease):
             # Durable before anything runs if a process died: should this one die too, the next has to know.
             await self.journal.append(self.writer, event, synced=bool(previous))
             history.take(event)
-        if history.deaths >= _DEATHS:
+        if history.deaths.count >= _DEATHS:
             return "deadly"
-        if history.deaths >= _SUSPECT and any(other.deaths >= _SUSPECT for other in suspects.values()):
+        if history.deaths.count >= _SUSPECT and any(other.deaths.count >= _SUSPECT for other in suspects.values()):
             await self._postpone(SECOND, self.route)
             return "later"
         suspects[self.stream] = history

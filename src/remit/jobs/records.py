@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from remit.journal import kinds as k
+
+PROGRESS: Final[frozenset[type]] = frozenset(
+    {
+        k.ToolInvocationFinished,
+        k.GateRefused,
+        k.CommandCommitted,
+        k.TimeRecorded,
+        k.RandomRecorded,
+        k.UuidRecorded,
+        k.JobWaiting,
+        k.WaitCompleted,
+        k.TimerFired,
+        k.StepCompensated,
+    }
+)
+"""Events that a pass gets done, or leaves for later; to announce a call is not yet to get it done."""
 
 
 class Turns(msgspec.Struct, eq=False, gc=False):
@@ -94,6 +110,37 @@ class ModelRecord(Turns, eq=False, gc=False):
         if self.refused is not None:
             return self.refused.arguments_hash
         return self.started.request_hash if self.started is not None else ""
+
+
+class Deaths:
+    """Counts processes in a row that died of a job: while they ran the same steps of it, or no step, for the last time.
+
+    A process that held the job and died before it began to run it did not die of it, nor does the job end processes if
+    a step ends between two deaths, or each dies at another one: then something else kills them.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.owner = ""
+        """The process that runs the job after another one, if nothing was done since."""
+        self.running: set[str] = set()
+        """Steps that the process has begun."""
+        self._suspects: set[str] = set()
+        """Steps that each of those counted ran."""
+
+    def forget(self) -> None:
+        """Begin to count again: something was done."""
+        self.count, self.owner = 0, ""
+
+    def recover(self, recovery: k.RecoveryStarted) -> None:
+        """Count the process that held the job last, if it died of it."""
+        previous = recovery.previous_owner
+        if previous and not recovery.alive and self.owner in {"", previous}:
+            common = self.running & self._suspects
+            same = self.count > 0 and (common or not (self.running or self._suspects))
+            self.count = self.count + 1 if same else 1
+            self._suspects = common if same else self.running
+        self.owner, self.running = recovery.owner, set()
 
 
 class WaitRecord:

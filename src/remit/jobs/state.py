@@ -10,7 +10,7 @@ import msgspec
 from remit.canonical import sha256
 from remit.gateway.conversation import Provenance
 from remit.gateway.spending import Spending
-from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
+from remit.jobs.records import PROGRESS, CallRecord, Deaths, ModelRecord, WaitRecord
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
 from remit.journal.effects import recorded
@@ -78,21 +78,6 @@ def job_of(stream: str) -> str:
 _EFFECTS: Final[frozenset[type]] = frozenset(
     {k.ToolInvocationStarted, k.ChildStarted, k.TimeRecorded, k.RandomRecorded, k.UuidRecorded, k.WaitCompleted}
 )
-_PROGRESS: Final[frozenset[type]] = frozenset(
-    {
-        k.ToolInvocationFinished,
-        k.GateRefused,
-        k.CommandCommitted,
-        k.TimeRecorded,
-        k.RandomRecorded,
-        k.UuidRecorded,
-        k.JobWaiting,
-        k.WaitCompleted,
-        k.TimerFired,
-        k.StepCompensated,
-    }
-)
-"""Events that a pass gets done, or leaves for later; to announce a call is not yet to get it done."""
 Value = k.TimeRecorded | k.RandomRecorded | k.UuidRecorded
 End = k.JobCompleted | k.JobFailed | k.JobCancelled
 
@@ -143,8 +128,7 @@ class History:
         self._completed: dict[str, None] = {}
         """Steps with an undo whose calls have ended, in the order of their ends."""
         self.recovering = False
-        self.deaths = 0
-        """Processes in a row that died while they ran the job, and got nothing done."""
+        self.deaths = Deaths()
         self.stuck: k.JobWaiting | None = None
         """Why code at hand could not continue it the last time; whether that still holds, the head says."""
         self.times_left = 0
@@ -172,8 +156,10 @@ class History:
         fold = self._folds.get(kind)
         if fold is not None:
             fold(self, payload)
-        if kind in _PROGRESS:
-            self.deaths = 0
+        if kind in PROGRESS:
+            if self.deaths.owner or self.deaths.count:
+                self.deaths.forget()
+            self.deaths.running.discard(getattr(payload, "step", ""))
         if kind in _EFFECTS:
             self.execution = self.under
             self.began = self.began or self.execution
@@ -249,6 +235,7 @@ class History:
     def _started(self, payload: k.ToolInvocationStarted) -> None:
         record = self.call(payload.step)
         record.started, record.finished, record.refused = payload, None, None
+        self.deaths.running.add(payload.step)
         self.provenance.started(payload)
 
     def _finished(self, payload: k.ToolInvocationFinished) -> None:
@@ -270,6 +257,7 @@ class History:
     def _command_started(self, payload: k.CommandStarted) -> None:
         record = self.model(payload.step)
         record.started, record.committed = payload, None
+        self.deaths.running.add(payload.step)
         record.added += len(payload.added)
         self.spending.started(payload)
         self.known.messages.update(one.digest for one in payload.added)
@@ -361,7 +349,7 @@ class History:
 
     def _recovery_started(self, payload: k.RecoveryStarted) -> None:
         self.recovering = True
-        self.deaths += bool(payload.previous_owner and not payload.alive)
+        self.deaths.recover(payload)
 
     def _recovery_completed(self, _payload: k.RecoveryCompleted) -> None:
         self.recovering = False

@@ -21,6 +21,7 @@ from remit.codes import Code
 from remit.errors import RemitError
 from remit.journal.event import Claim
 from remit.journal.leases import LeaseProof
+from remit.journal.owner import Owner
 from remit.randomness import SystemRandomSource
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import Storage, opened
@@ -323,6 +324,20 @@ async def check_what_one_store_remembers_does_not_outlive_what_another_wrote(sto
         done = await desk.store.complete(late.ticket.id, _OUTPUTS, proof=_proof(taken))
         assert (done.status, done) == ("done", await other.complete(late.ticket.id, {}, proof=_proof(taken)))
         assert await desk.store.derived(done.id, "not_tool") == await other.get(done.id)
+
+
+async def check_a_ticket_of_a_process_that_died_here_is_leased_at_once(storage: Storage) -> None:
+    """Its lease still ran; what a process that lives, or one of another machine, holds is left to it."""
+    async with _desk(storage) as desk:
+        this = Owner.this()
+        dead = msgspec.structs.replace(this, started="0")
+        far = msgspec.structs.replace(dead, host="far")
+        first, _, _ = [await desk.new() for _ in range(3)]
+        held = [await desk.leased(str(owner)) for owner in (dead, this, far)]
+        (taken,) = await desk.store.lease("TOOL", owner="next", limit=3)
+        assert (first.id, held[0].ticket.id) == (taken.ticket.id, taken.ticket.id)
+        with _refused(Code.lease_owner_mismatch):
+            await desk.store.renew(taken.ticket.id, _proof(held[0]))
 
 
 async def check_a_pending_ticket_can_be_blocked_without_a_lease(storage: Storage) -> None:

@@ -18,6 +18,7 @@ from remit.journal import kinds as k
 from remit.journal.blobs import Packed
 from remit.journal.event import NO_PATCH, Blob, Claim, HeadPatch, Lease
 from remit.journal.leases import LeaseProof, LeaseTerms
+from remit.journal.owner import Owner
 from remit.redact import line
 from remit.tickets import kinds
 from remit.tickets.reading import TicketReader
@@ -62,7 +63,7 @@ class TicketLeases(TicketReader):
     # --- lease
 
     async def lease(self, kind: Kind, *, owner: str, limit: int = 1, lease_sec: int = LEASE_SEC) -> list[Leased]:
-        """Lease the oldest pending tickets of a kind, and those whose lease ran out; at most `limit`.
+        """Lease the oldest pending tickets of a kind, and those whose lease ran out, or whose process is dead here.
 
         One that cannot be read is told of in the log, and passed over until its lease ran out.
         """
@@ -70,7 +71,7 @@ class TicketLeases(TicketReader):
         held: list[Leased] = []
         while len(held) < limit:
             claim = self._claim(owner, lease_sec, routes=(kind,), limit=limit - len(held))
-            leases = await self.journal.claim(claim)
+            leases = await self.journal.claim(claim) or await self._left_by_the_dead(claim)
             ends = await asyncio.gather(*(self._record_lease(one, owner) for one in leases), return_exceptions=True)
             held += [end for end in ends if isinstance(end, Leased)]
             failures = {lease.head.stream: end for lease, end in zip(leases, ends, strict=True) if _failed(end)}
@@ -112,6 +113,16 @@ class TicketLeases(TicketReader):
         return await self._written(found, released, patch, "release")
 
     # --- common
+
+    async def _left_by_the_dead(self, claim: Claim) -> list[Lease]:
+        """Take over what processes of this machine held when they died."""
+        taken: list[Lease] = []
+        for head in await self.journal.leases(STREAM_KIND):
+            holder = Owner.parse(head.lease_owner or "")
+            if len(taken) < claim.limit and head.route in claim.routes and holder is not None and holder.dead():
+                lease = await self.journal.acquire(head.stream, claim, over=head.lease_owner)
+                taken += [lease] if lease is not None else []
+        return taken
 
     def _claim(self, owner: str, lease_sec: int, *, routes: tuple[str, ...] = (), limit: int = 1) -> Claim:
         terms = LeaseTerms(kind=STREAM_KIND, owner=owner, seconds=lease_sec, states=_LEASABLE, state="running")

@@ -60,7 +60,7 @@ class RunnerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     limit: int = 10
     """Tickets leased and worked on at once."""
-    lease_sec: int = 300
+    lease_sec: int = 30
     owner: str
     no_mcp: bool = False
     """Whether the steps run without MCP servers, whichever setting says so."""

@@ -70,6 +70,7 @@ class Recorder:
             await self.record(declared, args.blobs)
 
     async def end(self) -> None:
-        """End an effect that is recorded."""
+        """End an effect that is recorded; the job ends no process by what it did until here."""
+        self.history.deaths.forget()
         if self._step_by_step:
             await self.activity.halt()

@@ -31,7 +31,7 @@ _AT_SERVER: Final = "Set NO_MCP or tools.no_mcp where the server runs: the steps
 @click.command("work")
 @click.option("--limit", metavar="N", default=10, type=click.IntRange(1, 100), help="Tickets at once. Default: 10.")
 @click.option(
-    "--lease-sec", metavar="S", default=300, type=LEASE, help="Seconds for which each is leased. Default: 300."
+    "--lease-sec", metavar="S", default=30, type=LEASE, help="Seconds for which each is leased; renewed. Default: 30."
 )
 @click.option("--owner", metavar="NAME", help="The worker that leases them. Default: this machine and process.")
 @click.option("--no-mcp", is_flag=True, help="Run without MCP servers: stubs give fixed answers.")
