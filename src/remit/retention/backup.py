@@ -46,24 +46,35 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def back_up(source: Journal, file: Path, *, verify: bool) -> Backup:
-    """Write the journal to a file. Raises StateError (BACKUP_ELSEWHERE) if its backend cannot do that."""
+    """Write the journal to a file.
+
+    Raises StateError (BACKUP_ELSEWHERE) if its backend cannot do that, DISK_FULL or UsageError if the file cannot be
+    written.
+    """
     partial = file.with_name(f"{file.name}.partial")
     _remove(partial)
-    store = await source.snapshot(str(partial))
-    if store is None:
-        why = f"{source.url} is not a file that Remit can back up while it is in use"
-        raise StateError(why, code=Code.BACKUP_ELSEWHERE, remedy=_ELSEWHERE)
-    copy, made = Journal(store, source.clock, seals=source.seals), Backup(file=str(file), verified=verify)
     try:
-        await mark_copied(copy, source.url, complete=True)
-        if verify:
-            made = await _checked(copy, made)
-    finally:
-        await copy.close()
+        made = await _written(source, partial, Backup(file=str(file), verified=verify))
+    except BaseException:
+        _remove(partial)
+        raise
     if made.problems:
         _remove(partial)
         return made
     return msgspec.structs.replace(made, bytes=_renamed(partial, file))
+
+
+async def _written(source: Journal, partial: Path, made: Backup) -> Backup:
+    store = await source.snapshot(str(partial))
+    if store is None:
+        why = f"{source.url} is not a file that Remit can back up while it is in use"
+        raise StateError(why, code=Code.BACKUP_ELSEWHERE, remedy=_ELSEWHERE)
+    copy = Journal(store, source.clock, seals=source.seals)
+    try:
+        await mark_copied(copy, source.url, complete=True)
+        return await _checked(copy, made) if made.verified else made
+    finally:
+        await copy.close()
 
 
 async def _checked(journal: Journal, made: Backup) -> Backup:
@@ -80,7 +91,9 @@ async def _checked(journal: Journal, made: Backup) -> Backup:
 
 def _remove(partial: Path) -> None:
     for ending in ("", "-wal", "-shm", "-journal"):
-        partial.with_name(partial.name + ending).unlink(missing_ok=True)
+        place = partial.with_name(partial.name + ending)
+        if place.exists():  # on read-only media nothing that is not there can be removed either
+            place.unlink(missing_ok=True)
 
 
 def _renamed(partial: Path, file: Path) -> int:

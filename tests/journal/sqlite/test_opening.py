@@ -228,15 +228,6 @@ def public() -> Iterator[Path]:
         yield Path(name)
 
 
-def read_only_file(path: Path) -> None:
-    path.chmod(0o444)
-
-
-def read_only_folder(path: Path) -> None:
-    path.chmod(0o666)
-    path.parent.chmod(0o555)
-
-
 def unreadable_file(path: Path) -> None:
     path.chmod(0o000)
 
@@ -250,10 +241,8 @@ def missing_in_read_only_folder(path: Path) -> None:
     path.parent.chmod(0o555)
 
 
-@pytest.mark.parametrize(
-    "lock", [read_only_file, read_only_folder, unreadable_file, unreachable_folder, missing_in_read_only_folder]
-)
-async def test_what_cannot_be_written_is_refused(lock: Callable[[Path], None], public: Path) -> None:
+@pytest.mark.parametrize("lock", [unreadable_file, unreachable_folder, missing_in_read_only_folder])
+async def test_what_cannot_be_read_is_refused(lock: Callable[[Path], None], public: Path) -> None:
     path = public / "folder" / "journal.db"
     path.parent.mkdir(mode=0o777)
     await use(path)
@@ -268,20 +257,6 @@ async def test_nothing_can_be_made_below_a_folder_that_is_read_only(public: Path
     (public / "folder").mkdir(mode=0o555)
     with unprivileged():
         assert await refusal(public / "folder" / "below" / "journal.db") is Code.JOURNAL_READ_ONLY
-
-
-async def test_a_journal_in_use_that_can_only_be_read_is_refused_at_once(public: Path) -> None:
-    """Its log could be read, so that only the first write would fail."""
-    path = public / "journal.db"
-    path.touch()
-    path.chmod(0o644)
-    journal = Journal(SqliteStore(str(path), SystemClock()))
-    await job(journal, "job/a")
-    path.chmod(0o444)
-    with unprivileged(), pytest.raises(JournalError) as error:
-        SqliteStore(str(path), SystemClock())
-    assert error.value.code is Code.JOURNAL_READ_ONLY
-    await journal.close()
 
 
 async def test_what_stands_in_for_a_journal_that_is_not_there_takes_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import Final
 import apsw
 
 from remit.codes import Code
-from remit.errors import JournalError
+from remit.errors import JournalError, StateError, UsageError
 from remit.journal.sqlite.schema import check, migrate
 
 MEMORY: Final = ":memory:"
 EMPTY: Final = ":memory:?mode=ro"
 """Stands in for a journal that is not there yet: it holds nothing, and takes nothing, which would be lost."""
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors of a file system that has no room."""
 _STATEMENTS: Final = 256
 """Prepared statements kept; there are fewer shapes than that."""
 _OURS: Final = ".remit"
@@ -56,21 +59,33 @@ def open_reader(path: str, *, busy_ms: int, vfs: str = "") -> apsw.Connection:
     return db
 
 
-def copy_file(path: str, target: str, now: int, busy_ms: int) -> None:
-    """Write a journal to a new file as of one moment, in which every lease has lapsed; its writers wait for nothing."""
-    _make(Path(target))
-    source, copy = open_reader(path, busy_ms=busy_ms), apsw.Connection(target)
+def copy_file(source: apsw.Connection, target: str, now: int) -> None:
+    """Write a journal to a new file as of one moment, in which every lease has lapsed; its writers wait for nothing.
+
+    Raises UsageError or StateError (DISK_FULL) where the target cannot be written, and apsw.Error.
+    """
     try:
-        with copy.backup("main", source, "main") as backup:
-            backup.step()  # all of it in one read, which writers do not begin again
-        copy.execute(
-            "UPDATE heads SET lease_until = ?1, due_at = ?1 "
-            "WHERE lease_owner IS NOT NULL AND NOT closed AND lease_until > ?1",
-            (now - 1,),
-        )
-    finally:
-        copy.close()
-        source.close()
+        _make(Path(target))
+        with contextlib.closing(apsw.Connection(target)) as copy:
+            with copy.backup("main", source, "main") as backup:
+                backup.step()  # all of it in one read, which writers do not begin again
+            copy.execute(
+                "UPDATE heads SET lease_until = ?1, due_at = ?1 "
+                "WHERE lease_owner IS NOT NULL AND NOT closed AND lease_until > ?1",
+                (now - 1,),
+            )
+    except apsw.FullError as error:
+        raise _no_room(target) from error
+    except OSError as error:
+        if error.errno in FULL:
+            raise _no_room(target) from error
+        why = f"{Path(target).parent}: {error.strerror}"
+        raise UsageError(why, remedy="Name a file in a folder that exists and can be written to.") from error
+
+
+def _no_room(target: str) -> StateError:
+    why = f"{target}: the disk is full; the journal has nothing to do with it"
+    return StateError(why, code=Code.DISK_FULL, remedy="Free space there, or name a file on another disk.")
 
 
 def in_use(path: str) -> bool:

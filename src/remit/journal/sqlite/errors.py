@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 from typing import Final
 
 import apsw
 
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.sqlite.connection import EMPTY
+from remit.journal.sqlite.connection import EMPTY, FULL
 
 _UNLOCK: Final = "End the program that holds the file's lock, then try again."
 _ALLOW: Final = "Make the file and its folder writable, or choose another journal."
@@ -37,7 +36,8 @@ _TABLE: Final[tuple[tuple[type[apsw.Error], Code, str], ...]] = (
     (apsw.MismatchError, Code.RECORD_INVALID, _VALUE),
     (apsw.ConnectionClosedError, Code.JOURNAL_CLOSED, _REOPEN),
 )
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_SPACE: Final = ((apsw.IOError, Code.JOURNAL_FULL, _FREE),)
+"""The shared memory beside the file could not grow: nothing else is as small and fails first."""
 
 
 class Translation:
@@ -59,11 +59,11 @@ class Translation:
 def translated(error: apsw.Error | OSError, path: str) -> JournalError:
     """The JournalError to raise from an error of SQLite or of the file system."""
     if isinstance(error, OSError):
-        code, remedy = (Code.JOURNAL_FULL, _FREE) if error.errno in _FULL else (Code.JOURNAL_READ_ONLY, _FOLDER)
+        code, remedy = (Code.JOURNAL_FULL, _FREE) if error.errno in FULL else (Code.JOURNAL_READ_ONLY, _FOLDER)
         return JournalError(f"{path}: {code.meaning} ({error})", code=code, remedy=remedy)
     if path == EMPTY and isinstance(error, apsw.ReadOnlyError):
         return JournalError("there is no journal here to write to", code=Code.JOURNAL_MISSING, remedy=_MAKE)
-    for kind, code, remedy in _TABLE:
+    for kind, code, remedy in _NO_SPACE if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE else _TABLE:
         if isinstance(error, kind):
             return JournalError(f"{path}: {code.meaning} ({error})", code=code, remedy=remedy)
     return JournalError(f"{path}: {error}", code=Code.JOURNAL_IO, remedy="Run `remit doctor`.")

@@ -71,7 +71,7 @@ class GroupWriter:
 
     def look(self) -> None:
         """See whether other connections wrote: a read of shared memory."""
-        self.others = int(self._db.execute("PRAGMA data_version").get)
+        self.others = data_version(self._db)
 
     def write(self, group: Sequence[Commit]) -> list[JournalError | None]:
         """Write a group in one transaction; the outcome of each commit. Raises apsw.Error: nothing was written."""
@@ -226,6 +226,11 @@ class GroupWriter:
     def _blobs(self, blobs: Sequence[Blob], at: int) -> None:
         for blob in blobs:
             self._db.execute(_BLOB, (blob.digest, blob.data, at, blob.until))
+
+
+def data_version(db: apsw.Connection) -> int:
+    """Return a number that is another one once other connections wrote to the file."""
+    return int(db.execute("PRAGMA data_version").get)
 
 
 def _patched(patch: HeadPatch) -> tuple[tuple[str, ...], tuple[object, ...]]:

@@ -103,6 +103,11 @@ MIGRATIONS: Final[tuple[str, ...]] = (
 """Script n leads from schema version n to n + 1."""
 
 VERSION: Final = len(MIGRATIONS)
+_FACTS: Final = """
+SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id), count(*),
+    coalesce(sum(type IN ('trigger', 'view')), 0) FROM sqlite_schema
+"""
+"""In one statement, so that all are of one moment: another process may be making the journal right now."""
 
 
 def check(connection: apsw.Connection) -> None:
@@ -110,11 +115,7 @@ def check(connection: apsw.Connection) -> None:
 
     Raises JournalError: JOURNAL_NEWER for a file of a newer Remit, JOURNAL_CORRUPT for something that is not a journal.
     """
-    # A savepoint, so that all three are of one moment: another process may be making the journal right now.
-    with connection:
-        version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
-        tables = int(connection.execute("SELECT count(*) FROM sqlite_schema").get)
-        foreign = int(connection.execute("SELECT count(*) FROM sqlite_schema WHERE type IN ('trigger', 'view')").get)
+    version, application, tables, foreign = connection.execute(_FACTS).get
     if application != APPLICATION_ID and (application or version or tables):
         msg = "the file is a database of another program, not a Remit journal"
         raise JournalError(msg, code=Code.JOURNAL_CORRUPT, remedy="Name another file for the journal.")
@@ -126,9 +127,14 @@ def check(connection: apsw.Connection) -> None:
         raise JournalError(msg, code=Code.JOURNAL_NEWER, remedy="Upgrade Remit, or use another journal.")
 
 
+def is_current(connection: apsw.Connection) -> bool:
+    """Return whether a file has today's schema."""
+    return _pragma(connection, "user_version") == VERSION
+
+
 def migrate(connection: apsw.Connection) -> None:
     """Bring a checked file to today's schema; of several processes that try, one does it."""
-    if _pragma(connection, "user_version") == VERSION:
+    if is_current(connection):
         return
     with Transaction(connection):
         check(connection)

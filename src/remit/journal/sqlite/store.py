@@ -25,9 +25,11 @@ from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Hea
 from remit.journal.sqlite import queries, queue
 from remit.journal.sqlite.connection import EMPTY, MEMORY, copy_file, open_reader, open_writer
 from remit.journal.sqlite.errors import Translation
-from remit.journal.sqlite.groups import GroupWriter
+from remit.journal.sqlite.groups import GroupWriter, data_version
+from remit.journal.sqlite.looking import Look, instead
 from remit.journal.sqlite.transaction import Transaction
 from remit.journal.watch import Watch
+from remit.journal.writer import copy_error
 
 T = TypeVar("T")
 
@@ -51,20 +53,20 @@ class SqliteStore:
         self._path, in_memory = path, path in {MEMORY, EMPTY}
         self._clock = clock
         self._translating = Translation(path)
-        with self._translating, contextlib.ExitStack() as opened:
-            self._db = open_writer(path, busy_ms=busy_ms, vfs=vfs)
-            opened.callback(self._db.close)
-            self._db_read = self._db
-            if not in_memory:
-                self._db_read = open_reader(path, busy_ms=busy_ms, vfs=vfs)
-                opened.callback(self._db_read.close)
+        self._looking: Look | None = None
+        """What reads a file that cannot be written to."""
+        self._refused: JournalError | None = None
+        """What every write to it is refused with."""
+        with contextlib.ExitStack() as opened:
+            self._open(opened, busy_ms, vfs)
             self._connections = opened.pop_all()
         self._synchronous, self._waits_ms = "", busy_ms
         """The setup of the writing connection: what it flushes, and how long it waits for another process's lock."""
         self._busy_ms = busy_ms
         self._vain_looks = 0
         """The number of times that it was to be seen what others wrote, and we were writing ourselves."""
-        self._beside, self._seen_beside = 0, 0
+        self._beside = 0
+        self._seen_beside: object = 0
         """News that only the reading connection saw, and the last it saw."""
         self._log_pages = 0
         self._erased = False
@@ -75,6 +77,20 @@ class SqliteStore:
         self._writer = CommitThread("remit-journal", self._write, self._written, self._write_at_once)
         self._watch = Watch(None if in_memory else self._others_wrote)
         self._reader = None if in_memory else ReadThread("remit-journal-read")
+
+    def _open(self, opened: contextlib.ExitStack, busy_ms: int, vfs: str) -> None:
+        try:
+            with self._translating:
+                self._db = self._db_read = open_writer(self._path, busy_ms=busy_ms, vfs=vfs)
+                opened.callback(self._db.close)
+                if self._path not in {MEMORY, EMPTY}:
+                    self._db_read = open_reader(self._path, busy_ms=busy_ms, vfs=vfs)
+                    opened.callback(self._db_read.close)
+        except JournalError as error:
+            opened.close()
+            self._looking, self._refused = instead(error, self._path, busy_ms), error
+            opened.callback(self._looking.close)
+            self._db = self._db_read = apsw.Connection(MEMORY)  # nothing is written, and nothing read here
 
     @property
     def url(self) -> str:
@@ -136,7 +152,9 @@ class SqliteStore:
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _set_up(self, synchronous: str, waits_ms: int) -> None:
-        """Make the writing connection ready for what comes next."""
+        """Make the writing connection ready for what comes next. Raises JournalError where the file is only read."""
+        if self._refused is not None:
+            raise copy_error(self._refused)
         if synchronous != self._synchronous:
             self._db.execute(f"PRAGMA synchronous = {synchronous}")
             self._synchronous = synchronous
@@ -160,7 +178,7 @@ class SqliteStore:
 
         def run() -> T:
             with self._translating:
-                return work(self._db_read)
+                return self._looking.read(work) if self._looking is not None else work(self._db_read)
 
         if self._reader is None:
             return await self._writer.run(run)
@@ -224,8 +242,17 @@ class SqliteStore:
         if self._reader is None:
             return None
         with self._translating:
-            await asyncio.to_thread(copy_file, self._path, path, self._clock.now(), self._busy_ms)
+            await asyncio.to_thread(self._copy, path)
         return SqliteStore(path, self._clock)
+
+    def _copy(self, target: str) -> None:
+        now = self._clock.now()
+        if self._refused is not None:
+            with contextlib.closing(Look(self._path, self._busy_ms)) as looking:
+                looking.read(lambda db: copy_file(db, target, now))
+            return
+        with contextlib.closing(open_reader(self._path, busy_ms=self._busy_ms)) as source:
+            copy_file(source, target, now)
 
     async def compact(self) -> int:
         def run() -> int:
@@ -304,7 +331,7 @@ class SqliteStore:
 
     def _others_wrote(self) -> int:
         """Count writes of other processes, as far as is known: a read of shared memory, where we do not write now."""
-        if not self._writer.meanwhile(self._look):
+        if self._refused is not None or not self._writer.meanwhile(self._look):
             self._vain_looks += 1
             if self._vain_looks >= _PATIENCE and self._reader is not None and not self._writer.closed:
                 self._vain_looks = 0
@@ -325,7 +352,7 @@ class SqliteStore:
         Seen from the reading connection our own writes look like theirs: such news are harmless, and rare.
         """
         with contextlib.suppress(apsw.Error):
-            version = int(self._db_read.execute("PRAGMA data_version").get)
+            version = self._looking.version() if self._looking is not None else data_version(self._db_read)
             if version != self._seen_beside:
                 self._seen_beside = version
                 self._beside += 1
