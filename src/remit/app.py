@@ -134,7 +134,7 @@ class Remit:
 
         A remit.toml that was found, not given, has to be trusted (`remit trust`): FOLDER_NOT_TRUSTED.
         """
-        from remit.wiring.journal import make_key
+        from remit.wiring.journal import find_key, make_key
         from remit.wiring.runtime import open_runtime
 
         register = Register(data_folder(os.environ) / "trust")
@@ -157,6 +157,13 @@ class Remit:
         )
         if missing is not None:
             made_here(missing, register)
+        try:
+            await find_key(self._runtime.journal, self.settings)
+            if self._work:
+                self._runtime.journal.require_key()
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
         if self._work:
             self._runtime.engine.start(role="" if self.settings.journal.url == ":memory:" else "python")
         return self

@@ -21,8 +21,8 @@ def test_a_healthy_project_has_nothing_but_ok(project: Project) -> None:
     assert {line.split()[0] for line in done.out.splitlines()} == {"ok"}
     names = [line.split()[1] for line in done.out.splitlines()]
     expected = [
-        "python", "sqlite", "extras", "settings", "policy", "trust", "module", "disk", "journal", "integrity", "wal",
-        "mode", "tools", "folder", "sandbox", "browser", "terminal",
+        "python", "sqlite", "extras", "settings", "policy", "trust", "module", "disk", "journal", "integrity",
+        "seals", "wal", "mode", "tools", "folder", "sandbox", "browser", "terminal",
     ]  # fmt: skip
     assert names == expected
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from tests.cli.conftest import Project
 
 DAMAGED = 7
+UNCHECKED = 8
 
 
 @pytest.fixture
@@ -49,16 +52,108 @@ def test_a_forged_title_is_found_and_named_with_its_code(trusting: Project) -> N
     assert trusting.here("verify", "--json").json["codes"] == ["HEAD_FORGED"]
 
 
-def test_a_key_that_was_deleted_is_missed(trusting: Project) -> None:
+@pytest.mark.whole
+@pytest.mark.parametrize("where", ["renamed", "copied", "linked"])
+def test_a_project_that_lies_elsewhere_is_checked_and_goes_on_under_its_key(
+    trusting: Project, tmp_path_factory: pytest.TempPathFactory, where: str
+) -> None:
+    """The key is found by the id that heads name, and is named where it is looked for."""
+    waits = trusting.job("notes", "--path", "a.txt")
+    (key,) = keys_of(trusting)
+    there = tmp_path_factory.mktemp("there") / "project"
+    if where == "renamed":
+        data = there.parent / "data"
+        shutil.move(key.parents[2], data)
+        trusting.env["XDG_DATA_HOME"] = str(data)
+        key = data / key.relative_to(key.parents[2])
+        shutil.move(trusting.folder, there)
+    elif where == "copied":
+        trusting.env["XDG_DATA_HOME"] = str(key.parents[2])
+        shutil.copytree(trusting.folder, there)
+    else:
+        trusting.env["XDG_DATA_HOME"] = str(key.parents[2])
+        there.mkdir()
+        shutil.copy(trusting.folder / "remit.toml", there)
+        (there / ".remit").symlink_to(trusting.folder / ".remit")
+    trusting.folder = there
+    trusting.here("trust", "--yes")
+    assert trusting.here("verify", "--json").json["keyless"] == 0
+    (question,) = trusting.here("confirm", "--json").json
+    assert trusting.here("confirm", question["confirmation"], "--deny").status == 0
+    assert trusting.here("resume", waits).status != UNCHECKED
+    done = trusting.here("verify", "--json").json
+    assert (done["ok"], done["sealed"]) == (True, done["streams"])
+    checks = {check["name"]: check for check in trusting.here("doctor", "--json").json}
+    assert str(key) in checks["seals"]["detail"]
+    backup = trusting.here("journal", "backup", "b.db", "--json").json
+    assert backup["key_file"] == str(key)
+
+
+def test_without_the_key_everything_is_looked_at_and_nothing_is_written(trusting: Project) -> None:
+    waits = trusting.job("notes", "--path", "a.txt")
+    (key,) = keys_of(trusting)
+    kept = key.rename(trusting.folder / "key")
+    done = trusting.here("verify")
+    assert (done.status, "damaged" in done.out, "KEY_MISSING" in done.err) == (UNCHECKED, False, True)
+    assert trusting.here("show", waits, "--json").json["row"]["state"] == "waiting"
+    for words in (
+        *(("export", waits), ("run", "report"), ("resume", waits), ("worker",), ("journal", "seal")),
+        *(("journal", "backup", "b.db"), ("journal", "activate"), ("journal", "copy", ".remit/journal.db", "c.db")),
+    ):
+        done = trusting.here(*words)
+        if words != ("journal", "activate"):  # it runs jobs already: nothing is written
+            assert (done.status, "KEY_MISSING" in done.err) == (UNCHECKED, True), words
+    assert keys_of(trusting) == []
+    kept.rename(key.with_name("brought-by-hand.keys"))
+    assert trusting.here("verify").status == 0
+    assert trusting.here("export", waits).status == 0
+
+
+def test_who_vouches_for_what_could_not_be_checked_is_recorded(trusting: Project) -> None:
     trusting.job("report")
     (key,) = keys_of(trusting)
-    kept = key.read_bytes()
+    former = trusting.here("verify", "--json").json
     key.unlink()
-    done = trusting.here("verify", "--json")
-    assert (done.status, set(done.json["codes"])) == (DAMAGED, {"HEAD_UNSEALED"})
-    key.write_bytes(kept)
-    key.chmod(0o600)
+    missing = trusting.here("verify", "--json").json["key"]
+    assert trusting.here("journal", "seal", "--vouch").status == 0
+    done = trusting.here("verify", "--json").json
+    assert (done["ok"], done["sealed"], done["streams"]) == (True, done["streams"], former["streams"] + 1)
+    with closing(sqlite3.connect(trusting.folder / ".remit/journal.db")) as db:
+        ((data,),) = db.execute("SELECT data FROM events WHERE kind = 'journal_vouched'").fetchall()
+    vouched = json.loads(data)
+    assert (vouched["former"], bool(vouched["by"])) == (missing, True)
+
+
+def test_a_head_of_another_key_is_damage_and_is_not_sealed_unseen(trusting: Project) -> None:
+    trusting.job("report")
+    trusting.job("report")
+    forge(trusting, "UPDATE heads SET seal = CAST(x'0102030405060708' || substr(seal, 9) AS BLOB) WHERE id = 1")
+    assert trusting.here("verify", "--json").json["codes"] == ["HEAD_UNSEALED"]
+    assert trusting.here("journal", "seal").status == DAMAGED
+    assert trusting.here("verify").status == DAMAGED
+    assert trusting.here("journal", "seal", "--vouch").status == 0
     assert trusting.here("verify").status == 0
+
+
+def test_a_new_journal_at_the_path_of_one_that_moved_has_a_key_of_its_own(trusting: Project) -> None:
+    trusting.job("report")
+    (first,) = keys_of(trusting)
+    kept = first.read_bytes()
+    (trusting.folder / ".remit").rename(trusting.folder / "moved")
+    trusting.job("report")
+    assert [path.read_bytes() for path in keys_of(trusting)].count(kept) == 1
+    assert len({path.read_bytes() for path in keys_of(trusting)}) == 2
+    assert trusting.here("journal", "seal", "--new-key").status == 0
+    assert trusting.here("--journal", "moved/journal.db", "verify").status == 0
+
+
+def test_many_problems_come_after_their_number_and_twenty_at_once(trusting: Project) -> None:
+    for _ in range(22):
+        trusting.job("report")
+    forge(trusting, "UPDATE heads SET title = 'nothing to see' WHERE kind = 'job'")
+    done = trusting.here("verify")
+    assert (len(done.out.splitlines()), "22 of 22 streams" in done.err) == (20, True)
+    assert len(trusting.here("verify", "--all").out.splitlines()) == 22
 
 
 def test_resuming_everything_ends_and_names_the_job_that_was_forged(trusting: Project) -> None:
@@ -94,7 +189,7 @@ def test_a_new_key_takes_the_place_of_the_old_one(trusting: Project) -> None:
     assert key.read_text() != before
     assert trusting.here("verify").status == 0
     key.write_text(before)
-    assert "HEAD_UNSEALED" in trusting.here("verify").out
+    assert trusting.here("verify").status == UNCHECKED
 
 
 def test_what_was_forged_stays_so_and_both_keys_stay(trusting: Project) -> None:

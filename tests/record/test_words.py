@@ -95,7 +95,7 @@ def test_a_kind_that_a_newer_remit_wrote_has_no_words() -> None:
 
 
 OF_OTHER_STREAMS = {
-    k.SubjectErased, k.JournalCopied, k.JournalMoved, k.JournalActivated,
+    k.SubjectErased, k.JournalCopied, k.JournalMoved, k.JournalActivated, k.JournalVouched,
     k.ConfirmationDecided,
     k.ConfirmationPutOff, k.ConfirmationUsed, k.SignalSent, k.CancelRequested, k.StepDecided, k.ApprovalRemembered,
     k.ApprovalRevoked, k.RequestTaken, k.RequestAnswered, k.ViewRemoved, k.ViewSaved, k.WorkerStarted  }  # fmt: skip

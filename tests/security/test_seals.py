@@ -17,7 +17,7 @@ import pytest
 
 from remit import Remit
 from remit.codes import Code
-from remit.errors import ChainBrokenError, SettingsError
+from remit.errors import ChainBrokenError, JournalError, SettingsError
 from remit.journal.chain import link, root
 from remit.journal.event import Head, HeadQuery
 from remit.journal.journal import Journal
@@ -311,17 +311,27 @@ async def test_what_an_older_remit_that_still_runs_writes_is_not_sealed(place: P
         assert (after.seq, after.hash, after.seal) == (head.seq + 1, chained, b"")
 
 
-async def test_without_the_key_the_chain_alone_counts(place: Place, remit_in: OpenRemit) -> None:
+async def test_without_the_key_it_is_looked_at_and_neither_checked_nor_written_to(
+    place: Place, remit_in: OpenRemit
+) -> None:
     job, question = await place.asked()
     flags = {name: value for name, value in place.flags.items() if name != "journal.key_file"}
-    async with remit_in(tools=[pay], recipes=[buy, look], flags=flags) as remit:
+    async with remit_in(tools=[pay], recipes=[buy, look], flags=flags, work=False) as remit:
         report = await remit.service.streams.verify()
-        assert set(report.codes) == {Code.HEAD_UNSEALED.name}, "but verify misses the key"
-        damaged = {problem.partition(":")[0] for problem in report.problems}
-        assert {f"job/{job}", f"job/{job}/confirmation/{question}"} <= damaged
+        assert (report.ok, report.codes, report.damaged, report.keyless) == (False, (), 0, report.streams)
+        assert len(await remit.service.confirmations.pending()) == 1
+        for write in (remit.service.confirmations.decide(question, "approve"), remit.start(buy())):
+            with pytest.raises(JournalError) as error:
+                await write
+            assert (error.value.code, report.key in error.value.message) == (Code.KEY_MISSING, True)
+    with pytest.raises(JournalError) as error:
+        async with remit_in(tools=[pay], recipes=[buy, look], flags=flags):
+            pass
+    assert error.value.code is Code.KEY_MISSING
+    assert await place.codes() == set()
+    async with place.open() as remit:
         await remit.service.confirmations.decide(question, "approve")
         assert await remit.job(job) == "paid ann"
-    assert await place.codes() == {Code.HEAD_UNSEALED.name}
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o620, 0o606])

@@ -82,6 +82,7 @@ async def write_package(
     Raise NotFoundError, RecordPrunedError, and ChainBrokenError for a record that is damaged: what does not hold is not
     exported.
     """
+    journal.require_key()
     scope = identifier if "/" in identifier else stream_named(identifier)
     head = await journal.head(scope)
     if head is None:
@@ -108,6 +109,7 @@ async def write_interval(journal: Journal, interval: Interval, file: IO[bytes], 
     Raise UsageError for an interval that is not over, NotFoundError if nothing was recorded in it, and
     ChainBrokenError as above.
     """
+    journal.require_key()
     if not 0 <= interval.since < interval.until <= journal.clock.now():
         remedy = "Give a time that is over, the earlier end first."
         raise UsageError(f"{interval} is not over, or ends before it begins", code=Code.INVALID_INPUT, remedy=remedy)

@@ -100,6 +100,8 @@ def describe(error: BaseException) -> Failure:
 def _status(error: RemitError) -> int:
     if isinstance(error, InterruptedByUserError):
         return exit_codes.INTERRUPTED
+    if error.code is Code.KEY_MISSING:
+        return exit_codes.UNCHECKED
     return exit_codes.USAGE if isinstance(error, UsageError) else exit_codes.ERROR
 
 

@@ -12,6 +12,7 @@ WAITING: Final = 4
 CANCELLED: Final = 5
 DIVERGED: Final = 6
 DAMAGED: Final = 7
+UNCHECKED: Final = 8
 INTERRUPTED: Final = 130
 
 MEANINGS: Final[dict[int, str]] = {
@@ -23,6 +24,7 @@ MEANINGS: Final[dict[int, str]] = {
     CANCELLED: "the job was cancelled",
     DIVERGED: "the replay departed from the record, a call would be refused today, or rules decide otherwise",
     DAMAGED: "the journal is damaged",
+    UNCHECKED: "the journal cannot be checked here, nor written to: the key that it is sealed under is missing",
     INTERRUPTED: "stopped from outside (Ctrl-C, SIGTERM); the job can be resumed",
 }
 """Every status and what it means."""

@@ -35,7 +35,7 @@ async def journal_checks(settings: Settings) -> AsyncIterator[Check]:
             yield missing
             return
     from remit.clock import SystemClock
-    from remit.wiring.journal import open_journal
+    from remit.wiring.journal import find_key, open_journal
 
     try:
         journal = open_journal(settings, SystemClock())
@@ -43,8 +43,10 @@ async def journal_checks(settings: Settings) -> AsyncIterator[Check]:
         yield Check.failed("journal", error)
         return
     try:
+        key_file = await find_key(journal, settings)
         yield await _writable(journal, f"{path}, {_size(path)}" if path is not None else journal.url)
         yield await _whole(journal)
+        yield _sealed(journal, key_file)
     except RemitError as error:
         yield Check.failed("journal", error)
     finally:
@@ -89,6 +91,17 @@ async def _writable(journal: Journal, what: str) -> Check:
         return Check("journal", "warn", refused.message, refused.remedy)
     await journal.put_blobs(())  # a commit of nothing: all that a commit takes, and it changes nothing
     return Check("journal", "ok", f"{what}, can be written to")
+
+
+def _sealed(journal: Journal, key_file: Path | None) -> Check:
+    """Return which file holds the key of this journal: it belongs to every backup, kept apart from it."""
+    try:
+        journal.require_key()
+    except RemitError as error:
+        return Check.failed("seals", error)
+    if key_file is None:
+        return Check("seals", "ok", "no key: anyone who can write to the journal can forge it (`remit journal seal`)")
+    return Check("seals", "ok", f"the journal's key is in {key_file}; keep a copy, apart from backups of the journal")
 
 
 def _size(path: Path) -> str:

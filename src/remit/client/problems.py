@@ -43,6 +43,7 @@ _BY_CODE: Final[dict[Code, type[RemitError]]] = {
     Code.INVALID_TOOL_STEP: ResolveError,
     Code.JOB_QUOTA_EXCEEDED: BusyError,
     Code.JOURNAL_MISSING: NotFoundError,
+    Code.KEY_MISSING: JournalError,
     Code.MODEL_DRIFT: VersionError,
     Code.NO_WORKER: StateError,
     Code.PLAN_NEWER: VersionError,

@@ -45,7 +45,7 @@ from remit.journal.references import (
     shape_of,
     values_in,
 )
-from remit.journal.seals import Seals, keyless
+from remit.journal.seals import ID_BYTES, Seals, keyless
 from remit.journal.stub import PRUNED, beginning
 from remit.journal.values import RESTORE, Blobs
 
@@ -74,6 +74,8 @@ class Examined(msgspec.Struct, frozen=True):
     """Bytes that are not there, and need not be."""
     pruned: int = 0
     """Events that were removed, for which a stub stands."""
+    keyless: bool = False
+    """Whether its head is sealed, and no key of the journal is here."""
 
 
 Visit = Callable[[Sequence[Event], Sequence[Payload | None]], Awaitable[object]]
@@ -104,8 +106,11 @@ async def examine(
     *,
     proven: set[str] | None = None,
     visit: Visit = pass_by,
+    keyless_too: bool = False,
 ) -> Examined:
     """Check all of it, and read each event once. Raises ChainBrokenError, the first it finds.
+
+    Raises JournalError (KEY_MISSING) where nothing is wrong but no key of a sealed head is here, unless `keyless_too`.
 
     `pages` are the events up to the head's seq, or from a stub on. `proven` holds the digests of values that were
     checked, for other streams too, and grows. `visit` is given each page when it is intact; what follows may not be.
@@ -124,12 +129,13 @@ async def examine(
     if said := contradiction(head, telling):
         msg = f"{head.stream}: the head is not what its events say: {said}"
         raise ChainBrokenError(msg, remedy="Someone changed the head. Trust the events, and restore a backup.")
-    if seals is None and head.seal:
-        raise keyless(head)
+    if seals is None and head.seal and not keyless_too:
+        raise keyless(head.seal[:ID_BYTES])
     if seals is not None and (doubt := seals.doubt(head)) is not None:
         raise doubt
     absent = tuple(looking.absent.values())
-    return Examined(end[0] - pruned, looking.erased, seals is not None, absent, pruned)
+    missing = seals is None and bool(head.seal)
+    return Examined(end[0] - pruned, looking.erased, seals is not None, absent, pruned, missing)
 
 
 def _prove_end(head: Head, end: tuple[int, bytes]) -> None:

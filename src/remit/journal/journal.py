@@ -28,13 +28,12 @@ from remit.journal.event import (
     Lease,
     Placed,
     Scanned,
-    Tally,
 )
 from remit.journal.examining import STRETCH, Examined, Values, Visit, examine, pass_by, prove
 from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
 from remit.journal.salting import Salt, erasure_of, salted
-from remit.journal.seals import Seals
+from remit.journal.seals import Seals, keyless
 from remit.journal.stub import whole
 from remit.journal.values import Folds
 from remit.journal.watch import Took, done
@@ -61,7 +60,13 @@ class Journal:
         """
         self.folds, self.cut, self.compact, self.snapshot = Folds(store), store.cut, store.compact, store.snapshot
         self.missing, self.answers = store.missing, store.answers
+        self.leases, self.routes, self.wakes, self.integrity = store.leases, store.routes, store.wakes, store.integrity
+        self.tallies, self.due, self.drained, self.counts = store.tallies, store.due, store.drained, store.counts
         self._store, self.seals, self._salt = store, seals, salt
+        self.missing_key = b""
+        """The id of the key that heads are sealed under, where no key of theirs is here: nothing is written."""
+        self.key_file = ""
+        """The file of the keys in `seals`, where that is known."""
         self._subjects: WeakValueDictionary[str, StreamWriter] = WeakValueDictionary()
         """By root: a writer of a stream with a subject, which what is made below it shares."""
         self._posting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -82,14 +87,21 @@ class Journal:
     def writer(self, stream: str, kind: str, head: Head | None = None, above: Head | None = None) -> StreamWriter:
         """A writer that goes on from `head`, or creates the stream.
 
-        A new stream has the subject of the root it is below: of `above`, its head, or of the root's writer here.
+        A new stream has the subject of the root it is below: of `above`, its head, or of the root's writer here. Raises
+        JournalError (KEY_MISSING) where the journal is sealed and its key is not here.
         """
+        self.require_key()
         writer = StreamWriter(stream, kind, self.clock, head, self.seals)
         if head is None and (root := above or self._subjects.get(writer.root)) is not None:
             writer.subject = root.subject  # what the stream holds can be erased with its root
         if writer.subject:
             self._know(writer)
         return writer
+
+    def require_key(self) -> None:
+        """Raise JournalError (KEY_MISSING) where the journal is sealed and its key is not here."""
+        if self.missing_key:
+            raise keyless(self.missing_key)
 
     def _know(self, writer: StreamWriter) -> None:
         if writer.stream == writer.root:
@@ -217,10 +229,6 @@ class Journal:
             raise error
         return error is None
 
-    async def drained(self) -> None:
-        """Return once everything appended before has been written."""
-        await self._store.drained()
-
     # --- reading
 
     async def head(self, stream: str) -> Head | None:
@@ -230,14 +238,6 @@ class Journal:
     async def heads(self, query: HeadQuery) -> list[Head]:
         """Heads that match, newest stream first."""
         return await self._store.heads(query)
-
-    async def counts(self, kind: str) -> dict[str, int]:
-        """Return how many streams of a kind there are in each state; a state without one is left out."""
-        return await self._store.counts(kind)
-
-    async def tallies(self, kind: str, since: int, width: int, bounds: Sequence[int]) -> list[Tally]:
-        """Count the streams of a kind made from `since` on, by stretches of `width` and `bounds` of their time."""
-        return await self._store.tallies(kind, since, width, bounds)
 
     async def read(self, stream: str, after: int = 0) -> list[Event]:
         """Return every event with seq > `after`. Raises RecordPrunedError if some of them were removed."""
@@ -344,7 +344,13 @@ class Journal:
         return (await self.examine(stream)).events
 
     async def examine(
-        self, stream: str, proven: set[str] | None = None, visit: Visit = pass_by, beside: Values | None = None
+        self,
+        stream: str,
+        proven: set[str] | None = None,
+        visit: Visit = pass_by,
+        beside: Values | None = None,
+        *,
+        keyless_too: bool = False,
     ) -> Examined:
         """Check a stream's chain, its head, and the values it refers to; an erasure has to be on record.
 
@@ -352,11 +358,14 @@ class Journal:
         the events, page by page, as far as they are intact. `beside` reads the values instead of the journal.
 
         Raises NotFoundError, or ChainBrokenError naming the first bad event, what the head says, or what value is gone.
+        Raises JournalError (KEY_MISSING) as `examine` does.
         """
         if (head := await self._store.head(stream)) is None:
             raise NotFoundError(f"{stream}: no such stream", code=Code.STREAM_NOT_FOUND)
         now, pages = self.clock.now(), self.pages(head)
-        examined = await examine(head, pages, self.seals, beside or self, now, proven=proven, visit=visit)
+        examined = await examine(
+            head, pages, self.seals, beside or self, now, proven=proven, visit=visit, keyless_too=keyless_too
+        )
         if examined.erased and await self._store.head(erasure_of(head.subject)) is None:
             msg = f"{stream}: {examined.erased} values are gone, and no erasure of their subject is on record"
             raise ChainBrokenError(msg, code=Code.BLOB_MISSING, remedy=values.RESTORE)
@@ -369,32 +378,19 @@ class Journal:
     # --- leases
 
     async def claim(self, claim: Claim) -> list[Lease]:
+        self.require_key()
         return await self._store.claim(claim)
-
-    async def due(self, claim: Claim) -> list[Head]:
-        return await self._store.due(claim)
 
     async def acquire(self, stream: str, claim: Claim, over: str | None = None) -> Lease | None:
         """Lease one stream, due or not; None if it is closed or someone else's lease runs, unless `over` held it."""
+        self.require_key()
         return await self._store.acquire(stream, claim, over)
 
     async def renew(self, leases: Iterable[tuple[str, int]], lease_until: int) -> list[str]:
         return await self._store.renew(tuple(leases), lease_until)
 
-    async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
-        return await self._store.wakes(streams)
-
     async def next_due(self, kind: str, routes: tuple[str, ...] = ()) -> int | None:
         return await self._store.next_due(kind, routes)
-
-    async def routes(self, kind: str) -> list[str]:
-        return await self._store.routes(kind)
-
-    async def leases(self, kind: str) -> list[Head]:
-        return await self._store.leases(kind)
-
-    async def integrity(self) -> list[str]:
-        return await self._store.integrity()
 
     async def close(self) -> None:
         await self._store.close()

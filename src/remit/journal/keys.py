@@ -1,32 +1,47 @@
 """The file of the keys that heads are sealed with: one key a line in hexadecimal, the one in use first.
 
 It lies outside the project folder, so that who can write the journal need not be able to read it. By default there is
-one for each journal that Remit made here; a setting names one that several machines share.
+one for each journal that Remit made here, found by the id that heads name (rule 24): its own name says only where the
+journal was made. A setting names one that several machines share.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
 from remit.atomic import replace_file, written_beside
 from remit.errors import SettingsError
-from remit.journal.seals import KEY_BYTES, Seals
+from remit.journal.seals import KEY_BYTES, Seals, key_id
 
 _LONGEST: Final = 64 * 1024
 _ATTEMPTS: Final = 3
 """To open a file behind a link that changes meanwhile."""
 
 
-def default_place(folder: Path, journal: Path) -> Path:
-    """Return where the keys of a journal's file are kept below a folder of the user's own."""
-    name = hashlib.sha256(os.fsencode(journal.resolve())).hexdigest()[:40]
-    return folder / "journal-keys" / f"{name}.keys"
+def default_folder(data: Path) -> Path:
+    """Return the folder of the user's keys below that of their data."""
+    return data / "journal-keys"
+
+
+def default_place(data: Path, journal: Path) -> Path:
+    """Return where the keys of a journal's file are put when it is made."""
+    return default_folder(data) / f"{hashlib.sha256(os.fsencode(journal.resolve())).hexdigest()[:40]}.keys"
+
+
+def find(ids: Collection[bytes], places: Sequence[Path]) -> Path | None:
+    """Return the first of these files that holds a key with one of these ids; other files are passed by."""
+    for place in places:
+        with contextlib.suppress(SettingsError):
+            if any(key_id(key) in ids for key in read(place)):
+                return place
+    return None
 
 
 def load(place: Path) -> Seals | None:
@@ -104,6 +119,29 @@ def _shared(found: os.stat_result) -> bool:
 def make(place: Path) -> None:
     """Make a file with a new key, unless there is one: of several processes that try, one does it. Raises OSError."""
     keep_new(place, _text([os.urandom(KEY_BYTES)]))
+
+
+def make_for(place: Path, journal: Path) -> None:
+    """Make the key of a journal that is not there yet, and its empty file: one process does both. Raises OSError.
+
+    A key that lies there already is of a journal that was made at that path before, and may be elsewhere by now: it
+    is kept under its id.
+    """
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(place.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if journal.exists():
+            return
+        with contextlib.suppress(SettingsError):
+            if former := read(place):
+                place.replace(place.with_name(f"{key_id(former[0]).hex()}.keys"))
+        make(place)
+        journal.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(journal, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    finally:
+        os.close(lock)
 
 
 def keep_new(place: Path, data: bytes) -> None:

@@ -13,6 +13,7 @@ from remit.journal.copy import refuse_busy
 from remit.journal.event import NO_PATCH, Append, Head, HeadPatch, HeadQuery
 from remit.journal.examining import examine
 from remit.journal.journal import PAGE, Journal
+from remit.journal.kinds import JournalVouched
 from remit.journal.seals import Seals
 
 
@@ -28,13 +29,21 @@ class Resealed(msgspec.Struct, frozen=True, kw_only=True):
     """The problems of the streams whose heads were left as they are."""
 
 
-async def seal_all(journal: Journal) -> Resealed:
+async def vouch(journal: Journal, seals: Seals, by: str) -> None:
+    """Seal under these keys what is sealed under one that is not here, and record who says that it is right."""
+    former, journal.missing_key, journal.seals = journal.missing_key, b"", seals
+    await journal.post("journal/seals", "seals", JournalVouched(key=seals.current.hex(), former=former.hex(), by=by))
+
+
+async def seal_all(journal: Journal, *, vouched: bool = False) -> Resealed:
     """Seal every head whose stream is whole. A head that was forged stays so.
 
     A failed ticket that an older Remit leased, so that its head is not the one that was sealed, is failed again.
 
-    Raises StateError without keys, JournalError (JOURNAL_LOCKED) while someone works on a stream.
+    Raises StateError without keys, JournalError (KEY_MISSING) where heads are sealed under a key that is not here, and
+    JOURNAL_LOCKED while someone works on a stream. Without `vouched` for, heads of another key than the journal's stay.
     """
+    journal.require_key()
     seals = journal.seals
     if seals is None:
         raise StateError("there is no key to seal with", code=Code.SETTINGS_INVALID, remedy="Set journal.key_file.")
@@ -51,7 +60,8 @@ async def seal_all(journal: Journal) -> Resealed:
             if doubt is None and head.seal.startswith(seals.current):
                 continue
             try:
-                if doubt is not None and doubt.code is Code.HEAD_FORGED and former is None:
+                foreign = bool(head.seal) and not seals.knows(head) and not vouched
+                if doubt is not None and former is None and (doubt.code is Code.HEAD_FORGED or foreign):
                     raise doubt
                 whole = replace(former or head, seal=b"")
                 await examine(whole, journal.pages(head), None, journal, journal.clock.now())

@@ -31,7 +31,11 @@ _ID_DOMAIN: Final = b"remit-seal-key\0"
 _SEALED_AS: Final = dict.fromkeys(OPEN_STATES, "open")
 _fields: Final = msgspec.json.Encoder(order="deterministic").encode
 _LOOK: Final = "Check the stream with `remit trace`; if it is right, run `remit journal seal`."
-_BRING: Final = "Bring the key file back (journal.key_file); without it, check the stream, then `remit journal seal`."
+_ANOTHER: Final = "Someone with another key wrote it: check it with `remit trace`, then `remit journal seal --vouch`."
+_BRING: Final = (
+    "Copy the key file that `remit doctor` names where the journal was made to ~/.local/share/remit/journal-keys, or "
+    "name it (journal.key_file). If it is lost: `remit journal seal --vouch`, which records who vouches for the past."
+)
 _FORGED: Final = "Someone without the key wrote to the journal: restore a backup."
 _LEASED: Final = "An older Remit left it so when a failed ticket was leased: run `remit journal seal`."
 
@@ -79,6 +83,10 @@ class Seals:
         """The id of the key that new seals are made under."""
         return self._current.id
 
+    def knows(self, head: Head) -> bool:
+        """Return whether the key that a head names is here; it says nothing of the seal."""
+        return head.seal[:ID_BYTES] in self._keys
+
     def over(self, fields: Covered) -> Sealer:
         """Return what seals heads with these fields."""
         return self._current.over(fields)
@@ -92,8 +100,9 @@ class Seals:
         if not head.seal:
             why = f"{head.stream}: its head has no seal, or someone removed it"
             return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_LOOK)
-        if head.seal[:ID_BYTES] not in self._keys:
-            return keyless(head)
+        if not self.knows(head):
+            why = f"{head.stream}: its head is sealed under the key {head.seal[:ID_BYTES].hex()}, not the journal's"
+            return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_ANOTHER)
         if not self._holds(head):
             if self.before_lease(head) is not None:
                 why = f"{head.stream}: its head is `{head.state}`, and was sealed as `failed`"
@@ -112,10 +121,10 @@ class Seals:
         return key is not None and compare_digest(key.over(covered(head))(head.hash), head.seal)
 
 
-def keyless(head: Head) -> ChainBrokenError:
-    """Return why a sealed head is not to be believed where its key is not."""
-    why = f"{head.stream}: its head is sealed under the key {head.seal[:ID_BYTES].hex()}, which is not here"
-    return ChainBrokenError(why, code=Code.HEAD_UNSEALED, remedy=_BRING)
+def keyless(key: bytes) -> JournalError:
+    """Return why a journal that is sealed under this key is neither checked nor written to where the key is not."""
+    why = f"the journal is sealed under the key {key.hex()}, which is not here"
+    return JournalError(why, code=Code.KEY_MISSING, remedy=_BRING)
 
 
 def key_id(key: bytes) -> bytes:

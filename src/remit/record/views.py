@@ -301,6 +301,10 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Streams of which a stub is left."""
     removed: int = 0
     """Events that were removed from these, as the stubs say."""
+    keyless: int = 0
+    """Streams whose seal could not be checked, for the journal's key is not here."""
+    key: str = ""
+    """The id of that key."""
     state: Literal["", "whole", "prefix", "rejected"] = ""
     """`whole`: a checkpoint that was kept elsewhere covers every event; `prefix`: more may have been recorded;
     `rejected`: something does not fit. Empty: an older Remit looked."""
@@ -323,8 +327,8 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Return whether nothing is wrong."""
-        return not self.problems
+        """Return whether nothing is wrong, and every seal could be checked."""
+        return not self.problems and not self.keyless
 
 
 def session_row(head: Head) -> SessionRow:

@@ -36,6 +36,8 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
     """Streams that were checked."""
     events: int = 0
     verified: bool = False
+    key_file: str = ""
+    """The file of the journal's key, which is not in the backup; empty: it has none."""
     problems: tuple[str, ...] = ()
     """Damage that was found; it was not kept then."""
 
@@ -54,7 +56,7 @@ async def back_up(source: Journal, file: Path, *, verify: bool) -> Backup:
     partial = file.with_name(f"{file.name}.partial")
     _remove(partial)
     try:
-        made = await _written(source, partial, Backup(file=str(file), verified=verify))
+        made = await _written(source, partial, Backup(file=str(file), verified=verify, key_file=source.key_file))
     except BaseException:
         _remove(partial)
         raise
@@ -70,6 +72,7 @@ async def _written(source: Journal, partial: Path, made: Backup) -> Backup:
         why = f"{source.url} is not a file that Remit can back up while it is in use"
         raise StateError(why, code=Code.BACKUP_ELSEWHERE, remedy=_ELSEWHERE)
     copy = Journal(store, source.clock, seals=source.seals)
+    copy.missing_key = source.missing_key
     try:
         await mark_copied(copy, source.url, complete=True)
         return await _checked(copy, made) if made.verified else made

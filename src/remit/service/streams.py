@@ -12,7 +12,6 @@ from remit.jobs.state import KIND
 from remit.journal.erasing import Erased, erasable, erase
 from remit.journal.event import Event, Head, HeadQuery
 from remit.journal.lineage import forebears
-from remit.journal.resealing import Resealed, seal_all
 from remit.journal.scanning import every_head
 from remit.operation import Here, Wire, operation
 from remit.record.heads import CALL, head_of, stream_named
@@ -132,10 +131,6 @@ class Streams:
         if identifier is None:
             await verification.check_all()
         return verification.report
-
-    async def seal(self) -> Resealed:
-        """Seal every head whose stream is whole. Raises StateError without a key, JournalError while someone works."""
-        return await seal_all(self._journal)
 
     async def erase(self, subject: str, *, by: str = "", reason: str = "") -> Erased:
         """Erase every value about a subject. Raises UsageError without one."""

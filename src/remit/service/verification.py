@@ -122,7 +122,7 @@ class Verification:
         self._consistency = Consistency(services.journal)
         self._proven = set[str]()
         self._streams = self._events = self._erased = self._sealed = self._signed = self._unchecked = 0
-        self._pruned = self._removed = 0
+        self._pruned = self._removed = self._keyless = 0
         self._verifiers = verifiers
         self._findings: list[Findings] = []
         self._damaged = set[str]()
@@ -145,13 +145,13 @@ class Verification:
                 self._told(head.stream, verifier.take(head, events))
 
         try:
-            examined = await self._journal.examine(head.stream, self._proven, visit)
+            examined = await self._journal.examine(head.stream, self._proven, visit, keyless_too=True)
         except ChainBrokenError as error:
             self._report(head.stream, [(error.code, error.message)])
             self._told(head.stream, (one for each in self._verifiers for one in each.end_stream(head, intact=False)))
             return
         self._events, self._erased = self._events + examined.events, self._erased + examined.erased
-        self._sealed += examined.sealed
+        self._sealed, self._keyless = self._sealed + examined.sealed, self._keyless + examined.keyless
         self._told(head.stream, (one for verifier in self._verifiers for one in verifier.end_stream(head, intact=True)))
         if examined.pruned:
             self._pruned, self._removed = self._pruned + 1, self._removed + examined.pruned
@@ -209,6 +209,8 @@ class Verification:
             unchecked=self._unchecked,
             pruned=self._pruned,
             removed=self._removed,
+            keyless=self._keyless,
+            key=self._journal.missing_key.hex(),
         )
 
     def _told(self, stream: str, problems: Iterable[Problem]) -> None:

@@ -154,7 +154,7 @@ def untrusted(found: Standing, remedy: str = _LOOK) -> SettingsError:
         names = ", ".join(Path(name).name for name in found.changed)
         why = f"{place} was trusted, and has changed since: {names}"
     elif found.settings_trusted:
-        why = f"{place} is not trusted: it came with the folder, or was created under REMIT_TRUST=1"
+        why = f"{place} is not trusted: it came with the folder, which may have moved, or was created under {TRUST}=1"
     else:
         why = f"{place} is not trusted: it would run code or loosen what is allowed"
     return SettingsError(why, code=Code.FOLDER_NOT_TRUSTED, remedy=remedy)

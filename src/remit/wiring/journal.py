@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import JournalError, SettingsError
-from remit.journal.journal import Journal
-from remit.journal.keys import default_place, load, make
+from remit.journal.event import Head, HeadQuery
+from remit.journal.journal import PAGE, Journal
+from remit.journal.keys import default_folder, default_place, find, load, make, make_for
 from remit.journal.kinds import declare
 from remit.journal.port import Store
-from remit.journal.seals import Seals
+from remit.journal.seals import ID_BYTES, Seals
 from remit.journal.sharded.shard import ShardStore
 from remit.journal.sqlite.connection import in_use
 from remit.journal.sqlite.store import EMPTY, MEMORY, SqliteStore
@@ -27,11 +29,42 @@ _log: Final = logging.getLogger("remit.journal")
 
 
 def open_journal(settings: Settings, clock: Clock) -> Journal:
-    """The journal that the settings name, with its keys. Raises SettingsError."""
+    """The journal that the settings name, with the keys of its path; `find_key` finds others. Raises SettingsError."""
     for part in FIRST_PARTY:
         declare(part.kinds)
     seals = seals_of(settings)
     return Journal(open_store(settings.journal.url, clock), clock, seals=seals)
+
+
+async def find_key(journal: Journal, settings: Settings) -> Path | None:
+    """Give a journal the keys that its heads are sealed under, wherever it lies now, and return their file.
+
+    Heads name their key, so a journal that was renamed, copied or mounted elsewhere finds its own among the user's
+    (rule 24). If none is here, `missing_key` says so, and nothing is written to the journal. Raises JournalError.
+    """
+    place = await _found(journal, settings) if settings.journal.url != MEMORY else None
+    journal.key_file = str(place or "")
+    return place
+
+
+async def _found(journal: Journal, settings: Settings) -> Path | None:
+    place = key_place(settings)
+    own, sealed = [place] if place is not None else [], list[Head]()
+    for limit in (1, PAGE):  # the newest is enough, but where someone wrote it without the key
+        sealed = [head for head in await journal.heads(HeadQuery(limit=limit)) if head.seal]
+        if journal.seals is not None and find(_keys_of(sealed), own) is not None:
+            return place
+    if not sealed:
+        return place if journal.seals is not None else None
+    others = () if settings.journal.key_file else sorted(default_folder(data_folder(os.environ)).glob("*.keys"))
+    place = find(_keys_of(sealed), others)
+    journal.seals = load(place) if place is not None else None
+    journal.missing_key = sealed[0].seal[:ID_BYTES] if place is None else b""
+    return place
+
+
+def _keys_of(heads: Sequence[Head]) -> set[bytes]:
+    return {head.seal[:ID_BYTES] for head in heads}
 
 
 def seals_of(settings: Settings) -> Seals | None:
@@ -61,9 +94,11 @@ def key_place(settings: Settings) -> Path | None:
 
 def make_key(settings: Settings) -> None:
     """Make the key of a journal that is about to be made; without one it is not sealed. Raises SettingsError."""
-    place = key_place(settings)
+    place, file = key_place(settings), settings.journal.file
     try:
-        if place is not None:
+        if place is not None and file is not None and not settings.journal.key_file:
+            make_for(place, file)
+        elif place is not None:
             make(place)
     except OSError as error:
         _log.warning("%s: %s; the journal will have no seals", place, error.strerror or error)

@@ -91,7 +91,7 @@ async def _copy(state: State, begin: Settings, end: Settings, *, backup: bool) -
     from remit.journal.event import HeadQuery
     from remit.journal.journal import Journal
     from remit.journal.moving import back_up, move
-    from remit.wiring.journal import open_journal, open_store, refuse_open
+    from remit.wiring.journal import find_key, open_journal, open_store, refuse_open
 
     await refuse_open(begin)
     async with contextlib.AsyncExitStack() as stack:
@@ -99,6 +99,9 @@ async def _copy(state: State, begin: Settings, end: Settings, *, backup: bool) -
         stack.push_async_callback(source.close)
         if not await source.heads(HeadQuery(limit=1)):
             raise UsageError(f"{source.url} is empty", remedy="Correct FROM.")
+        await find_key(source, begin)
+        if not backup:
+            source.require_key()
         await refuse_busy(source)
         await refuse_open(end)
         # Not before: if FROM cannot be copied, nothing is made. Who copies vouches for nothing, and has no key there.
@@ -146,13 +149,14 @@ async def _activate(state: State, *, unfinished: bool) -> tuple[Standing, str]:
     from remit.clock import SystemClock
     from remit.journal.moving import activate
     from remit.settings.principal import principal
-    from remit.wiring.journal import open_journal
+    from remit.wiring.journal import find_key, open_journal
 
     settings = state.trusted()
     if settings.journal.file is not None and not settings.journal.file.exists():
         raise UsageError(f"there is no journal at {settings.journal.file}", remedy="Correct --journal.")
     journal = open_journal(settings, SystemClock())
     try:
+        await find_key(journal, settings)
         return await activate(journal, principal(settings), unfinished=unfinished), journal.url
     finally:
         await journal.close()
@@ -249,42 +253,65 @@ _SHOWN: Final = 20
 
 @command.command("seal")
 @click.option("--new-key", is_flag=True, help="Seal under a new key, and drop the earlier keys.")
+@click.option(
+    "--vouch", "vouched", is_flag=True, help="Also what is sealed under a key that is not here; it is recorded who did."
+)
 @json_option("what was sealed and what could not be")
 @pass_state
-def seal_command(state: State, new_key: bool) -> int:
+def seal_command(state: State, *, new_key: bool, vouched: bool) -> int:
     """Seal the journal under a key that is kept elsewhere.
 
     `remit verify` then detects what someone without the key wrote. Creates the key if it does not exist, checks every
     stream, and seals the head of each stream that is intact. After that, a stream without a seal is not trusted. Stop
     the workers first. Read what `remit verify` reports before you seal again: a seal declares that the current record
-    is right.
+    is right. What is sealed under a key that is not here cannot be checked, and stays as it is (KEY_MISSING): bring the
+    key, or vouch for it with --vouch, which is recorded with your name (`journal_vouched`).
     """
     import msgspec
 
     from remit.cli.running import run_to_end
 
-    done, place = run_to_end(_seal(state, new_key=new_key))
-    state.show({**msgspec.to_builtins(done), "key_file": str(place)}, lambda state, _: _print_seal(state, done, place))
+    done, place = run_to_end(_seal(state, new_key=new_key, vouched=vouched))
+    state.show(
+        {**msgspec.to_builtins(done), "key_file": str(place)}, lambda state, _: _print_seal(state, done, place, vouched)
+    )
     return exit_codes.DAMAGED if done.problems else exit_codes.OK
 
 
-async def _seal(state: State, *, new_key: bool) -> tuple[Resealed, Path]:
+async def _seal(state: State, *, new_key: bool, vouched: bool) -> tuple[Resealed, Path]:
     import os
 
-    from remit.journal.keys import make, read, write
+    from remit.clock import SystemClock
+    from remit.journal.keys import load, make, read, write
+    from remit.journal.resealing import seal_all, vouch
     from remit.journal.seals import KEY_BYTES
-    from remit.wiring.journal import key_place
+    from remit.settings.principal import principal
+    from remit.wiring.journal import find_key, key_place, open_journal
 
-    opened = state.remit(code="unused", writes=True)
-    place = key_place(opened.settings)
+    settings = state.trusted()
+    place = key_place(settings)
     if place is None:
         raise UsageError("this journal has no key", remedy="Set journal.key_file to a file outside the project folder.")
+    if settings.journal.file is not None and not settings.journal.file.exists():
+        raise UsageError(f"there is no journal at {settings.journal.file}", remedy="Correct --journal.")
     try:
-        make(place)
-        if new_key:
-            write(place, [os.urandom(KEY_BYTES), *read(place)])
-        async with opened as remit:
-            done = await remit.service.streams.seal()
+        if settings.journal.key_file:
+            make(place)
+        journal = open_journal(settings, SystemClock())
+        try:
+            place = await find_key(journal, settings) or place
+            if not vouched:
+                journal.require_key()
+            make(place)
+            if new_key:
+                write(place, [os.urandom(KEY_BYTES), *read(place)])
+            seals = load(place)
+            if journal.missing_key and seals is not None:
+                await vouch(journal, seals, principal(settings))
+            journal.seals = seals
+            done = await seal_all(journal, vouched=vouched)
+        finally:
+            await journal.close()
         if new_key and not done.problems:
             write(place, read(place)[:1])
     except OSError as error:
@@ -293,14 +320,13 @@ async def _seal(state: State, *, new_key: bool) -> tuple[Resealed, Path]:
     return done, place
 
 
-def _print_seal(state: State, done: Resealed, place: Path) -> None:
-
+def _print_seal(state: State, done: Resealed, place: Path, vouched: bool) -> None:
     out = state.output.out
     for problem in done.problems:
         out.line(f"{out.style('damaged', 'fail')} {clean(problem)}")
     out.line(f"{out.style('ok', 'ok')} {done.sealed} of {done.streams} heads sealed now, under {clean(str(place))}")
     for stream in done.unsealed[:_SHOWN]:
-        out.line(f"  had no seal: {clean(stream)}")
+        out.line(f"  {'vouched for' if vouched else 'had no seal'}: {clean(stream)}")
     if len(done.unsealed) > _SHOWN:
         out.line(f"  and {len(done.unsealed) - _SHOWN} more")
     state.note("keep a copy of the key file separate from backups of the journal")

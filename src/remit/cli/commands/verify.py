@@ -36,6 +36,8 @@ _DAMAGE: Final = frozenset(
 )
 _STATUSES: Final = {"rejected": exit_codes.DAMAGED, "undecidable": 2}
 """The status that a package ends with, if it is not whole or a prefix."""
+_SHOWN: Final = 20
+"""Problems that are printed without --all."""
 _EXPORTED: Final = "Name a file of `remit export`."
 _ENDINGS: Final = (".zip", ".json", ".jsonl", ".ndjson")
 """Endings of files; a job's id has none."""
@@ -43,7 +45,9 @@ _ENDINGS: Final = (".zip", ".json", ".jsonl", ".ndjson")
 
 @click.command("verify")
 @click.argument("job", required=False, shell_complete=complete.jobs)
-@click.option("--all", "everything", is_flag=True, help="Check the whole journal. The default without JOB.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Check the whole journal, the default without JOB; print every problem."
+)
 @click.option(
     "--checkpoints",
     metavar="FILE",
@@ -84,7 +88,8 @@ def command(
     """Check that no recorded event was changed.
 
     Each event is chained to the one before it by a hash; if the journal has a key, the newest event is also sealed.
-    Prints the first event of a stream that does not match, and exits with status 7. JOB (an id, a unique ending of one,
+    Prints the first event of a stream that does not match, and exits with status 7; with 8 if nothing is wrong, but the
+    key of the journal's seals is not here. JOB (an id, a unique ending of one,
     `last`, or a session's id) limits the check to what belongs to it. JOB can also be a file that `remit export`
     wrote: it is checked without a journal. One in a format of others ends with the status 0 (valid), 1 (invalid) or
     2 (undecidable, as without --issuer-keys), and the last line says so as JSON.
@@ -122,8 +127,11 @@ def command(
         report = VerifyReport(streams=0, events=0, problems=(error.message,), codes=(error.code.name,))
     import msgspec
 
-    state.show({**msgspec.structs.asdict(report), "ok": report.ok}, lambda state, _: _print(state, report))
-    return exit_codes.OK if report.ok else exit_codes.DAMAGED
+    state.show(
+        {**msgspec.structs.asdict(report), "ok": report.ok},
+        lambda state, _: _print(state, report, everything=everything),
+    )
+    return exit_codes.DAMAGED if report.problems else exit_codes.UNCHECKED if report.keyless else exit_codes.OK
 
 
 def _is_file(name: str) -> bool:
@@ -197,36 +205,57 @@ def _verify_package(state: State, path: str, keys: Sequence[str], *, decisions: 
     return _STATUSES.get(verdict.state, exit_codes.OK)
 
 
-def _print(state: State, report: VerifyReport) -> None:
-
-    out = state.output.out
-    for code, problem in zip_longest(report.codes, report.problems, fillvalue=""):  # an older server says no codes
-        out.line(f"{out.style('damaged', 'fail')} {f'{code}: ' * bool(code)}{clean(problem)}")
+def _print(state: State, report: VerifyReport, *, everything: bool) -> None:
     checked = f"{counted(report.events, 'event')} in {counted(report.streams, 'stream')}"
-    sealed = report.sealed == report.streams > 0
-    if report.ok:
-        out.line(f"{out.style('ok', 'ok')} {checked}: every hash matches{', every head is sealed' * sealed}")
-        if report.signed:
-            out.line(f"signed: {counted(report.signed, 'approval')}, every signature valid")
-        if report.unchecked:
-            unchecked = counted(report.unchecked, "signature")
-            state.note(f"not checked: {unchecked} of approvals; set confirm.allowed_signers")
-        if not sealed and report.streams:
-            state.note("anyone who can write to the journal can forge heads without a seal: see `remit journal seal`")
-        if report.pruned:
-            gone = f"{counted(report.removed, 'event')} of {counted(report.pruned, 'stream')}"
-            out.line(f"pruned: {gone}; the stub of each continues its chain")
-        if report.checkpoints:
-            _print_checkpoints(state, report)
-        for part in report.skipped:
-            state.note(f"not all that was signed was compared: {part}")
-        if report.erased:
-            out.line(f"erased: {counted(report.erased, 'value')}, with their subject; the erasure is on record")
+    if report.problems:
+        _print_damage(state, report, everything=everything)
+    elif report.keyless:
+        _print_keyless(state, report, checked)
     else:
-        intact = report.streams - report.damaged
-        found = f"{report.damaged} of {counted(report.streams, 'stream')} damaged"
-        rest = f"the other {intact} ({counted(report.events, 'event')}) intact" if intact else "none intact"
-        state.note(f"{found}; {rest}")
+        _print_intact(state, report, checked)
+
+
+def _print_damage(state: State, report: VerifyReport, *, everything: bool) -> None:
+    intact = report.streams - report.damaged
+    rest = f"the other {intact} ({counted(report.events, 'event')}) intact" if intact else "none intact"
+    state.note(f"{report.damaged} of {counted(report.streams, 'stream')} damaged; {rest}")
+    out, rows = state.output.out, [*zip_longest(report.codes, report.problems, fillvalue="")]
+    shown = rows if everything else rows[:_SHOWN]
+    for code, problem in shown:  # an older server says no codes
+        out.line(f"{out.style('damaged', 'fail')} {f'{code}: ' * bool(code)}{clean(problem)}")
+    if len(shown) < len(rows):
+        state.note(f"and {len(rows) - len(shown)} more: `remit verify --all`")
+
+
+def _print_keyless(state: State, report: VerifyReport, checked: str) -> None:
+    from remit.journal.seals import keyless
+
+    out, error = state.output.out, keyless(bytes.fromhex(report.key))
+    seals = counted(report.keyless, "seal")
+    out.line(f"{out.style('unchecked', 'warn')} {checked}: every hash matches; {seals} cannot be checked here")
+    state.note(f"{error.code.name}: {error.message}")
+    state.note(f"  -> {error.remedy}")
+
+
+def _print_intact(state: State, report: VerifyReport, checked: str) -> None:
+    out, sealed = state.output.out, report.sealed == report.streams > 0
+    out.line(f"{out.style('ok', 'ok')} {checked}: every hash matches{', every head is sealed' * sealed}")
+    if report.signed:
+        out.line(f"signed: {counted(report.signed, 'approval')}, every signature valid")
+    if report.unchecked:
+        unchecked = counted(report.unchecked, "signature")
+        state.note(f"not checked: {unchecked} of approvals; set confirm.allowed_signers")
+    if not sealed and report.streams:
+        state.note("anyone who can write to the journal can forge heads without a seal: see `remit journal seal`")
+    if report.pruned:
+        gone = f"{counted(report.removed, 'event')} of {counted(report.pruned, 'stream')}"
+        out.line(f"pruned: {gone}; the stub of each continues its chain")
+    if report.checkpoints:
+        _print_checkpoints(state, report)
+    for part in report.skipped:
+        state.note(f"not all that was signed was compared: {part}")
+    if report.erased:
+        out.line(f"erased: {counted(report.erased, 'value')}, with their subject; the erasure is on record")
 
 
 def _print_checkpoints(state: State, report: VerifyReport) -> None:

@@ -69,7 +69,14 @@ from remit.journal.kinds.people import (
     ViewRemoved,
     ViewSaved,
 )
-from remit.journal.kinds.places import JournalActivated, JournalCopied, JournalMoved, StreamPruned, SubjectErased
+from remit.journal.kinds.places import (
+    JournalActivated,
+    JournalCopied,
+    JournalMoved,
+    JournalVouched,
+    StreamPruned,
+    SubjectErased,
+)
 from remit.journal.kinds.versions import (
     ModelDriftRecorded,
     PatchRecorded,

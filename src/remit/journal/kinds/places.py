@@ -35,6 +35,18 @@ class JournalActivated(Payload, frozen=True, kw_only=True):
     """The person who activated it; empty: a copy that was completed."""
 
 
+class JournalVouched(Payload, frozen=True, kw_only=True):
+    """Ours, in the stream `journal/seals`: someone vouched for heads whose seals could not be checked."""
+
+    KIND: ClassVar[str] = "journal_vouched"
+    key: str
+    """The id of the key that heads are sealed under from now on."""
+    former: str
+    """The id of the key that they were sealed under, which was not here."""
+    by: str = ""
+    """The person who vouched."""
+
+
 class SubjectErased(Payload, frozen=True, kw_only=True):
     """Ours, in a subject's own stream: every value of its streams was erased in this transaction."""
 

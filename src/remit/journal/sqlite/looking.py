@@ -6,7 +6,7 @@
     an older Remit made it          a copy in memory, in today's schema
 
 Nothing is made or changed beside it. In the last three cases SQLite does not see what others write, so the file is
-looked at before and after each read, and opened anew when it changed: nothing old is shown.
+looked at before and after each read, and opened again when it changed: nothing old is shown.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Look:
         raise JournalError(f"{self._path}: {_STALE}", code=Code.JOURNAL_LOCKED, remedy=_STALE)
 
     def version(self) -> object:
-        """Return what is another value once somebody wrote."""
+        """Return what is another value once someone wrote."""
         return self.read(lambda db: db.execute("PRAGMA data_version").get), self._stamp()
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class Look:
             raise
 
     def _shared(self) -> apsw.Connection | None:
-        """Through the shared memory of those who have it open; None where there is none that can be read."""
+        """Return one through the shared memory of those who have the file open; None if that cannot be read."""
         if not (self._beside("-wal").exists() and self._beside("-shm").exists()):
             return None  # SQLite would make them
         db = self._connection("readonly_shm=1")

@@ -54,9 +54,9 @@ class SqliteStore:
         self._clock = clock
         self._translating = Translation(path)
         self._looking: Look | None = None
-        """What reads a file that cannot be written to."""
+        """The reader of a file that cannot be written to."""
         self._refused: JournalError | None = None
-        """What every write to it is refused with."""
+        """The error that every write to it is refused with."""
         with contextlib.ExitStack() as opened:
             self._open(opened, busy_ms, vfs)
             self._connections = opened.pop_all()

@@ -26,12 +26,13 @@ def command(state: State, file: Path, *, verified: bool, force: bool) -> int:
     """Back up a journal that is a file, while workers and servers go on.
 
     FILE holds the journal as of one moment. It runs no jobs (JOURNAL_BACKUP): if the journal is lost, put FILE in its
-    place and run `remit journal activate`. A journal in PostgreSQL is backed up with the server's own tools, or with
-    `remit journal copy --backup` while no process works.
+    place and run `remit trust`, then `remit journal activate`. The key of its seals is not in FILE. A journal in
+    PostgreSQL is backed up with the server's own tools, or with `remit journal copy --backup` while no process works.
     """
     import msgspec
 
     require_free(file, force=force)
+
     made: Backup = state.ask_here(
         lambda remit: remit.service.retention.back_up(file.absolute(), verify=verified), code="unused", writes=True
     )
@@ -53,4 +54,8 @@ def _print(state: State, made: Backup) -> None:
         f", {counted(made.events, 'event')} in {counted(made.streams, 'stream')} verified" if made.verified else ""
     )
     out.line(f"{out.style('ok', 'ok')} {clean(made.file)}  {made.bytes} bytes{checked}")
-    state.note("it runs no jobs until it takes the journal's place and you run `remit journal activate`")
+    if made.key_file:
+        state.note(f"the journal's key is not in it: keep a copy of {clean(made.key_file)} elsewhere")
+    state.note(
+        "it runs no jobs until it takes the journal's place, and you run `remit trust` and `remit journal activate`"
+    )
