@@ -18,7 +18,6 @@ MAKES: Final = {
     "run": ("report",),
     "mcp approve": ("nothing",),
     "mcp call": ("nothing.x",),
-    "recorder sign": (),
     "skills disable": ("nothing",),
     "skills enable": ("nothing",),
     "tickets create": ("--thread", "t1", "--content", "hello"),

@@ -70,6 +70,18 @@ def test_a_command_signs_once_and_verify_says_what_it_shows(recording: Project) 
     assert f"ok    recorder   {ORIGIN}: " in recording.here("doctor").out
 
 
+def test_where_nothing_is_recorded_nothing_is_signed(recording: Project) -> None:
+    recording.here("recorder", "key")
+    done = recording.here("recorder", "sign", "--json")
+    assert (done.status, done.json) == (0, {"checkpoint": "", "failures": {}})
+    assert held(recording) == []
+    recording.job("greet", "--name", "ann")
+    assert recording.here("recorder", "sign").status == 0
+    elsewhere = ("--checkpoints", str(recording.folder / "second.notes"))
+    report = recording.here("verify", *elsewhere, "--json").json
+    assert (report["state"], report["checkpoints"]) == ("whole", 1)
+
+
 def test_a_key_that_no_one_gave_and_a_journal_that_was_put_back_are_said(recording: Project) -> None:
     recording.here("recorder", "key")
     recording.job("greet", "--name", "ann")

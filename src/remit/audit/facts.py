@@ -162,17 +162,24 @@ class Counts(msgspec.Struct):
     """In the order in which they were recorded."""
     kinds: dict[str, int] = msgspec.field(default_factory=dict)
     """Events of each kind."""
+    repeats: dict[str, int] = msgspec.field(default_factory=dict)
+    """Of these, the events that say again what another one says: who asks waits, or a retry took them over."""
     fields: dict[str, int] = msgspec.field(default_factory=dict)
-    """Events that have a field, by `kind.field` (FIELDS)."""
+    """Events that have a field, by `kind.field` (FIELDS); without repeats."""
 
     def add(self, other: Counts) -> None:
         """Add what another fold found later."""
         _add(self.tools, other.tools)
         _add(self.models, other.models)
         self.acts += other.acts
-        for own, more in ((self.kinds, other.kinds), (self.fields, other.fields)):
+        for own, more in ((self.kinds, other.kinds), (self.repeats, other.repeats), (self.fields, other.fields)):
             for name, count in more.items():
                 own[name] = own.get(name, 0) + count
+
+    @property
+    def acts_of(self) -> dict[str, int]:
+        """What happened, of each kind: every event but repeats."""
+        return {kind: number - self.repeats.get(kind, 0) for kind, number in self.kinds.items()}
 
 
 def _add(own: dict[str, S], others: dict[str, S]) -> None:
@@ -215,12 +222,15 @@ class Facts:
         is_counted = event.at >= self._since and (self._until is None or event.at < self._until)
         if is_counted:
             counts.kinds[kind] = counts.kinds.get(kind, 0) + 1
+        copy = self.state.copies.get(event.stream) if self.state.copies else None
+        if copy is not None and event.seq <= copy[0]:
+            counts.repeats[kind] = counts.repeats.get(kind, 0) + is_counted
+            return
         reader = self._readers.get(kind)
         if reader is None and kind not in FIELDS:
             return
         payload = k.decode(kind, event.data)
-        copy = self.state.copies.get(event.stream) if self.state.copies else None
-        if reader is not None and (copy is None or event.seq > copy[0]):
+        if reader is not None:
             reader(self, position, event, payload, counts if is_counted else Counts())
         if is_counted:
             for name in FIELDS.get(kind, ()):
@@ -289,9 +299,11 @@ class Facts:
         what, *fields = _ACTS[event.kind]
         counts.acts.append(Act(what, position, event.at, *(getattr(payload, field, "") for field in fields)))
 
-    def _ask(self, position: int, event: Event, payload: k.ConfirmationRequested, _counts: Counts) -> None:
-        if event.stream.endswith(f"/{payload.confirmation}"):  # the caller's own stream says that it waits
+    def _ask(self, position: int, event: Event, payload: k.ConfirmationRequested, counts: Counts) -> None:
+        if event.stream.endswith(f"/{payload.confirmation}"):
             self.state.questions[event.stream] = OpenQuestion(position, payload.tool_name, payload.principal)
+        else:  # the caller's own stream says that it waits
+            counts.repeats[event.kind] = counts.repeats.get(event.kind, 0) + 1
 
     def _decide(self, position: int, event: Event, payload: k.ConfirmationDecided, counts: Counts) -> None:
         question = self.state.questions.get(event.stream)

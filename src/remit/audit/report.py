@@ -178,9 +178,11 @@ class ReportView(View, frozen=True, kw_only=True):
 def duty_rows(counts: Counts, *, reads: bool) -> tuple[DutyRow, ...]:
     """Answer every duty from what was counted; `reads`: whether reads are recorded."""
     others = sum(act.what == "answered" and act.note != "approve" for act in counts.acts)
-    overriding = {**counts.kinds, _ANSWER: others}
+    acts = counts.acts_of
+    kinds = {True: {**acts, _ANSWER: others}, False: acts}
     return tuple(
-        _row(duty, overriding if duty.is_override else counts.kinds, counts.fields, reads=reads) for duty in DUTIES
+        _row(duty, kinds[duty.is_override] if duty.kinds else counts.kinds, counts.fields, reads=reads)
+        for duty in DUTIES
     )
 
 

@@ -68,14 +68,17 @@ def sign_command(state: State) -> int:
     """Sign what is recorded now, once.
 
     For a journal that no server or worker keeps open: run it after `remit run`, or by cron. It does nothing while
-    another process signs. It exits with status 1 if a witness or a place did not take the checkpoint.
+    another process signs, or nothing is recorded. It exits with status 1 if a witness or a place did not take the checkpoint.
     """
     from remit.cli.running import run_to_end
+    from remit.journal.event import HeadQuery
     from remit.recorder.opening import close, open_recorder
 
-    async def signed() -> tuple[str, dict[str, str]]:
-        async with state.remit(code="unused", creates=True) as remit:
+    async def signed() -> tuple[str, dict[str, str]] | None:
+        async with state.remit(code="unused", writes=True) as remit:
             recorder, publisher = await open_recorder(remit.runtime)
+            if not await remit.runtime.journal.heads(HeadQuery(limit=1)):
+                return None
             while await recorder.look(at_once=True):
                 pass
             if not recorder.records:
@@ -83,9 +86,12 @@ def sign_command(state: State) -> int:
             await close(recorder, publisher)
             return publisher.text, publisher.failures
 
-    note, failures = run_to_end(signed())
+    done = run_to_end(signed())
+    note, failures = done or ("", {})
     if state.as_json:
         state.output.json({"checkpoint": note, "failures": failures})
+    elif done is None:
+        state.note("nothing is recorded yet: there is nothing to sign")
     elif note:
         state.output.out.line(note.rstrip())
     else:
