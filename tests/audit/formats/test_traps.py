@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import msgspec
 import pytest
 
 from remit import Options
-from remit.audit.formats import ael, ael_record, agent_action, catalog, intoto, ocsf, otlp, receipts
+from remit.audit.formats import ael, ael_check, ael_record, agent_action, catalog, intoto, ocsf, otlp, receipts
 from remit.audit.formats.account import Account, Entry
+from remit.audit.formats.bundle import Bundle, pack
 from remit.audit.formats.fault import FormError
 from remit.audit.formats.keys import PublicKey
 from remit.audit.formats.table import DECISIONS, ROWS, row_of
@@ -167,6 +169,22 @@ def test_a_cut_tail_is_found_by_its_checkpoint(ended: Account, tmp_path: Path) -
     with pytest.raises(FormError) as raised:
         agent_action.check(b"".join(statements[:-1]), b"".join(records[:-1]), known)
     assert raised.value.answer.code == "open-tail"
+
+
+def test_a_cut_tail_of_receipts_or_of_ael_is_never_valid(ended: Account, tmp_path: Path) -> None:
+    by, known = signed(tmp_path)
+    lines = list(receipts.write(ended, by))
+    files = ael.write(ended, by)
+    name = next(name for name in files if name.endswith("-events.jsonl"))
+    rows = files[name].splitlines(keepends=True)
+    for end in range(2, max(len(lines), len(rows))):
+        with pytest.raises(FormError) as raised:
+            receipts.check(b"".join(lines[: min(end, len(lines) - 1)]), known)
+        assert raised.value.answer.code == "open-tail", end
+        cut = BytesIO(pack({**files, name: b"".join(rows[: min(end, len(rows) - 1)])}))
+        with pytest.raises(FormError) as raised:
+            ael_check.check(Bundle(cut), known)
+        assert raised.value.answer.code == "j", end
 
 
 def test_the_manifest_of_ael_is_the_operators_word_only(ended: Account, tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def _check_liveness(records: _Records) -> None:
             raise invalid("h", "a time goes back, or is not a time")
         if limit is not None and later - earlier > limit:
             raise invalid("h", "more time lies between two records than the run says")
-    if limit is not None and last["type"] != "close":
+    if last["type"] != "close":
         raise undecidable("j", "a run has no close: its session goes on, its process died, or its end was cut off")
     if limit is not None and not any(one.said["type"] == "heartbeat" for one in records):
         raise invalid("h", "no heartbeat is signed")

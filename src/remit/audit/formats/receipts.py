@@ -121,6 +121,8 @@ def check(data: bytes, keys: Mapping[str, PublicKey]) -> Answer:
     if len(receipts) == 1:
         _check_context(receipts[0], keys)
     _check_chains(receipts)
+    if len(receipts) > 1:  # one alone is judged by itself, as other verifiers do
+        _check_ends([receipt["payload"] for receipt in receipts if "remit" in receipt["payload"]])
     words = f"{counted(len(receipts), 'receipt')}, each signed by a key that you named"
     return Answer("valid", None, words, len(receipts))
 
@@ -211,3 +213,13 @@ def _check_chains(receipts: Sequence[dict[str, Any]]) -> None:
         if receipt["payload"].get("previousReceiptHash") != last.get(stream):
             raise invalid("chain_link_mismatch", f"a receipt of {stream} does not follow the one before it")
         last[stream] = digest(receipt)
+
+
+def _check_ends(payloads: Sequence[dict[str, Any]]) -> None:
+    """Check that what began has ended: receipts that are gone from the end leave no other trace."""
+    events = {payload["remit"]["stream"]: payload.get("lifecycle_event") for payload in payloads}
+    begun = {one["remit"]["stream"] for one in payloads if one.get("lifecycle_event") == "session_start"}
+    named = {one["confirmation"] for one in payloads if one.get("confirmation")}
+    answered = {one.get("confirmation") for one in payloads if one["type"] == "dev.remit:approval"}
+    if named - answered or any(events[stream] != "session_end" for stream in begun):
+        raise undecidable("open-tail", "a job, a session or a question has no end here: receipts may be missing")
