@@ -76,8 +76,8 @@ async def record_in(journal: Journal, clock: ManualClock) -> None:
     question = f"{first}/confirmation/cnf_1"
     writer = await journal.create(
         first, "job", _created("ada"), *asked("1"),
-        k.ConfirmationRequested(confirmation="cnf_1", step="2", digest=DIGEST), started("2", "shop.pay", confirmation="cnf_1"),
-        finished("2"), started("3", "shop.look", side_effect="read"),
+        k.ConfirmationRequested(confirmation="cnf_1", step="2", digest=DIGEST),
+        started("2", "shop.pay", confirmation="cnf_1"), finished("2"), started("3", "shop.look", side_effect="read"),
         finished("3", outcome="failure", error=k.ErrorInfo(code="TOOL_TIMEOUT")),
         k.GateRefused(
             step="4", tool_name="shop.drop", code="POLICY_DENIED", reason=f"never {HOSTILE}", principal="ada",

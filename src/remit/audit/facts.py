@@ -178,7 +178,7 @@ class Counts(msgspec.Struct):
 
     @property
     def acts_of(self) -> dict[str, int]:
-        """What happened, of each kind: every event but repeats."""
+        """The number of events of each kind, without repeats."""
         return {kind: number - self.repeats.get(kind, 0) for kind, number in self.kinds.items()}
 
 

@@ -68,7 +68,8 @@ def sign_command(state: State) -> int:
     """Sign what is recorded now, once.
 
     For a journal that no server or worker keeps open: run it after `remit run`, or by cron. It does nothing while
-    another process signs, or nothing is recorded. It exits with status 1 if a witness or a place did not take the checkpoint.
+    another process signs, or nothing is recorded. It exits with status 1 if a witness or a place did not take the
+    checkpoint.
     """
     from remit.cli.running import run_to_end
     from remit.journal.event import HeadQuery
