@@ -138,7 +138,8 @@ async def test_what_an_agent_may_not_is_a_refused_step(
         assert [(one.code, one.tool_name) for one in refused] == [(code, calls[-1][0])]
         assert refused[0].call_id
         assert WRITTEN == []
-        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+        report = await remit.service.jobs.replay(job.id)
+        assert (report.verdict, report.today) == ("same", "same")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from remit.codes import Code
 from remit.errors import PayloadErasedError
 from remit.gateway.today import CallJudge
 from remit.jobs.caller import caller_of
@@ -26,6 +27,9 @@ _ORDER: Final[tuple[Change, ...]] = ("refused", "asks", "runs")
 _decode: Final = msgspec.json.Decoder().decode
 _JUDGED: Final = frozenset({"", "resolve", "authorize", "ready", "validate_arguments", "load_confirmation", "confirm"})
 """Stages whose refusals are judged again; the others look at origins, budgets and what else runs."""
+
+_OF_POLICY: Final = frozenset({Code.POLICY_DENIED.name, Code.SANDBOX_REQUIRED.name})
+"""Codes of `authorize` that are judged again; with the others the caller barred the call, or a limit was unproven."""
 
 
 class CallToday(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +92,8 @@ def _change(record: CallRecord, effect: Change) -> Change | None:
     if refused is None:
         by_approval = started is not None and bool(started.confirmation)
         return None if effect == "runs" or (effect == "asks" and by_approval) else effect
+    if refused.stage == "authorize" and refused.code not in _OF_POLICY:
+        return None
     if effect == "refused" or refused.stage not in _JUDGED or (effect == "asks" and refused.confirmation):
         return None
     return effect
