@@ -65,7 +65,6 @@ class Job(JobHandle[T]):
         self._runtime = remit.runtime
 
     async def result(self) -> T:
-        """Return what the recipe returned, once it has. Raise JobEndedError if the job failed or was cancelled."""
         from remit.jobs.ended import Ended
 
         found = await _end(self._runtime, self.id)
@@ -171,7 +170,6 @@ class Remit:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop working; unfinished jobs stay where they are and can be resumed."""
         runtime, self._runtime, self._session = self.runtime, None, ""
         await runtime.close()
 
@@ -199,7 +197,6 @@ class Remit:
 
     @property
     def service(self) -> Service:
-        """Everything that a face may do, by noun: `remit.service.jobs`, `remit.service.confirmations` and so on."""
         return self.runtime.service
 
     @property
@@ -236,7 +233,6 @@ class Remit:
 
     @property
     def url(self) -> str:
-        """Return where the journal is, without secrets."""
         return self.runtime.journal.url
 
     # --- jobs
@@ -266,7 +262,6 @@ class Remit:
         return await self.service.jobs.rows(states, limit=limit)
 
     async def ended(self, job: str | Job[Any]) -> JobRow:
-        """Wait until a job has ended, in whatever process. Raises NotFoundError or JournalError."""
         from remit.jobs.ended import Ended
 
         found = await _end(self.runtime, id_of(job))

@@ -44,7 +44,6 @@ class Threads:
     """
 
     def __init__(self, size: int = 16) -> None:
-        """`size` calls at once."""
         self.slots = asyncio.Semaphore(size)
         """Held by each call from before it is announced until it ends."""
         self._most = size * _LOST_PER_SLOT

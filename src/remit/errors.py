@@ -53,7 +53,6 @@ class RemitError(Exception):
     default: ClassVar[Code] = Code.UNHANDLED_EXCEPTION
 
     def __init__(self, message: str = "", *, code: Code | None = None, remedy: str = "") -> None:
-        """Keep the stable `code`, a `message` for people and the `remedy`: what to do about it."""
         self.code = code or self.default
         self.message = message or self.code.meaning
         self.remedy = remedy
@@ -129,7 +128,6 @@ class BusyError(StateError):
     default = Code.JOBS_FULL
 
     def __init__(self, message: str = "", *, code: Code | None = None, remedy: str = "", again_s: int = 1) -> None:
-        """Refuse for now; `again_s` is the number of seconds after which to try again."""
         self.again_s = again_s
         super().__init__(message, code=code, remedy=remedy)
 

@@ -48,7 +48,6 @@ class Conversations:
     """The conversations of one journal."""
 
     def __init__(self, journal: Journal, jobs: Jobs) -> None:
-        """Look at `journal`; go on by its `jobs`."""
         self._journal = journal
         self._jobs = jobs
 

@@ -65,7 +65,6 @@ class Agent:
         results: Mapping[str, str] = NO_RESULTS,
         skills: AgentSkills | None = None,
     ) -> None:
-        """Continue the conversation `thread`, or begin one. `results` are those that are cut in it, whole, by id."""
         self._skills = skills or AgentSkills(())
         instructions = self._skills.instructions(goal.instructions)
         if not len(thread) and instructions:

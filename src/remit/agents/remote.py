@@ -16,7 +16,6 @@ class RemoteConversations(Twin, Conversations):
     """The conversations of a server."""
 
     async def say(self, job: str, text: str, options: Options | None = None, *, key: str = "") -> str:
-        """Say something to an agent; the job that answers: this one if it is at work, else a new one."""
         options = options or Options()
         only_oneself(options.principal)
         body = SayBody.of(options, text=text)

@@ -80,7 +80,6 @@ class Api:
         self._places.close()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Answer a request that the guard let in (ASGI). Raise Problem."""
         request: Request = scope[REQUEST]
         segments = scope["raw_path"].decode("latin-1").split("/")[1:]  # a slash inside a name comes as %2F
         route = self._route(scope["method"], segments)

@@ -18,7 +18,6 @@ class HttpSessions:
     """Opens a session for each principal, when its first call comes."""
 
     def __init__(self, service: Service) -> None:
-        """Open them in `service`."""
         self._service = service
         self._open: OrderedDict[tuple[str, Identity | None], asyncio.Future[str]] = OrderedDict()
 

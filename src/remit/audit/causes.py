@@ -54,7 +54,6 @@ class Causes:
     """The earlier steps that each step goes back to."""
 
     def __init__(self, journal: Journal) -> None:
-        """Nothing is known before `read`."""
         self.of: dict[str, dict[tuple[str, str], None]] = {}
         """By step: the earlier steps, each with why."""
         self.changes: dict[str, Change] = {}

@@ -80,7 +80,6 @@ class Index:
     """The index of one journal."""
 
     def __init__(self, journal: Journal) -> None:
-        """Nothing is read before it is asked."""
         self._journal = journal
 
     async def sums(self, since: int = 0, until: int | None = None) -> Sums:

@@ -54,7 +54,6 @@ class Audit:
     """Evidence from one journal."""
 
     def __init__(self, parts: Parts, service: Service, principal: str, own: AuditSettings) -> None:
-        """Look at the journal of `parts`; `principal` exports by command, signed with the key that `own` leads to."""
         self._recorder = recorder_of(parts)
         self._who = principal
         self._parts = parts

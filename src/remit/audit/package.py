@@ -226,7 +226,6 @@ class _Values:
     """Reads values for an examination (`Values`), and notes the state of each."""
 
     def __init__(self, journal: Journal, write: Callable[[str, bytes], object], *, redacted: bool) -> None:
-        """Hand each value to `write`; if `redacted`, every value is left out on purpose."""
         self.states: dict[str, _State] = {}
         """By digest."""
         self._journal = journal

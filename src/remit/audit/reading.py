@@ -23,7 +23,6 @@ class ReadRecorder:
     """A stream, made with the first read; another one while the journal does not answer for it."""
 
     def __init__(self, journal: Journal) -> None:
-        """Write to `journal`."""
         self._journal = journal
         self._stream = ""
         self._turn = asyncio.Lock()

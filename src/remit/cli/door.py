@@ -51,7 +51,6 @@ class Door:
     """The socket that a command that serves over HTTP opens."""
 
     def __init__(self, state: State, listening: Listening, settings: Settings, clock: Clock) -> None:
-        """Nothing is open yet. Raise SettingsError if clients or certificate are not in order."""
         self._state = state
         self._listening = listening
         self._clock = clock

@@ -29,7 +29,6 @@ class LazyGroup(click.Group):
     def __init__(
         self, *args: Any, package: str = "", entries: Mapping[str, Entry] | None = None, **kwargs: Any
     ) -> None:
-        """`package` holds the modules. Without a command the group's own function is called."""
         kwargs |= {"invoke_without_command": True, "subcommand_metavar": "COMMAND [ARGS]..."}
         super().__init__(*args, **kwargs)
         self.package = package

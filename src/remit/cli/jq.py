@@ -22,7 +22,6 @@ class Filter:
     """A jq expression."""
 
     def __init__(self, expression: str) -> None:
-        """Compile it. Raises UsageError if it is no jq, or jq is not installed."""
         try:
             import jq  # of the extra
         except ModuleNotFoundError as error:

@@ -126,12 +126,10 @@ class LiveView(Silent):
         self._frames: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Begin to draw."""
         self._frames = asyncio.create_task(self._draw(), name="remit:view")
         return self
 
     async def __aexit__(self, *raised: object) -> None:
-        """Leave the last picture on the screen; what was under way is no longer if something was raised."""
         self._stopped = bool(raised) and raised[0] is not None
         if self._frames is not None:
             self._frames.cancel()

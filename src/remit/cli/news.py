@@ -62,7 +62,6 @@ class LocalNews:
         self.failed = self._engine.stopped()
 
     async def __aenter__(self) -> Self:
-        """Begin. Raise what made the engine stop, if it did."""
         if self._engine.failure is not None:
             raise self._engine.failure
         return self
@@ -70,7 +69,6 @@ class LocalNews:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop."""
         self.failed.cancel()
 
     async def changed(self, since: int) -> int:
@@ -91,7 +89,6 @@ class RemoteNews:
         self.failed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     async def __aenter__(self) -> Self:
-        """Ask what the server serves, and follow the jobs."""
         self.served |= {one.name for one in await self._remit.service.recipes.views()}
         self._followers = [asyncio.create_task(self._follow(job)) for job in self._jobs]
         return self
@@ -99,7 +96,6 @@ class RemoteNews:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop."""
         for follower in self._followers:
             follower.cancel()
         if self._followers:

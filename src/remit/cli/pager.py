@@ -22,7 +22,6 @@ class Page(Channel):
     """Lines that are written to a channel, or paged, once their number is known."""
 
     def __init__(self, channel: Channel) -> None:
-        """Fit them to `channel`."""
         super().__init__("stderr", "always" if channel.colored else "never")
         self.lines: list[str] = []
         self._channel = channel

@@ -46,7 +46,6 @@ class Prompt:
     """Puts questions on stderr and reads answers from stdin."""
 
     def __init__(self, remit: Opened, output: Output, by: str = "") -> None:
-        """`by`: who answers; empty: the configured principal."""
         self.current = ""
         self._remit = remit
         self._output = output
@@ -54,7 +53,6 @@ class Prompt:
         self._by = by
 
     async def ask(self, question: ConfirmationView) -> bool:
-        """Show a question and act on the answer; whether it was answered, rather than left for later."""
         await self._show(question)
         while True:
             self.current = question.confirmation

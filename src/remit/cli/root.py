@@ -94,7 +94,6 @@ class Root(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments name. Raises click.UsageError with close names."""
         word = args[0]
         command = None if word in self.entries or word.startswith("-") else _command_of_part(ctx, word)
         return super().resolve_command(ctx, args) if command is None else (word, command, args[1:])

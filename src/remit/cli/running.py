@@ -30,7 +30,6 @@ class Stop:
     """The stop that signals have asked for."""
 
     def __init__(self, *, gentle: bool) -> None:
-        """`gentle`: the first signal only asks."""
         self.requested = asyncio.Event()
         self.hurry: Callable[[], Coroutine[Any, Any, None]] | None = None
         """The call that cuts unwinding short."""

@@ -37,7 +37,6 @@ class Story:
     """Writes one job's story."""
 
     def __init__(self, out: Channel, told: Narrative, state: str) -> None:
-        """`state` is the job's, as people see it."""
         self._out = out
         self._told = told
         self._state = state

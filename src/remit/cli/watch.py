@@ -74,7 +74,6 @@ class Watch:
     def __init__(
         self, remit: Opened, jobs: Sequence[JobStory], view: View, asker: Asker | None, *, patient: bool
     ) -> None:
-        """`patient`: also wait for what others have to do."""
         self.jobs = jobs
         self._remit = remit
         self._news = news_of(remit, [job.job for job in jobs])

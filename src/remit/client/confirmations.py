@@ -57,7 +57,6 @@ class RemoteConfirmations(Twin, Confirmations):
         proof: ProofKind = "",  # noqa: ARG002 - the server knows the token that brings the answer
         sign: Path | None = None,
     ) -> ConfirmationView:
-        """Approve or deny a call; without `digest`, the newest question is looked at and taken as seen."""
         only_oneself(by)
         _unsigned(sign)
         if digest is None:

@@ -50,7 +50,6 @@ class Connection:
     """A session with one server."""
 
     def __init__(self, url: str, token: str = "", *, timeout_s: float = 30.0, clock: Clock | None = None) -> None:
-        """Nothing is sent yet. An answer may take `timeout_s` seconds to begin. Raise UsageError for a wrong URL."""
         self.url = base_url(url, token)
         self.clock = clock or SystemClock()
         self._headers = {"user-agent": f"remit/{__version__}"}

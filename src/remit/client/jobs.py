@@ -34,7 +34,6 @@ class RemoteJobs(Twin, Jobs):
     # --- queries
 
     async def find(self, reference: str) -> str:
-        """A job by identifier, by an ending of it that fits only one, or `last`; or a session by identifier."""
         return (await self.row(reference)).job
 
     async def rows(
@@ -47,7 +46,6 @@ class RemoteJobs(Twin, Jobs):
         text: str = "",
         since: int = 0,
     ) -> list[JobRow]:
-        """Jobs, newest first; `before` continues after a job of an earlier page, `since` is the earliest creation."""
         wanted = tuple(f"{key}={value}" for key, value in (labels or {}).items())
         rows: list[JobRow] = []
         while len(rows) < limit:
@@ -61,7 +59,6 @@ class RemoteJobs(Twin, Jobs):
         return rows
 
     async def search(self, wanted: JobSearch) -> Found:
-        """A page of the newest jobs that are wanted, and where to go on."""
         query = JobQuery(
             state=wanted.states,
             label=tuple(f"{key}={value}" for key, value in wanted.labels.items()),
@@ -76,17 +73,14 @@ class RemoteJobs(Twin, Jobs):
         return Found(rows=page.items, next=page.next)
 
     async def row(self, job: str) -> JobRow:
-        """A job's row. Raise NotFoundError."""
         row: JobRow = await self._connection.ask("jobs.row", job, query=WaitQuery())
         return row
 
     async def view(self, job: str) -> JobView:
-        """One job, whole. Raise NotFoundError."""
         view: JobView = await self._connection.ask("jobs.view", job, query=WaitQuery())
         return view
 
     async def result(self, job: str) -> Any:
-        """Return what a completed job returned; None for any other."""
         return (await self.view(job)).result
 
     async def replay(self, job: str, *, anyway: bool = False, stop: Stop | None = None) -> ReplayReport:
@@ -109,7 +103,6 @@ class RemoteJobs(Twin, Jobs):
         labels: Mapping[str, str] | None = None,
         anyway: bool = False,
     ) -> AsyncIterator[Replayed]:
-        """Replay every job in these states that was created at `since` (µs) or later, newest first."""
         before: str | None = None
         while rows := await self.rows(states, labels=dict(labels or {}), limit=_PAGE, before=before):
             for row in rows:
@@ -122,11 +115,9 @@ class RemoteJobs(Twin, Jobs):
     # --- commands
 
     async def start_named(self, name: str, given: Mapping[str, Any], options: Options | None = None) -> str:
-        """Create a job by the recipe's name; it is durable when this returns."""
         return await self._start(options, recipe=name, input=dict(given))
 
     async def start_plan(self, plan: Plan, given: Mapping[str, Any], options: Options | None = None) -> str:
-        """Create a job that carries out a task graph."""
         bind_inputs(plan, given)  # every misfit is named here, in lines of its own
         return await self._start(options, plan=task_graph(plan), input=dict(given))
 

@@ -63,7 +63,6 @@ class RemotePolicy(Twin, PolicyRules):
         recipe: str = "",
         given: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Return what policy says to a call; an empty `principal` is the token's."""
         body = ExplainBody(tool=tool, args=args, principal=principal, kind=kind, recipe=recipe, given=dict(given or {}))
         explanation: Explanation = await self._connection.ask("policy.explain", body=body)
         return explanation

@@ -50,17 +50,14 @@ class RemoteStreams(Twin, Streams):
         return found
 
     def follow(self, stream: str, after: int = 0) -> AsyncIterator[Event]:
-        """The same, then each new event until the stream is closed; a connection that breaks is taken up again."""
         return follow(self._connection, stream, _identifier(stream), after)
 
     def said(self, identifier: str) -> AsyncIterator[Piece]:
-        """Return what models say to a job while they say it, if the server works on it; ends with the connection."""
         return listen(self._connection, identifier)
 
     async def verify(
         self, identifier: str | None = None, *, notes: str = "", keys: tuple[str, ...] = (), stamp_roots: str = ""
     ) -> VerifyReport:
-        """Check the chains of a job or session. Raise UsageError (LOCAL_ONLY) for the whole journal."""
         if identifier is None or notes or keys or stamp_roots:
             why = "a whole journal, and checkpoints, can only be checked on its own machine"
             raise UsageError(why, code=Code.LOCAL_ONLY, remedy="Name a job, or run the check on the server's machine.")

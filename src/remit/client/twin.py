@@ -28,7 +28,6 @@ class Twin:
     """The base of every twin; it comes before the noun among the bases."""
 
     def __init__(self, connection: Connection) -> None:
-        """Ask over `connection`."""
         self._connection = connection
 
     def __init_subclass__(cls) -> None:

@@ -56,7 +56,6 @@ class CodeCollector:
     """Collects the versions of code that jobs ran under."""
 
     def __init__(self, since: int = 0, job: str = "") -> None:
-        """Look at jobs created at `since` (µs) or later, or at one."""
         self._since = since
         self._job = job
         self._jobs: dict[str, tuple[Origin, _Version]] = {}

@@ -50,7 +50,6 @@ class Deriver:
     """Derives decisions, one after the other."""
 
     def __init__(self, journal: Journal, reader: FactReader) -> None:
-        """Read rules in `journal`, and facts with `reader`."""
         self._journal = journal
         self._reader = reader
         self._policies: dict[str, Policy | None] = {}

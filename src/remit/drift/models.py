@@ -102,7 +102,6 @@ class ModelCollector:
     """Collects who answered, and prompts with several answers."""
 
     def __init__(self, journal: Journal, model: str = "", since: int = 0, job: str = "") -> None:
-        """Look at questions to `model` (as asked or as answered), if it is named, at `since` (µs) or later."""
         self._journal = journal
         self._model = model
         self._since = since

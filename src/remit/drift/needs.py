@@ -71,14 +71,12 @@ class NeedCollector(UseCollector):
     """Collects the uses of tools, and tools that open questions ask for: an answer has them called."""
 
     def __init__(self, now: int) -> None:
-        """Leave out questions that have expired at `now` (µs)."""
         super().__init__()
         self._now = now
         self._asked: dict[str, tuple[Origin, Event, k.ConfirmationRequested]] = {}
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
-        """Calls, and questions until they are answered with no, or used."""
         return {
             **super().takers,
             k.ConfirmationRequested: self._ask,

@@ -84,7 +84,6 @@ class Drift:
     """Everything recorded against today, over one journal."""
 
     def __init__(self, parts: Parts, service: Service) -> None:
-        """Compare with the catalog, the recipes and the rules of `parts`."""
         self._parts = parts
         self._service = service
 

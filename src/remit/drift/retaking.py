@@ -37,7 +37,6 @@ class Retaker:
     """Takes decisions again, in the order in which they were recorded."""
 
     def __init__(self, journal: Journal, reader: FactReader, policy: Policy, *, remembers: bool = True) -> None:
-        """Decide by `policy`; unless it `remembers`, no remembered approval answers."""
         self._journal = journal
         self._reader = reader
         self._policy = policy

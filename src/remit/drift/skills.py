@@ -37,7 +37,6 @@ class SkillCollector:
     """Collects the skills that jobs took up."""
 
     def __init__(self, since: int = 0, job: str = "") -> None:
-        """Look at jobs created at `since` (µs) or later, or at one."""
         self._since = since
         self._job = job
         self._found: dict[tuple[str, str], list[Origin]] = {}

@@ -104,7 +104,6 @@ class ToolCollector(UseCollector):
     """Collects the uses of tools, with the arguments that today's schemas may refuse."""
 
     def __init__(self, catalog: Catalog, tool: str = "", since: int = 0, job: str = "") -> None:
-        """Look at what `catalog` does not have in the same form; of one job, if it is named."""
         super().__init__(tool, since)
         self._catalog = catalog
         self._job = job
@@ -113,7 +112,6 @@ class ToolCollector(UseCollector):
 
     @property
     def takers(self) -> Mapping[type[k.Payload], Take]:
-        """Announcements and their ends, and forks."""
         return {**super().takers, k.ToolInvocationStarted: self._announce}
 
     def other_arguments(self) -> Iterator[tuple[Tool, Iterable[Given]]]:

@@ -24,7 +24,6 @@ class Claiming:
     """Leases streams for a holder: any of a kind, or only some."""
 
     def __init__(self, work: Work, holding: Holding, only: AbstractSet[str] | None) -> None:
-        """With `only`, these streams and no others."""
         self._work = work
         self._journal = work.journal
         self._holding = holding

@@ -61,7 +61,6 @@ class DbosEngine(LocalEngine):
     """Runs what DBOS gives to this process; with chosen streams (`only`), it is the local engine."""
 
     def __init__(self, work: Work, settings: Settings, dbos: DbosSettings) -> None:
-        """Raise SettingsError unless the journal is on one PostgreSQL server."""
         jobs, url = settings.jobs, settings.journal.url
         if url.partition("://")[0] not in SERVERS or len(shards_in(url)) > 1:
             why = "jobs.engine is dbos, and the journal is not on one PostgreSQL server"
@@ -78,7 +77,6 @@ class DbosEngine(LocalEngine):
     # --- life
 
     def start(self, *, only: AbstractSet[str] | None = None, keep: bool = False, role: str = "") -> None:
-        """Start as the local engine does; who is placed on says in the journal that it works, for others to know."""
         super().start(only=only, keep=keep, role=role or ("" if only is not None else "worker"))
 
     async def drain(self, seconds: float) -> bool:

@@ -89,14 +89,12 @@ class LocalEngine:
         self._poked.set()
 
     async def drain(self, seconds: float) -> bool:
-        """Claim no more, begin no new effects, and let calls under way end, for so long; whether all did."""
         self.holding.halt()
         await self._stop_claiming()
         self.holding.halt()  # what the last claim brought
         return await self.holding.wait(seconds)
 
     async def stop(self) -> None:
-        """Stop everything at once. What is recorded stays; the leases are given up."""
         await self._stop_claiming()
         await self.holding.stop()
         if self.holding.keeper and self.failure is None:

@@ -50,7 +50,6 @@ class Presence:
     """One process among those that work on a journal."""
 
     def __init__(self, journal: Journal, owner: str, lease_s: float, settings: SettingsFile = NO_FILE) -> None:
-        """`owner` is that of the process's leases, which runs with these settings; nothing is said yet."""
         self._settings = settings
         self._journal = journal
         self._terms = LeaseTerms(kind=KIND, owner=owner, seconds=lease_s, state="starting")

@@ -54,7 +54,6 @@ class Checkpoints:
     """The checkpoints of a package, while its events are read."""
 
     def __init__(self, package: zipfile.ZipFile) -> None:
-        """Read them, if there are any."""
         is_there = CHECKPOINTS in package.namelist()
         self._logs: list[dict[str, Any]] = read_json(package.read(CHECKPOINTS), CHECKPOINTS) if is_there else []
         self._package = package

@@ -52,7 +52,6 @@ class Ledger:
     """The kinds of events that it is made of."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
-        """Hand the lines of ledger.ndjson to `write`, stream by stream."""
         self.pending: list[str] = []
         """Calls without an outcome, of the streams that ended."""
         self.forks: dict[tuple[str, int], str] = {}

@@ -10,7 +10,6 @@ class Closed:
     """Some files, and folders with all that is in them."""
 
     def __init__(self, paths: Iterable[Path] = ()) -> None:
-        """Close what `paths` lead to now, in any spelling of capitals."""
         self._places = tuple(str(path.resolve()).casefold() for path in paths)
 
     def below(self, folder: Path) -> Closed:

@@ -66,7 +66,6 @@ class Forks:
     """The forks of one journal's jobs."""
 
     def __init__(self, parts: Parts, jobs: Jobs, principal: str) -> None:
-        """`principal` makes them if a call names no one else."""
         self.jobs = jobs
         self._parts = parts
         self._journal = parts.journal

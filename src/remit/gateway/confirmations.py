@@ -59,7 +59,6 @@ class Confirmations:
     """Asks, looks up and decides."""
 
     def __init__(self, journal: Journal, proofs: Proofs | None = None) -> None:
-        """Keep confirmations in `journal`; `proofs` say which approvals count, by default any."""
         self._journal = journal
         self.proofs = proofs or Proofs()
         self._claimed: set[str] = set()

@@ -137,7 +137,6 @@ class CallKeeper:
         self._step = call.request.step
 
     async def put(self, data: bytes, *, until: int | None = None) -> str:
-        """Record `bytes_kept`, flushed, with the bytes beside it; their digest. Raises JournalError."""
         digest = sha256(data)
         ref = BlobRef(digest, len(data), "")
         kept = BytesKept(invocation_id=self._invocation_id, step=self._step, kept_blob=ref, until=until)
@@ -145,7 +144,6 @@ class CallKeeper:
         return digest
 
     async def get(self, digest: str) -> bytes | None:
-        """The bytes of a digest; None if they are not kept, or no more. Raises JournalError."""
         if self._writer.subject:
             return await self._beside(digest)
         data = await self._journal.blob(digest)

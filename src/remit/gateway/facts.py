@@ -42,7 +42,6 @@ class FactFinder:
     """Looks up what rules ask for; nothing if they ask for nothing."""
 
     def __init__(self, journal: Journal, takings: Takings) -> None:
-        """Look in `journal`."""
         self._journal = journal
         self._takings = takings
         self._results: WeakKeyDictionary[StreamWriter, _Results] = WeakKeyDictionary()

@@ -210,7 +210,6 @@ class Meter:
     """Counts calls by tool, provider and code, and how long they took at their providers."""
 
     def __init__(self, metrics: Registry) -> None:
-        """Count in `metrics`."""
         self._calls = metrics.counter(
             "tool_calls_total", "Calls that left the gateway, with their code or ok.", "tool", "provider", "code"
         )

@@ -67,7 +67,6 @@ class Proofs:
     """Says which approvals count."""
 
     def __init__(self, mode: ProofMode = "any", signers: Path | None = None, *, own: bool = False) -> None:
-        """`signers` is a file in ssh-keygen's format of allowed signers; `own`: the requester may approve too."""
         self.mode = mode
         self.signers = signers
         self._own = own

@@ -26,7 +26,6 @@ class RememberedCalls:
     """The calls that remembered approvals allowed, noted as their streams are read, and whether those prove it."""
 
     def __init__(self, journal: Journal, confirmations: Confirmations) -> None:
-        """Look up approvals in `journal`; `confirmations` know their questions, and which answers count."""
         self._journal = journal
         self._confirmations = confirmations
         self._calls: dict[str, dict[tuple[str, str], str]] = {}

@@ -60,7 +60,6 @@ class Results:
     """Checks results: that JSON holds them, their size, the tool's output schema, and the evidence."""
 
     def __init__(self, limits: Limits, clock: Clock, gate: SchemaGate) -> None:
-        """Check within these limits; what evidence brings is kept from now on."""
         self._clock = clock
         self._gate = gate
         self._max_bytes = limits.max_value_bytes

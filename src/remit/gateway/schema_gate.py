@@ -37,7 +37,6 @@ class Tally:
     __slots__ = ("count",)
 
     def __init__(self) -> None:
-        """None yet."""
         self.count = 0
 
 
@@ -107,7 +106,6 @@ class SchemaGate:
     """Checks, counts and reports."""
 
     def __init__(self, mode: Mode, metrics: Registry) -> None:
-        """Count in `metrics`, once for each problem and each refusal."""
         self._mode = mode
         self._warnings = metrics.counter(
             "schema_warning_total",

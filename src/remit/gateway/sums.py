@@ -103,7 +103,6 @@ class ModelSums:
     """The sums of one journal."""
 
     def __init__(self, journal: Journal) -> None:
-        """Nothing is read before `refresh`."""
         self._journal = journal
         self._lock = asyncio.Lock()
         self.seen: set[str] | None = None

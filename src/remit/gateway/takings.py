@@ -80,7 +80,6 @@ class Takings:
     """Reads the counts, and takes."""
 
     def __init__(self, journal: Journal) -> None:
-        """Count in `journal`."""
         self._journal = journal
         self._counts: dict[str, _Count] = {}
         self._turn = asyncio.Lock()

@@ -67,7 +67,6 @@ class Turnstile:
     """One limit."""
 
     def __init__(self, journal: Journal, row: str, key: str, limit: CallLimit, process: str, tasks: Tasks) -> None:
-        """Keep the state in the row of this name, under a key."""
         self.limit = limit
         self._clock = journal.clock
         self._folds = journal.folds
@@ -210,7 +209,6 @@ class Turnstiles:
     """The limits of calls."""
 
     def __init__(self, journal: Journal, limits: Mapping[str, CallLimit]) -> None:
-        """Bound calls by these limits, by the pattern of their tools."""
         self._journal = journal
         self._limits = limits
         self._process = new_id("proc")

@@ -84,7 +84,6 @@ class Checking:
     """Checks golden jobs with the code, tools and policy of one process."""
 
     def __init__(self, parts: Parts, jobs: Jobs) -> None:
-        """The journal of `parts` has to be in memory. Raises StateError."""
         if parts.settings.journal.url != MEMORY:
             why = "golden jobs are checked in a journal in memory, which this is not"
             raise StateError(why, code=Code.GOLDEN_INVALID, remedy='Open it with Remit(":memory:", …).')

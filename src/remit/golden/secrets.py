@@ -24,7 +24,6 @@ class Secrets:
     """The secrets of one job, each with the word that takes its place."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
-        """Begin with texts that are known to be secret."""
         self.words: dict[str, str] = {}
         for text in known:
             self._add(text)

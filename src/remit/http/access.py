@@ -29,7 +29,6 @@ class Assertion:
     __slots__ = ("issuer", "subject", "token")
 
     def __init__(self, issuer: str, subject: str, token: str) -> None:
-        """Hold a token by which `issuer` speaks for `subject`."""
         self.issuer = issuer
         self.subject = subject
         self.token = token

@@ -41,7 +41,6 @@ class AccessLog:
     """Writes lines to a file that another program may rotate or read."""
 
     def __init__(self, out: TextIO, clock: Clock) -> None:
-        """Write to `out`, each line at once."""
         self._out = out
         self._clock = clock
 

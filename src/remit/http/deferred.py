@@ -17,7 +17,6 @@ class Deferred:
     """Stands in for a part until the first request for it comes."""
 
     def __init__(self, load: Callable[[], None], opened: Callable[[], AbstractAsyncContextManager[Part]]) -> None:
-        """`load` imports what the part needs, in a thread of its own; `opened` then holds the part while it runs."""
         self._load = load
         self._opened = opened
         self._part: asyncio.Future[Part] | None = None
@@ -38,7 +37,6 @@ class Deferred:
             self._part.result().close_streams()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Answer a request, once the part is loaded."""
         if self._part is None:
             self._part = asyncio.get_running_loop().create_future()
             self._holding = asyncio.create_task(self._hold(self._part), name="remit:deferred-part")

@@ -43,7 +43,6 @@ class IssuerKeys:
     """The keys of an issuer, by their ids."""
 
     def __init__(self, issuer: str, clock: Clock, resolve: Resolver = resolved) -> None:
-        """`resolve` finds the addresses of hosts."""
         self._issuer = issuer
         self._clock = clock
         self._resolve = resolve

@@ -21,7 +21,6 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not an accident
     """The stable code's name, for the access log."""
 
     def __init__(self, status: int, body: bytes, kind: str, headers: Mapping[str, str] | None = None) -> None:
-        """Refuse with an HTTP status and a body of media type `kind`."""
         super().__init__(body.decode(errors="replace"))
         self.status = status
         self.body = body
@@ -48,7 +47,6 @@ class Problem(Refusal):
     """
 
     def __init__(self, code: Code, detail: str = "", headers: Mapping[str, str] | None = None, **members: Any) -> None:
-        """Refuse with the code's HTTP status; `detail` is a sentence about this request, else the code's meaning."""
         self.code = code
         self.name = code.name
         self.detail = detail or code.meaning

@@ -86,7 +86,6 @@ class Router:
     """Passes requests to the part with the longest path."""
 
     def __init__(self, guard: Guard, mounts: Sequence[Mount], log: AccessLog | None = None) -> None:
-        """Serve `mounts` to those that `guard` lets in; with `log`, each request is written there."""
         self._guard = guard
         self._log = log
         self._mounts = sorted(mounts, key=lambda mount: len(mount.path), reverse=True)
@@ -103,7 +102,6 @@ class Router:
             mount.part.close_streams()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Answer a request (ASGI). Only a client that is let in learns which paths there are."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         if (authority := scope.get(AUTHORITY)) is not None:
             headers["host"] = authority.decode("latin-1")
@@ -155,7 +153,6 @@ class Exchange:
     """Passes an answer on, names the trace in it, and keeps what the access log says of it."""
 
     def __init__(self, scope: Any, trace: TraceContext, send: Send) -> None:
-        """Answer the request of an ASGI `scope` through `send`."""
         self.trace = trace
         self.principal = ""
         self.code = ""

@@ -17,7 +17,6 @@ class InvalidUrlError(ValueError):
     """The URL may not be requested; the message says why."""
 
     def __init__(self, url: str, why: str) -> None:
-        """Name the URL and what is wrong with it."""
         super().__init__(f"{url[:200]!r}: {why}")
 
 

@@ -31,7 +31,6 @@ class Branch:
     __slots__ = ("_keys", "_next", "_prefix", "task")
 
     def __init__(self, prefix: str, task: asyncio.Task[object] | None) -> None:
-        """Start counting below `prefix`, which is empty for the root and else ends with a dot."""
         self._prefix = prefix
         self._next = 0
         self._keys: set[str] = set()
@@ -104,7 +103,6 @@ class Countdown:
     """Calls `end` when so many tasks have ended, at the very moment the last one does."""
 
     def __init__(self, count: int, end: Callable[[], object]) -> None:
-        """Count from `count` down."""
         self._count = count
         self._end = end
 

@@ -46,7 +46,6 @@ class Programs:
     """Finds the code of recorded jobs."""
 
     def __init__(self, journal: Journal, recipes: Recipes) -> None:
-        """Recipes come from `recipes`, plans from the job's own record."""
         self._journal = journal
         self.recipes = recipes
 

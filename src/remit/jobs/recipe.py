@@ -55,7 +55,6 @@ class Recipe(Generic[P, T]):
         version: str,
         migrates: tuple[str, ...] = (),
     ) -> None:
-        """Wrap `function`. Raises NameInvalidError, or UsageError where it cannot be a recipe."""
         if not _NAME.fullmatch(name):
             raise NameInvalidError(
                 f"{name!r} is not a recipe name", remedy="Use lower-case words, joined by '_' or '.'."
@@ -229,7 +228,6 @@ class Recipes:
     """The recipes a process knows, by name and declared version; the one registered last runs new jobs of its name."""
 
     def __init__(self, recipes: Iterable[Recipe[..., Any]] = (), code_version: str = "") -> None:
-        """Register some. Raises NameInvalidError if two share a name and a version; see `jobs.code_version`."""
         self._by_name: dict[str, dict[str, Recipe[..., Any]]] = {}
         self._code_version = code_version
         for one in recipes:

@@ -34,7 +34,6 @@ class LackingError(RemitError):
     default = Code.UNKNOWN_TOOL
 
     def __init__(self, message: str, *, route: str, code: Code, remedy: str = "") -> None:
-        """`route` names those that have it."""
         self.route = route
         super().__init__(message, code=code, remedy=remedy)
 

@@ -18,7 +18,6 @@ class Running:
     """A program that runs in a task of its own, from its beginning."""
 
     def __init__(self, run: Run, effects: Effects, start: Callable[[Run], Awaitable[Any]]) -> None:
-        """Start the program; `effects` are those of `run`."""
         self.matching = effects.matching
         self.activity = effects.activity
         self.stopped = False

@@ -37,7 +37,6 @@ class Skilled:
     """Skills in force."""
 
     def __init__(self, pins: Iterable[SkillPin]) -> None:
-        """Put `pins` in force; those on offer only lend their tools. Raises PolicyError for rules it cannot read."""
         self.pins: Final = tuple(pins)
         self.digests: Final = {pin.name: pin.digest for pin in self.pins if not pin.offered}
         """The digest of each skill that is active, as its steps record it."""

@@ -36,7 +36,6 @@ class Stop:
     """The place where a replay stops, and what looks at it."""
 
     def __init__(self, step: str, look: Look) -> None:
-        """Call `look` when the recipe comes by `step`."""
         self.step = step
         self.reached = False
         self._look = look
@@ -76,7 +75,6 @@ class StoppingMatching(Matching):
         self._stop = stop
 
     def enter(self, step: str, kind: str) -> bool:
-        """Stop before the place is compared: what differs there is to be seen."""
         if step == self._stop.step and not self._stop.reached and self.run is not None:
             recorded = self._history.places.get(step)
             wanted = effect_name(kind) + ("" if recorded == kind else f"; recorded: {_said(recorded)}")
@@ -90,7 +88,6 @@ class _Closed(Branch):
     """The branch of an onlooker: it has no places."""
 
     def pass_by(self) -> None:
-        """Raise UsageError: from here nothing is done."""
         raise UsageError(
             "nothing is called or recorded where a replay stops",
             remedy="Look at the recipe's variables, and let the replay go on.",

@@ -218,7 +218,6 @@ class Versions:
     def __init__(
         self, journal: Journal, catalog: Catalog, policy: str, migrations: Migrations, skills: Skills = NO_SKILLS
     ) -> None:
-        """`policy` is `warn`, `fail` or `migrate`."""
         self._skills = skills
         self._journal = journal
         self._catalog = catalog

@@ -298,11 +298,9 @@ class Journal:
                 after, more = page.position, page.more
 
     async def changed(self, since: int) -> int:
-        """Wait until anything was written after the mark `since` (0: returns at once); the new mark."""
         return await self._store.changed(since)
 
     async def heads_changed(self, since: int) -> int:
-        """Wait until a head changed in more than its newest event, after the mark `since`; the new mark."""
         return await self._store.heads_changed(since)
 
     async def value(self, inline: OptionalRaw, ref: OptionalRef) -> bytes | None:

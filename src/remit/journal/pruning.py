@@ -105,7 +105,6 @@ class Uses:
     """Knows what the events of a journal name: some values, and jobs."""
 
     def __init__(self, journal: Journal, blobs: Iterable[str]) -> None:
-        """Look for these digests; nothing is read before `refresh`."""
         self._journal = journal
         self._streams: dict[str, set[str]] = {digest: set() for digest in blobs}
         self._needs: dict[str, dict[str, str]] = {}

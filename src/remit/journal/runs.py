@@ -11,7 +11,6 @@ class AppendRun:
     __slots__ = ("commits", "events", "first", "last")
 
     def __init__(self, append: Append, index: int) -> None:
-        """Begin with the append of commit `index`."""
         self.first = self.last = append
         self.events: list[Event] = list(append.events)
         self.commits = [index]

@@ -74,7 +74,6 @@ class Seals:
     """Makes seals under one key, and knows those of others."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
-        """Seal under the first of these keys; seals under any of them hold."""
         self._keys = {key_id(key): _Key(key) for key in keys}
         self._current = self._keys[key_id(keys[0])]
 

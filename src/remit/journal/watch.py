@@ -64,11 +64,9 @@ class Watch:
         self._poller: asyncio.Task[None] | None = None
 
     async def changed(self, since: int) -> int:
-        """Wait for a write by any process after the mark `since`; the new mark."""
         return await self._grown(self._events, since)
 
     async def heads_changed(self, since: int) -> int:
-        """Wait until a head changed in more than its newest event, after the mark `since`; the new mark."""
         return await self._grown(self._heads, since)
 
     async def _grown(self, mark: ChangeMarker, since: int) -> int:

@@ -21,7 +21,6 @@ class Events:
     """Gives back whole events as bytes come in, and keeps where the stream stands (HTML Living Standard, 9.2)."""
 
     def __init__(self, max_bytes: int) -> None:
-        """Refuse events of more than `max_bytes`."""
         self._max_bytes = max_bytes
         self.last_id = ""
         """The last event's identifier: where a stream that broke off goes on."""

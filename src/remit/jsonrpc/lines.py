@@ -19,7 +19,6 @@ class Lines:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        """Refuse lines of more than `max_bytes`."""
         self._max_bytes = max_bytes
         self._pieces: list[bytes] = []
         self._size = 0

@@ -74,7 +74,6 @@ class UnansweredError(MCPError):
     """
 
     def __init__(self, cause: Code, message: str) -> None:
-        """`cause` is that of a provider's failure."""
         super().__init__(_NUMBERS.get(cause, INTERNAL_ERROR), message)
         self.cause = cause
 

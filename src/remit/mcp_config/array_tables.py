@@ -24,7 +24,6 @@ class ArrayTables:
     """The tables of one array, wherever it is written."""
 
     def __init__(self, path: tuple[str, ...], keys: Iterable[str]) -> None:
-        """The array at `path`, such as ("mcp", "servers"); `keys` is the order in which a table is written."""
         self._path = path
         self._keys = tuple(keys)
         dotted = r"[ \t]*\.[ \t]*".join(map(re.escape, path))

@@ -20,7 +20,6 @@ class ConnectionRecord:
     """The changes that were made to one file, on disk."""
 
     def __init__(self, folder: Path, file: Path) -> None:
-        """It is kept in `folder`, where only its owner may read; a file and links to it have one."""
         self._file = file
         self._place = folder / f"{hashlib.sha256(os.fsencode(file.resolve())).hexdigest()[:_DIGITS]}.json"
 

@@ -65,7 +65,6 @@ class ClientFile:
     """The text of a client's file."""
 
     def __init__(self, text: str, client: str, where: str) -> None:
-        """Raises SettingsError for a file of another shape."""
         self.text = text
         self._client = client
         self._where = where

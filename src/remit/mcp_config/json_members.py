@@ -32,7 +32,6 @@ class JsonText:
     """The text of one file."""
 
     def __init__(self, text: str, where: str) -> None:
-        """Raises SettingsError for what is not a JSON object; `where` begins the error."""
         self.where = where
         self.text = text or "{}\n"
         twice: list[str] = []

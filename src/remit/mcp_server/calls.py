@@ -60,7 +60,6 @@ class Calls:
     """Makes calls for clients."""
 
     def __init__(self, service: Service) -> None:
-        """Make calls, and let people at clients decide, through `service`."""
         self._service = service
         self._dialogs: dict[tuple[int, str], asyncio.Task[bool]] = {}
         self._tasks = Tasks()

@@ -80,7 +80,6 @@ class Document:
     """Answers with a JSON document, to anyone."""
 
     def __init__(self, document: Callable[[str], dict[str, Any]], paths: frozenset[str], kind: bytes) -> None:
-        """Give `document` of the host that a client names, as this media type, at these paths."""
         self._document = document
         self._paths = paths
         self._kind = kind

@@ -35,7 +35,6 @@ class Changes:
     """The lists that clients were given, and the clients that are told of a change."""
 
     def __init__(self, views: Views, listening: Listening) -> None:
-        """Compare with what `views` shows; `listening` tells the clients of 2026-07-28."""
         self._views = views
         self._listening = listening
         self._connections: dict[int, Connection] = {}

@@ -92,7 +92,6 @@ class Client:
         transport: str,
         identity: Identity | None = None,
     ) -> None:
-        """`name` and `version` are what the program says of itself. Nothing is recorded before its first call."""
         self._identity = identity
         self.principal = principal
         self.name = name

@@ -47,7 +47,6 @@ class Conversation:
     """One with a client, from the handshake on (before 2026-07-28)."""
 
     def __init__(self, face: ToolServer, dispatcher: Dispatcher) -> None:
-        """Have `face` answer what the client asks."""
         self._face = face
         self._connection = Connection(dispatcher)
         self._version = HANDSHAKE_VERSIONS[-1]

@@ -70,7 +70,6 @@ class Endpoint:
     """Answers at `/mcp` while it is running."""
 
     def __init__(self, face: ToolServer, *, body_s: float = BODY_S, requests: int = REQUESTS) -> None:
-        """Serve `face`. A body has `body_s` seconds to arrive; a principal has so many `requests` under way at once."""
         self._face = face
         self._arriving = Places(requests)
         """Bodies. An answer to a question of ours takes no place of a request, which may be what waits for it."""
@@ -83,7 +82,6 @@ class Endpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Serve within the block; what is under way at its end is given up."""
         try:
             yield
         finally:
@@ -96,7 +94,6 @@ class Endpoint:
         self._face.close_streams()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that the guard let in (ASGI). Raises Refusal."""
         if scope["path"].removesuffix("/") != PATH:
             raise Problem(Code.PATH_UNKNOWN)
         request: Request = scope[REQUEST]
@@ -332,6 +329,5 @@ class RpcError(Refusal):
     """A request that is refused with a JSON-RPC error."""
 
     def __init__(self, status: int, code: int, text: str, data: Any = None, about: RequestId | None = None) -> None:
-        """Refuse with an HTTP status; `about` is the request's id, if it could be read."""
         error = {"code": code, "message": text} if data is None else {"code": code, "message": text, "data": data}
         super().__init__(status, message.error(about, error).body, "application/json")

@@ -34,7 +34,6 @@ class Exchange:
     """One HTTP request and all that is said in reply."""
 
     def __init__(self, outbox: Outbox, receive: Receive, send: Send, headers: Headers = ()) -> None:
-        """Carry what is in `outbox`; every reply has `headers`."""
         self._outbox = outbox
         self._receive = receive
         self._send = send

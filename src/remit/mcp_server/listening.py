@@ -80,7 +80,6 @@ class Listening:
     """Serves these streams."""
 
     def __init__(self, tasks: TaskHandles, owner: Callable[[ClientRequest], str]) -> None:
-        """`owner` is the principal of a request: it hears of its own tasks."""
         self._tasks = tasks
         self._owner = owner
         self._streams: set[_Stream] = set()

@@ -27,7 +27,6 @@ class WireNames:
         return tool.wire_name or None
 
     def full(self, name: str) -> str:
-        """The name itself: all of the catalog is offered."""
         return name
 
 

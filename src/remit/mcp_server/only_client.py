@@ -73,12 +73,10 @@ class OnlyClient:
     # --- the servers' side
 
     async def declared(self) -> Mapping[str, Any] | None:
-        """Return its capabilities as it declared them, once it has said something; None if they are not known."""
         await self._spoke.wait()
         return self._declared
 
     async def served(self) -> bool:
-        """Wait until it can be asked outside of a call, for `READY_S` at most; whether it can."""
         try:
             async with asyncio.timeout(READY_S):
                 await self._served.wait()
@@ -87,7 +85,6 @@ class OnlyClient:
         return self._served.is_set()
 
     def subscribe(self, changed: Callable[[], None]) -> None:
-        """Have `changed` called when its roots changed."""
         self._listeners.append(changed)
 
     def given(self, invocation_id: str, result: Mapping[str, Any]) -> None:

@@ -23,7 +23,6 @@ class Outbox:
     __slots__ = ("_changed", "_open", "_room", "_said")
 
     def __init__(self) -> None:
-        """No one listens yet; messages are kept meanwhile."""
         self._said: deque[Message] = deque()
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
@@ -31,7 +30,6 @@ class Outbox:
         self._open = False
 
     def send(self, message: Message) -> None:
-        """Take a message; of what a client is too slow for, notifications are lost, answers and questions never."""
         if len(self._said) >= TOO_MANY and message.method and message.request_id is None:
             return
         self._said.append(message)

@@ -43,7 +43,6 @@ class Parking:
     """Work for clients that can be asked back, and what of it waits."""
 
     def __init__(self, tasks: TaskHandles) -> None:
-        """Work that takes long goes on among `tasks`, where its client takes one."""
         self._tasks = tasks
         self._parked: dict[str, _Place] = {}
 

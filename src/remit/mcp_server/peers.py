@@ -68,7 +68,6 @@ class ClientPeer:
         return self.request.can(CAPABILITY.get(method, ""))
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
-        """Pass a notification on, with the request it belongs to; of no use to who is gone."""
         self._telling.begin(self.request.channel.notify(method, params))
 
     @property
@@ -99,7 +98,6 @@ class Parked:
     """A call that waits for its client to come again with answers."""
 
     def __init__(self, peer: ClientPeer, *, takes_tasks: bool = False) -> None:
-        """`takes_tasks`: whether its client can be answered with a task, about which it asks later."""
         self.peer = peer
         self.work: asyncio.Task[dict[str, Any]] | None = None
         self.questions: dict[str, dict[str, Any]] = {}

@@ -108,7 +108,6 @@ class Relay:
     """We speak in its name."""
 
     def __init__(self, remote: Remote, sessions: Sessions, status: RemoteStatus) -> None:
-        """Pass on what a server of this `status` answers, and speak in its name."""
         self._passage = Passage(remote, sessions)
         self._introduction = status.introduction
         self.methods = frozenset(PASSED)

@@ -49,7 +49,6 @@ class Relays:
     def __init__(
         self, servers: McpServers, sessions: Sessions, *, instructions: int, handshake_s: float = HANDSHAKE_S
     ) -> None:
-        """Pass on to `servers`; of what one would have models know, the first `instructions` characters are shown."""
         self._servers, self._sessions = servers, sessions
         self._limit = instructions
         self._handshake_s = handshake_s

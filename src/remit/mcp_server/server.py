@@ -330,7 +330,6 @@ class Progress:
     """Passes progress on to the client that asked for it, in order."""
 
     def __init__(self, peer: ClientPeer | Parked) -> None:
-        """Tell `peer`."""
         self._peer = peer
         self._reports: list[tuple[float, float | None, str]] = []
         self._sender: asyncio.Task[None] | None = None

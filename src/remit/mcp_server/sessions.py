@@ -29,7 +29,6 @@ class Session:
     """One client's conversation."""
 
     def __init__(self, face: ToolServer, principal: str | None, expire: Callable[[Session], None]) -> None:
-        """Begin it; it belongs to `principal`. `expire` is called once nothing has come for too long."""
         self.id = os.urandom(_NAME_BYTES).hex()  # it must not be guessable, as one of remit.ids might be
         self.principal = principal
         self.outbox = Outbox()
@@ -81,7 +80,6 @@ class Sessions:
     """Those that are open."""
 
     def __init__(self, face: ToolServer) -> None:
-        """Sessions in which `face` answers."""
         self._face = face
         self._open: dict[str, Session] = {}
         self._closing = Tasks()

@@ -52,7 +52,6 @@ class OneClient:
     """One client, whose first request decides the era for good."""
 
     def __init__(self, face: ToolServer, dispatcher: Dispatcher, client: OnlyClient | None = None) -> None:
-        """Serve it over `dispatcher`; `client` is how servers know it, where no other client is served."""
         self._face = face
         self._client = client
         self._dispatcher = dispatcher

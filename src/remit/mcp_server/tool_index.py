@@ -32,7 +32,6 @@ class ToolIndex:
     """The tools that one client can find: BM25 over their names, their texts and their parameters."""
 
     def __init__(self, definitions: Sequence[dict[str, Any]]) -> None:
-        """Index `definitions`, as `tools/list` would have them."""
         self._definitions = definitions
         self._db = apsw.Connection(":memory:")
         self._db.execute(_SCHEMA)

@@ -31,7 +31,6 @@ class Views:
     """The views of all clients."""
 
     def __init__(self, tools: Tools, names: Names) -> None:
-        """Show `tools` under `names`."""
         self._tools = tools
         self._names = names
         self._kept: dict[Viewer, View] = {}

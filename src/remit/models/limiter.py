@@ -25,7 +25,6 @@ class Limiter:
     """Turns at one model with one key."""
 
     def __init__(self, clock: Clock, at_once: int) -> None:
-        """Let `at_once` requests be under way at the same time."""
         self._clock = clock
         self._turns = asyncio.Semaphore(at_once)
         self._until = 0.0

@@ -51,7 +51,6 @@ class Prices:
     """Prices by model."""
 
     def __init__(self, own: Mapping[str, Price] | None = None) -> None:
-        """`own` prices stand in for those of the package; their names may be patterns such as `ollama:*`."""
         self._own = dict(own or {})
 
     def cost(self, name: ModelName, model: str, usage: Usage, at: int) -> Cost | None:

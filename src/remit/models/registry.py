@@ -47,7 +47,6 @@ class Models:
     """Models by name."""
 
     def __init__(self, endpoints: Endpoints, environ: Mapping[str, str], folder: Path, clock: Clock) -> None:
-        """`environ` holds the keys; scripts are named from `folder`."""
         self._endpoints = endpoints
         self._environ = environ
         self._folder = folder

@@ -66,7 +66,6 @@ class RemoteModel:
         limiter: Limiter,
         clock: Clock,
     ) -> None:
-        """Ask `url`, which all paths of the wire lie below; `client` is shared and stays open."""
         self._name = name
         self._wire = wire
         self._url = url
@@ -91,7 +90,6 @@ class RemoteModel:
         return Sending(ask=ask, api=self._wire.api, path=path, body=body, left_out=left_out)
 
     async def send(self, sending: Sending, watch: Watch) -> Reply:
-        """Send it once and return the complete reply. Raises ModelFault."""
         async with self._limiter.turn():
             try:
                 return await self._asked(sending, _Watcher(watch, self._clock))

@@ -60,7 +60,6 @@ class ScriptedModel:
     """A model made of steps (`remit.models.port.Model`)."""
 
     def __init__(self, name: ModelName, steps: tuple[Step, ...]) -> None:
-        """Raises UsageError for a fault that does not exist or a pattern that cannot be read."""
         self._name = name
         self._answers: list[Step] = []
         self._faults: list[list[Step]] = [[]]
@@ -84,7 +83,6 @@ class ScriptedModel:
         return Sending(ask=ask, api="scripted/1", path="", body=body)
 
     async def send(self, sending: Sending, watch: Watch) -> Reply:
-        """The step's answer, word by word to `watch`. Raises ModelFault."""
         ask = sending.ask
         turn = ask.turn
         faults = self._faults[turn] if turn < len(self._faults) else []

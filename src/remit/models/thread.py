@@ -45,7 +45,6 @@ class Thread:
     __slots__ = ("before", "digest", "encoded", "length", "message", "tip")
 
     def __init__(self, before: Thread | None, message: Message | None) -> None:
-        """Add a message; neither makes the empty thread."""
         self.before = before
         self.message = message
         self.encoded, self.digest, self.tip, self.length = b"", "", START, 0

@@ -50,7 +50,6 @@ class Follower:
     """A pass over the stream of a target; it lasts until the process stops."""
 
     def __init__(self, journal: Journal, target: Target, lease: Lease) -> None:
-        """Follow `journal` with the lease of the target's stream."""
         self.lease = HeldLease(journal, lease.head)
         self._began = lease.head.created_at
         self._journal = journal

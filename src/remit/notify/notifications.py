@@ -84,7 +84,6 @@ class Notifications:
     """The targets that the settings name, over one journal."""
 
     def __init__(self, journal: Journal, targets: Sequence[Target], sender: Sender, console: str) -> None:
-        """Look at `journal`, and send tests by `sender`."""
         self._journal = journal
         self._targets = {target.name: target for target in targets}
         self._sender = sender

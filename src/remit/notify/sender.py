@@ -63,7 +63,6 @@ class Sender:
     """Sends messages; each is one attempt, and never raises for what a target does."""
 
     def __init__(self, environ: Mapping[str, str], folder: str, clock: Clock) -> None:
-        """Take secrets from `environ`, and run commands in `folder`."""
         self._environ = environ
         self._folder = folder
         self._clock = clock

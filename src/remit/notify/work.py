@@ -29,7 +29,6 @@ class NotificationWork:
     """The work of telling some targets. A process takes the streams of the targets that its settings name."""
 
     def __init__(self, journal: Journal, targets: Sequence[Target], sender: Sender, console: str) -> None:
-        """Tell `targets`, of which there is at least one, by `sender`; `console` is the base URL of the pages."""
         self._journal = journal
         self._targets = {target.name: target for target in targets}
         self._sender = sender
@@ -52,11 +51,9 @@ class NotificationWork:
         return {}
 
     async def late_routes(self) -> tuple[str, ...]:
-        """None: a stream belongs to its target."""
         return ()
 
     async def left_routes(self, owner: str, served: Collection[str]) -> dict[str, str]:  # noqa: ARG002 - the port's
-        """None: no stream is kept for one process."""
         return {}
 
     async def let_go(self, stream: str, owner: str) -> None:
@@ -88,7 +85,6 @@ class Delivery:
     """A pass over the stream of a notification: one attempt."""
 
     def __init__(self, journal: Journal, target: Target, sender: Sender, lease: Lease, console: str) -> None:
-        """Send to `target`, with the lease of the notification's stream; `console` is the base URL of the pages."""
         self.lease = HeldLease(journal, lease.head)
         self._stream = lease.head.stream
         self._journal = journal

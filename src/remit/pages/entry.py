@@ -72,7 +72,6 @@ class Entry:
     """Lets people in, and remembers them."""
 
     def __init__(self, guard: Guard, clock: Clock, random: Callable[[int], bytes] = salt) -> None:
-        """Let in whom `guard` would let in with a token."""
         self._guard = guard
         self._clock = clock
         self._random = random

@@ -68,7 +68,6 @@ class Live:
         sessions: HttpSessions,
         memory: Memory,
     ) -> None:
-        """For those of `pages` that are live."""
         self._memory = memory
         self._service = service
         self._entries = entries_of(pages)

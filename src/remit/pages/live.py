@@ -96,7 +96,6 @@ class Channel:
     """One page as one sort of reader sees it."""
 
     def __init__(self, make: Make, news: AbstractContextManager[Changed], clock: Clock) -> None:
-        """Make the page with `make` whenever `news` tells of some."""
         self._make = make
         self._news_of = news
         self._clock = clock

@@ -24,7 +24,6 @@ class Memory:
     """The stories of the jobs that were looked at last, and the counts of the day."""
 
     def __init__(self, jobs: Jobs) -> None:
-        """Read them from `jobs`."""
         self._jobs = jobs
         self.day = Day(jobs)
         self._kept: OrderedDict[str, JobStory] = OrderedDict()
@@ -52,7 +51,6 @@ class Day:
     """The number of jobs that were created in each of the last hours."""
 
     def __init__(self, jobs: Jobs) -> None:
-        """Count the jobs of `jobs`."""
         self._jobs = jobs
         self._found: tuple[int, list[Tally]] = 0, []
         self._at = -OLD

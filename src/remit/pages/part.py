@@ -69,7 +69,6 @@ class Pages:
         clock: Clock,
         readers: Sequence[Reader] = (),
     ) -> None:
-        """Serve `pages` over `service` to whom `entry` knows; `readers` are told of every page before it leaves."""
         self._readers = tuple(readers)
         self._service = service
         self._pages = tuple(pages)
@@ -91,7 +90,6 @@ class Pages:
         self._live.close()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Answer a request that the guard let in (ASGI). Raise Problem if too many are under way."""
         request: Request = scope[REQUEST]
         found = rendering.served(scope["path"])
         if found is not None and scope["method"] in {"GET", "HEAD"}:

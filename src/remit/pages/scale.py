@@ -37,7 +37,6 @@ class Scale:
     """Places instants between 0 and WIDTH."""
 
     def __init__(self, busy: Iterable[Span], since: int, until: int, *, fold: bool = True) -> None:
-        """From `since` to `until`; gaps between `busy` stretches may be folded."""
         until = max(until, since + 1)
         gaps = _gaps(busy, since, until) if fold else []
         shown = until - since - sum(gap.until - gap.since for gap in gaps)

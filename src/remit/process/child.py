@@ -50,7 +50,6 @@ class Child(asyncio.SubprocessProtocol):
     """One child. A subclass may override `heard`, `erred`, `shut`, `exited` and `gone`."""
 
     def __init__(self, *, tail_bytes: int = TAIL_BYTES, grace_s: float = GRACE_S) -> None:
-        """Keep the last `tail_bytes` of each output; give it `grace_s` seconds to end by itself."""
         self.out = Tail(tail_bytes)
         self.err = Tail(tail_bytes)
         self._grace_s = grace_s
@@ -244,7 +243,6 @@ class Tail:
     """Keeps at most `cap` bytes: the last ones."""
 
     def __init__(self, cap: int) -> None:
-        """Keep `cap` bytes, which is positive."""
         self._cap = cap
         self._pieces: deque[bytes] = deque()
         self._kept = 0

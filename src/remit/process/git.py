@@ -120,7 +120,6 @@ class Git:
     """git in a room of its own."""
 
     def __init__(self, room: Path, repository: Repository, tree: Path, env: Mapping[str, str]) -> None:
-        """Work on a repository, and on the checkout in `tree`."""
         self.index = room / "index"
         """The index, which no other program has written."""
         self.repository = repository

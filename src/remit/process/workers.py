@@ -40,7 +40,6 @@ class _Worker(Child):
         return data
 
     def heard(self, data: bytes) -> None:
-        """Collect an answer; nothing of it is kept as a tail."""
         self._buffer += data
         if len(self._buffer) < LENGTH.size or self._answer is None or self._answer.done():
             return
@@ -50,7 +49,6 @@ class _Worker(Child):
             del self._buffer[:end]
 
     def exited(self) -> None:
-        """Tell the job's caller."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(ConnectionError("the process ended"))
 
@@ -59,7 +57,6 @@ class Workers(Generic[A]):
     """Has jobs done in at most so many processes at once, each of which runs a module that calls `answer_jobs`."""
 
     def __init__(self, module: str, answer: type[A] | Any, processes: int = 2, seconds: float = 20.0) -> None:
-        """Give each job at most `seconds` of a process; answers are of the type `answer`, perhaps a union."""
         self._module = module
         self._decoder = msgspec.msgpack.Decoder[A](answer)
         self._free: list[_Worker] = []

@@ -35,7 +35,6 @@ class Results:
     """Results of every call, in full."""
 
     def __init__(self, limit: int, earlier: Mapping[str, str] = NO_RESULTS) -> None:
-        """Give at most `limit` characters at once; `earlier` results can be read on in too."""
         self._limit = limit
         self._texts: dict[str, str] = dict(earlier)
 

@@ -68,7 +68,6 @@ class Story:
                 self._read(payload, at)
 
     def ask(self, identifier: str, events: Iterable[Event]) -> None:
-        """Put a question and its answers as they are now beside the step that asked."""
         asked = read_question(identifier, events)
         if asked is not None and asked[0] in self.steps:
             step, question = asked
@@ -112,7 +111,6 @@ class Story:
 
     @property
     def name(self) -> str:
-        """The recipe's or plan's; the program that calls, for a session."""
         created = self.history.created
         return self.session.client if self.session else created.name if created else ""
 

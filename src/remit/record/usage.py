@@ -48,7 +48,6 @@ class Usage:
     """Sums of one journal."""
 
     def __init__(self, journal: Journal, sums: ModelSums) -> None:
-        """Look at `journal`, and at the sums that are kept of it."""
         self._journal = journal
         self._sums = sums
 

@@ -55,7 +55,6 @@ class UseCollector:
     """Collects the uses of tools: of one, or of all."""
 
     def __init__(self, tool: str = "", since: int = 0) -> None:
-        """Look at calls of `tool`, if one is named, announced at `since` (µs) or later."""
         self._tool = tool
         self._since = since
         self.found: dict[Key, Use] = {}
@@ -112,11 +111,9 @@ class JournalVersions:
     """The registry of versions that the journal is (`remit.tools.versions.ToolVersionRegistry`)."""
 
     def __init__(self, journal: Journal) -> None:
-        """Look at `journal`, whole, each time."""
         self._journal = journal
 
     async def get_tool_version(self, tool: str) -> ToolVersion | None:
-        """Return the version that the newest call of a tool was made under."""
         uses = await self.uses(tool)
         if not uses:
             return None

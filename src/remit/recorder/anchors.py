@@ -76,7 +76,6 @@ class AnchorLog:
     """The log of one witness; its requests may come from many threads."""
 
     def __init__(self, place: Path, recorders: Sequence[bytes], signer: Signer, clock: Clock) -> None:
-        """Keep in `place` what the holders of these public keys register. Raise OSError if it cannot be kept."""
         self._recorders = {sha256(public).hexdigest(): public for public in recorders}
         self._signer, self._clock = signer, clock
         self._using = threading.Lock()
@@ -183,7 +182,6 @@ class _Stored(Subtrees):
         self.size: int = db.execute("SELECT coalesce(max(place) + 1, 0) FROM node WHERE level = 0").get
 
     def root(self, begin: int, end: int) -> bytes:
-        """The hash of the leaves from `begin` to before `end`."""
         length = end - begin
         if not length & (length - 1) and not begin % length:
             found: bytes = self._db.execute(_NODE, (length.bit_length() - 1, begin // length)).get

@@ -25,7 +25,6 @@ class Signer:
     """A private key, and the name that it signs under."""
 
     def __init__(self, name: str, private: Ed25519PrivateKey, kind: Literal[1, 4] = LOG) -> None:
-        """Sign as `name`, as the key of a log or of a witness."""
         self._private = private
         self.key = Key(name, private.public_key().public_bytes_raw(), kind)
 

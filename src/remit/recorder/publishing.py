@@ -66,7 +66,6 @@ class Publisher:
     """Publishes the checkpoints of one process."""
 
     def __init__(self, journal: Journal, own: RecorderSettings, environ: Mapping[str, str], folder: Path) -> None:
-        """Use the places that the settings name; relative ones of programs count from `folder`."""
         self._journal, self._own, self._environ, self._folder = journal, own, environ, folder
         self._newest: _Newest | None = None
         self._new = asyncio.Event()

@@ -62,7 +62,6 @@ class Recorder:
     """Records one log; another process may take its turn."""
 
     def __init__(self, journal: Journal, terms: Terms, signers: Sequence[Signer], publisher: Publisher) -> None:
-        """Sign with the first of `signers`; the others are former keys, which hand over to it."""
         self._journal = journal
         self._terms = terms
         self._signers = signers

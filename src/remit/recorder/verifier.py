@@ -38,7 +38,6 @@ class LogVerifier:
     def __init__(
         self, journal: Journal, keys: Sequence[Key], notes: Sequence[Note], roots: Sequence[Certificate] = ()
     ) -> None:
-        """Believe these keys, and stamps under these roots; compare with these notes, which were kept elsewhere."""
         self._roots = roots if can_read() else ()
         self._journal = journal
         self._keys = [key for key in keys if key.type != WITNESS]
@@ -52,7 +51,6 @@ class LogVerifier:
         self._problems: list[Problem] = []
 
     async def begin(self) -> None:
-        """Read the log. Raises JournalError."""
         heads = [head async for head in sessions(self._journal)]
         for number, head in enumerate(reversed(heads), 1):
             try:
@@ -77,7 +75,6 @@ class LogVerifier:
         return any(key.name == origin and note.signed_by(key, is_signature) is not None for key in keys)
 
     def take(self, head: Head, events: Sequence[Event]) -> Iterator[Problem]:
-        """Compare events with what the stream's leaves say."""
         if leaves := self._leaves.get(head.stream):
             stub = decode(events[0].kind, events[0].data) if events[0].kind == StreamPruned.KIND else None
             if isinstance(stub, StreamPruned) and leaves.get(stub.events, b"").hex() not in {"", stub.hash}:
@@ -89,7 +86,6 @@ class LogVerifier:
                     yield Problem(head.stream, Code.CHECKPOINT_DIFFERS, text)
 
     def end_stream(self, head: Head, *, intact: bool) -> Iterator[Problem]:
-        """Compare a stream's length with what was signed."""
         self._seen.add(head.stream)
         signed = max(self._leaves.get(head.stream, ()), default=0)
         if intact and signed > head.seq:
@@ -99,7 +95,6 @@ class LogVerifier:
             self._uncovered += max(head.seq - signed, 0)
 
     def end(self, *, everything: bool) -> Findings:
-        """Return what all of it comes to; `everything`: every stream was checked."""
         for stream in sorted(self._leaves.keys() - self._seen if everything else ()):
             self._say(stream, Code.CHECKPOINT_MISSING, f"{max(self._leaves[stream])} events are signed, and it is gone")
         named = False

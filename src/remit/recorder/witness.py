@@ -50,7 +50,6 @@ class Witness:
     """One witness; its requests may come from many threads."""
 
     def __init__(self, folder: Path, logs: Sequence[Key], signer: Signer, clock: Clock) -> None:
-        """Cosign the logs of these keys as `signer`, and keep what was cosigned in `folder`."""
         self._folder, self._logs, self._signer, self._clock = folder, logs, signer, clock
         self._deciding = threading.Lock()
 

@@ -75,7 +75,6 @@ class Retention:
     """The keeping and forgetting of one journal."""
 
     def __init__(self, opening: NounOpening) -> None:
-        """Look at the journal of `opening`; its packages are those of the part audit."""
         self._journal: Journal = opening.parts.journal
         self._service: Any = opening.service
         self._principal = opening.principal

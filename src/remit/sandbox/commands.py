@@ -68,7 +68,6 @@ class Commands:
         raise CommandMissingError(f"{name} is not in {' or '.join(PLACES)}")
 
     def locate(self, program: str, cwd: Path, path: str) -> Located:
-        """A program of this machine. Raises CommandMissingError."""
         return located(program, cwd, path)
 
     def _with_packages(self, name: str, program: str, *mounts: Mount) -> Command:
@@ -97,7 +96,6 @@ class Listed:
         return Command(str(self._programs[name]))
 
     def locate(self, program: str, cwd: Path, path: str) -> Located:  # noqa: ARG002 - the port's
-        """One of the modules. Raises CommandMissingError."""
         return Located(self.find(program).program)
 
 

@@ -44,7 +44,6 @@ class SandboxEnclosures:
     """Runs programs in one sandbox, each on its own terms."""
 
     def __init__(self, sandbox: Sandbox, finder: Finder, folder: Path) -> None:
-        """Keep the homes of programs below `folder`."""
         self._sandbox = sandbox
         self._finder = finder
         self._folder = folder
@@ -55,7 +54,6 @@ class SandboxEnclosures:
         return self._sandbox.driver
 
     def sees(self, path: Path) -> bool:
-        """Return whether the user as whom programs run here may read a path."""
         return identity().uid is None or reachable(path)
 
     def own(self, folder: Path) -> None:
@@ -101,13 +99,11 @@ class SandboxEnclosures:
             return await self.driver.exec(spec, listener)
 
     async def start(self, program: Program, protocol: asyncio.SubprocessProtocol) -> asyncio.SubprocessTransport:
-        """Start a program that lasts. Raises as `run` does."""
         await self._sandbox.require(self._policy(program.terms, lasts=True))
         self._placed(program)
         return await LastingProgram.start(partial(self.run, program), protocol)
 
     async def close(self) -> None:
-        """End every run."""
         await self._sandbox.close()
 
     def _policy(self, terms: SandboxTerms, *, lasts: bool) -> SandboxPolicy:

@@ -22,7 +22,6 @@ class Output:
     def __init__(
         self, name: Literal["stdout", "stderr"], most: int | None, listener: Listener, flooded: Callable[[str], None]
     ) -> None:
-        """Keep `most` bytes; None: keep none, and pass all of them on."""
         self.name = name
         self._most = most
         self._listener = listener

@@ -18,7 +18,6 @@ class Scratch:
     """A folder that the sandbox's user owns, in one that only we change; the lock on that one tells that we live."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Make it below `folder`; None: where temporary files lie."""
         ours = cleanup_process()
         ours.tell("folder", folder or Path(tempfile.gettempdir()))
         self._folder = Path(tempfile.mkdtemp(prefix=f"{ours.mark}-", dir=folder))

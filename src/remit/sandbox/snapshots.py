@@ -74,7 +74,6 @@ class Snapshots:
     """Takes and restores snapshots of one workspace; a file that did not change is not read again."""
 
     def __init__(self, objects: Path) -> None:
-        """Keep bytes in the folder `objects`, which a program never sees."""
         self._objects = objects
         self._known: dict[tuple[int, int, int, int, int], str] = {}
 

@@ -53,7 +53,6 @@ class Approvals:
     """The remembered approvals of one journal."""
 
     def __init__(self, services: Services, principal: str, wake: Callable[[], None]) -> None:
-        """`principal` makes and revokes them if a call names no one else; `wake` wakes this process's engine."""
         self._services = services
         self._principal = principal
         self._wake = wake

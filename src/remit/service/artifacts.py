@@ -31,7 +31,6 @@ class Artifacts:
     """The artifacts of the jobs and sessions of one journal."""
 
     def __init__(self, journal: Journal) -> None:
-        """Look at `journal`."""
         self._journal = journal
 
     @operation(

@@ -82,7 +82,6 @@ class Calls:
     """Makes calls that have streams of their own."""
 
     def __init__(self, gateway: Gateway) -> None:
-        """Every call goes through `gateway`."""
         self._gateway = gateway
         self._journal = gateway.services.journal
         self._confirmations = gateway.services.confirmations
@@ -312,7 +311,6 @@ class Turns:
     """Takes turns with other tasks and processes."""
 
     def __init__(self, journal: Journal) -> None:
-        """Hold streams of `journal`."""
         self._journal = journal
         self._clock = journal.clock
 

@@ -21,7 +21,6 @@ class SessionDoor:
     """The gate of this process, behind sessions."""
 
     def __init__(self, journal: Journal, service: Callable[[], Service]) -> None:
-        """Use what `service` gives once a call is made, for it is made of what this is given to."""
         self._journal = journal
         self._service = service
 

@@ -37,7 +37,6 @@ class JobHandle(Generic[T]):
     """A job, wherever it runs. Awaiting it gives its result."""
 
     def __init__(self, service: Service, job: str, recipe: Recipe[..., T] | None = None) -> None:
-        """Give the result the type that `recipe` declares, if there is one."""
         self.id = job
         self._service = service
         self._recipe = recipe

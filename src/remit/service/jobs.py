@@ -69,7 +69,6 @@ class Jobs:
     """The jobs of one journal."""
 
     def __init__(self, parts: Parts, principal: str, wake: Callable[[], None]) -> None:
-        """`principal` starts and changes jobs if a call names no one else; `wake` wakes this process's engine."""
         self._journal = parts.journal
         self._parts = parts
         self._principal = principal

@@ -112,7 +112,6 @@ class McpServers:
     """The servers of this process."""
 
     def __init__(self, catalog: Catalog, pins: Pins, restarts: Restarts, configured: Sequence[McpServer] = ()) -> None:
-        """Look at the servers behind `catalog`, which `configured` describes; keep what was pinned in `pins`."""
         self._catalog, self.restarts = catalog, restarts
         self._pins = pins
         self.configure(configured)

@@ -28,7 +28,6 @@ class PolicyRules:
     """The rules of this process."""
 
     def __init__(self, services: Services, principal: str) -> None:
-        """Ask the policy of `services`; `principal` calls if no one else is named."""
         self._services = services
         self._principal = principal
 

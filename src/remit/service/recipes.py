@@ -50,7 +50,6 @@ class KnownRecipes:
     """The recipes of this process."""
 
     def __init__(self, registry: Recipes) -> None:
-        """Look at `registry`."""
         self.registry = registry
 
     # --- queries

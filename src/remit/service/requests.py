@@ -46,7 +46,6 @@ class Requests:
     """The requests of one journal."""
 
     def __init__(self, journal: Journal) -> None:
-        """Record them in `journal`."""
         self._journal = journal
 
     async def take(self, operation: str, key: str, body_hash: str, principal: str) -> Taken:

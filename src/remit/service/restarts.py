@@ -28,7 +28,6 @@ class Restarts:
     """The restarts that were asked for on one journal."""
 
     def __init__(self, journal: Journal, catalog: Catalog) -> None:
-        """Restart the servers behind `catalog`."""
         self._journal = journal
         self._catalog = catalog
         self._process = str(Owner.this())

@@ -40,7 +40,6 @@ class SavedViews:
     """The saved views of one journal."""
 
     def __init__(self, journal: Journal, principal: str) -> None:
-        """Keep them in `journal`; `principal` owns those that are kept under the name of no one else."""
         self._journal = journal
         self._principal = principal
 

@@ -62,7 +62,6 @@ class Sessions:
     """The sessions of one journal, and the calls in them."""
 
     def __init__(self, gateway: Gateway, principal: str) -> None:
-        """Every call goes through `gateway`; `principal` opens a session if nothing else is said."""
         self._gateway = gateway
         self._journal = gateway.services.journal
         self._principal = principal

@@ -47,7 +47,6 @@ class StepValues:
     """The values of the steps of one job or session."""
 
     def __init__(self, journal: Journal, history: History, stream: str) -> None:
-        """Read them as `history` says, beside which `stream` holds the events."""
         self._journal = journal
         self._history = history
         self._stream = stream

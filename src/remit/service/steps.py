@@ -32,7 +32,6 @@ class Steps:
     """The steps of jobs in one journal."""
 
     def __init__(self, services: Services, principal: str, wake: Callable[[], None]) -> None:
-        """`principal` decides if a call names no one else; `wake` wakes this process's engine."""
         self._services = services
         self._journal = services.journal
         self._principal = principal

@@ -57,7 +57,6 @@ class Streams:
         return self._journal.follow(stream, after)
 
     async def changed(self, since: int) -> int:
-        """Wait until anything was written after the mark `since` (0: returns at once); the new mark."""
         return await self._journal.changed(since)
 
     def said(self, identifier: str) -> AsyncIterator[Piece]:
@@ -77,7 +76,6 @@ class Streams:
         return await self._journal.answers(stream)
 
     async def heads_changed(self, since: int) -> int:
-        """The same for news of whole streams: one began, was woken, parked, leased or closed."""
         return await self._journal.heads_changed(since)
 
     @operation("jobs.trace", "GET /v1/jobs/{job}/trace", "read", "Tell what a job did.", codes=(Code.JOB_NOT_FOUND,))

@@ -43,7 +43,6 @@ class Tools:
     """The tools of this process."""
 
     def __init__(self, services: Services, principal: str) -> None:
-        """Look at the catalog of `services`, and at what policy says to `principal`."""
         self._services = services
         self._caller = Caller(principal=principal, kind="session")
 

@@ -48,7 +48,6 @@ class Workers:
     """The processes that work on one journal."""
 
     def __init__(self, journal: Journal) -> None:
-        """Look at `journal`."""
         self._journal = journal
 
     # --- queries

@@ -78,7 +78,6 @@ class Book:
     """The skills by name, and what is not loaded."""
 
     def __init__(self, settings: SkillSettings, project: Path, home: Path | None, *, trusted: bool) -> None:
-        """Read every manifest; nothing else of a skill is read. Raises SettingsError."""
         self.skills: dict[str, Skill] = {}
         self.unloaded: list[Unloaded] = []
         self._words = words_of(settings)

@@ -16,7 +16,6 @@ class SkillEnabled(Payload, frozen=True, kw_only=True):
     reason: str = ""
 
     def words(self) -> str:
-        """Return the line for people."""
         return f"{self.by or 'someone'} switched the skill {self.skill} on"
 
 
@@ -29,5 +28,4 @@ class SkillDisabled(Payload, frozen=True, kw_only=True):
     reason: str = ""
 
     def words(self) -> str:
-        """Return the line for people."""
         return f"{self.by or 'someone'} switched the skill {self.skill} off"

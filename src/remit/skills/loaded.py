@@ -61,7 +61,6 @@ class LoadedSkills:
     """The skills of one process."""
 
     def __init__(self, parts: Parts, settings: SkillSettings) -> None:
-        """Know the skills that `settings` name; tools are those of `parts`."""
         self.settings = settings
         self.switches = Switches(parts.journal)
         self.journal = parts.journal

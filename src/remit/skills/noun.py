@@ -66,7 +66,6 @@ class SkillList:
     """The skills of this process."""
 
     def __init__(self, skills: LoadedSkills, principal: str) -> None:
-        """Show `skills`; `principal` switches them if a call names no one else."""
         self._skills = skills
         self._principal = principal
 

@@ -78,7 +78,6 @@ class SkillProvider(Toolset):
     """Reads skills, and says what each allows."""
 
     def __init__(self, skills: Callable[[], LoadedSkills], journal: Journal) -> None:
-        """Read the skills that `skills` knows once it is asked, and the record of jobs in `journal`."""
         super().__init__(_PROVIDER, TOOLS)
         self._skills = skills
         self._journal = journal

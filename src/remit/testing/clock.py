@@ -21,7 +21,6 @@ class ManualClock:
     """
 
     def __init__(self, now: int = START) -> None:
-        """Stand at `now`, in microseconds since the Unix epoch; the monotonic clock stands at zero."""
         self._start = now
         self._elapsed = 0
         self._order = count()
@@ -40,7 +39,6 @@ class ManualClock:
         return sum(not future.done() for _, _, future in self._sleepers)
 
     async def sleep(self, seconds: float) -> None:
-        """Return once the clock was advanced by `seconds`; for none, once other tasks had their turn."""
         if seconds <= 0:
             await asyncio.sleep(0)  # noqa: TID251 - a turn, no time
             return

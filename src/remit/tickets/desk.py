@@ -53,7 +53,6 @@ class Desk:
     """The store, the schema gate in front of it, and the counters of the older place of steps."""
 
     def __init__(self, journal: Journal, metrics: Registry, chance: RandomSource, settings: DeskSettings) -> None:
-        """Keep tickets in `journal` and count in `metrics`."""
         self.journal = journal
         self.settings = settings
         self.intake = Intake(settings.schema_gate, metrics)
@@ -85,7 +84,6 @@ class Cutover:
     """Counts the places of steps."""
 
     def __init__(self, metrics: Registry, clock: Clock, cutover_until_ms: int | None) -> None:
-        """From `cutover_until_ms` (since the Unix epoch) on, a read of the older place is a violation."""
         self._clock = clock
         self._until_ms = cutover_until_ms
         self._missing = metrics.counter("canonical_missing", "Tickets whose tool_input holds no tool_steps.")
@@ -113,7 +111,6 @@ class Intake:
     """Checks what tickets are made of."""
 
     def __init__(self, mode: Mode, metrics: Registry) -> None:
-        """Check in `mode` (`off`, `warn` or `strict`) and count in `metrics`."""
         closed = mode != "off"
         self._ingress = SchemaGate(mode, metrics)
         self._internal = SchemaGate("strict", metrics)

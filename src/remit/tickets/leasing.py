@@ -54,7 +54,6 @@ class TicketLeases(TicketReader):
     """Leases tickets, and proves who holds one."""
 
     def __init__(self, journal: Journal, chance: RandomSource, rejected: Rejected) -> None:
-        """`chance` draws lease tokens; `rejected` is told of every refusal."""
         super().__init__(journal)
         self._chance = chance
         self._rejected = rejected
@@ -97,7 +96,6 @@ class TicketLeases(TicketReader):
         return leased
 
     async def renew(self, ticket: str, proof: LeaseProof, lease_sec: int = LEASE_SEC) -> str:
-        """Prolong a lease; return the time it ends. Raise StateError (lease_owner_mismatch) if it was lost."""
         _check_lease(proof.owner, 1, lease_sec)
         found = self._kept.leased(ticket, proof) or self._proven(await self.load(ticket), proof, "renew")
         until = self.journal.clock.now() + lease_sec * SECOND
@@ -106,7 +104,6 @@ class TicketLeases(TicketReader):
         return moment(until)
 
     async def release(self, ticket: str, proof: LeaseProof, reason: str = "") -> Ticket:
-        """Give a ticket back: it is pending again."""
         released = kinds.TicketReleased(owner=proof.owner, reason=line(reason, REASON) if reason else "")
         found = await self._held(ticket, proof, "release")
         patch = HeadPatch(state="pending", due_at=self.journal.clock.now(), release=True)

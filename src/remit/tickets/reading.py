@@ -31,7 +31,6 @@ class TicketReader:
     """Loads and lists tickets."""
 
     def __init__(self, journal: Journal) -> None:
-        """Read tickets from `journal`."""
         self.journal = journal
         self._unreadable = set[str]()
         """Streams that were passed over, and told of in the log."""

@@ -28,7 +28,6 @@ class TicketRecord:
     """A ticket's head, its history, and the writer that continues from there."""
 
     def __init__(self, head: Head, events: Iterable[Event], writer: StreamWriter) -> None:
-        """`writer` writes on from `head`; events beyond it are not looked at."""
         self.head = head
         self.history = History(event for event in events if event.seq <= head.seq)
         self.writer = writer
@@ -62,7 +61,6 @@ class Kept:
     """Records of tickets that this process leased or has just completed. Who takes one has it alone."""
 
     def __init__(self) -> None:
-        """None yet."""
         self._records: OrderedDict[str, TicketRecord] = OrderedDict()
 
     def put(self, record: TicketRecord) -> None:

@@ -23,7 +23,6 @@ class RemoteRuns:
     """Runs steps through the gateway of a server; see ToolExecutor."""
 
     def __init__(self, connection: Connection) -> None:
-        """Ask over `connection`."""
         self._connection = connection
 
     async def execute(self, run: RunRequest) -> RunReport:
@@ -56,7 +55,6 @@ class RemoteTickets(Twin, Tickets):
         before: str = "",
         limit: int = 20,
     ) -> list[Ticket]:
-        """Tickets, newest first; `before` continues after the last one of an earlier page."""
         query = TicketQuery(type=kind, state=states, thread=thread, before=before, limit=limit)
         page: TicketPage = await self._connection.ask("tickets.page", query=query)
         return page.items

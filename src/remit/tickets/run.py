@@ -31,7 +31,6 @@ class TicketRun:
     """One run of a ticket's steps: a job."""
 
     def __init__(self, events: Iterable[Event], mode: dict[str, Any] | None = None) -> None:
-        """Read the job's events; `mode` is what the run recorded of the settings it began under."""
         self.mode = mode or {}
         self._story = Story(events)
         self._steps = {step.step: step for step in self._story.tell()}

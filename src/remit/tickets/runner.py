@@ -99,7 +99,6 @@ class Runner:
     """One worker's hold on TOOL tickets."""
 
     def __init__(self, queue: TicketQueue, executor: ToolExecutor, clock: Clock, config: RunnerConfig) -> None:
-        """Lease from `queue`, and run the steps of each ticket with `executor`."""
         self._queue = queue
         self._executor = executor
         self._clock = clock

@@ -41,7 +41,6 @@ class TicketRuns:
     """Starts, follows and reports on runs."""
 
     def __init__(self, desk: Desk, jobs: Jobs, worker: Worker) -> None:
-        """Report as the desk's settings say, and have `worker` run what is waited for."""
         self._journal = desk.journal
         self._mode = desk.mode
         self._max_evidence = desk.settings.max_evidence

@@ -68,7 +68,6 @@ class Tickets:
     """The tickets of one journal."""
 
     def __init__(self, desk: Desk, jobs: Jobs, principal: str, worker: Worker) -> None:
-        """Run steps as jobs, on which `worker` works; `principal` acts if a call names no one else."""
         self._desk = desk
         self._store = desk.store
         self._jobs = jobs
@@ -98,7 +97,6 @@ class Tickets:
         return await self._store.page(kind=kind, states=states, thread=thread, before=before, limit=limit)
 
     async def free(self, kind: Kind, *, wait_s: float = 0.0) -> bool:
-        """Return whether a ticket of this kind can be leased, now or within `wait_s` seconds."""
         return await self._store.free(kind, wait_s=wait_s)
 
     @operation(
@@ -223,7 +221,6 @@ class Tickets:
         codes=_HELD,
     )
     async def release(self, ticket: str, proof: ProofForm, reason: str = "") -> Ticket:
-        """Return a leased ticket."""
         return await self._store.release(ticket, proof, reason)
 
     @operation(

@@ -37,7 +37,6 @@ class Listings(Generic[Found]):
         ask: Callable[[str], Awaitable[Found]],
         enter: Callable[[str, Found], None],
     ) -> None:
-        """`ask` lists one provider and raises nothing a provider can cause; `enter` takes in what it found."""
         self._providers: dict[str, _Provider] = {}
         self._ask = ask
         self._enter = enter

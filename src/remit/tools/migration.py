@@ -27,7 +27,6 @@ class Migration:
     """The way in which arguments for one earlier version of a tool become arguments for today's."""
 
     def __init__(self, tool: str, recorded: str, adapt: Adapt) -> None:
-        """`recorded` is the earlier version as the tool declared it, or the digest of its input schema."""
         if not tool or not recorded:
             msg = "a migration names a tool and the version that it migrates from"
             raise NameInvalidError(msg, remedy='Write @migration("tool.name", recorded="1").')
@@ -106,7 +105,6 @@ class Migrations:
     """The migrations that a process knows."""
 
     def __init__(self, migrations: Iterable[Migration] = ()) -> None:
-        """Register some. Raises NameInvalidError if two are for the same version of a tool."""
         self._found: dict[tuple[str, str], Migration] = {}
         for one in migrations:
             key = (one.tool, one.recorded.removeprefix(_DIGEST))

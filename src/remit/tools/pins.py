@@ -76,7 +76,6 @@ class Pins:
     """The pins of all servers, in the journal."""
 
     def __init__(self, journal: Journal, *, trust: bool, principal: str) -> None:
-        """Pin the first listing of a server as it is, with `trust`; else its tools wait for a person."""
         self._journal = journal
         self._trust = trust
         self._principal = principal

@@ -36,7 +36,6 @@ class MemoryKeeper:
         self.kept: dict[str, bytes] = {}
 
     async def put(self, data: bytes, *, until: int | None = None) -> str:  # noqa: ARG002 - it does not last that long
-        """Keep bytes; their digest."""
         digest = sha256(data)
         self.kept[digest] = data
         return digest

@@ -92,7 +92,6 @@ class StubProvider:
         return self._provider_id
 
     async def list_tools(self) -> Sequence[ToolMeta]:
-        """The tools, by name; one without a script says that it answers ECHO_SCHEMA."""
         self._check_open()
         if self._source is not None:
             self._metas.update({meta.name: meta for meta in await self._source()})

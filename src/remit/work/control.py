@@ -64,7 +64,6 @@ class ControlPlane:
     def __init__(
         self, runs: Runs, project: Callable[[], tuple[OutboxTable, Forge]], settings: Settings, principal: str
     ) -> None:
-        """Read workflow.toml of the project, and act as `principal`."""
         self._runs = runs
         self._store = runs.store
         self._journal = runs.journal

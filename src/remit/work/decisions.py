@@ -44,7 +44,6 @@ class DecisionProvider(Toolset):
     """decision.accept: asks whether the result of a run is good."""
 
     def __init__(self, store: WorkStore) -> None:
-        """Look at the work of `store`."""
         about = "Accept the result of a run: its issue is done."
         super().__init__(PROVIDER, (declare(ACCEPT, about, AcceptArgs, Accepted, provider=PROVIDER, writes=True),))
         self._store = store

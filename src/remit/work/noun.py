@@ -51,7 +51,6 @@ class Work:
         settings: Settings,
         copy: Callable[[list[StagedWrite]], Work],
     ) -> None:
-        """Read workflow.toml of the project; `copy` makes one of this that only says what it would write."""
         self._copy = copy
         self._store = runs.store
         self._runs = runs

@@ -54,7 +54,6 @@ class StagedStore(WorkStore):
     """The work units of a journal, with changes that it never gets."""
 
     def __init__(self, journal: Journal, writes: list[StagedWrite]) -> None:
-        """Tell `writes` of each change."""
         super().__init__(journal)
         self._writes = writes
         self._added: dict[IssueRef, list[k.Payload]] = {}
@@ -96,7 +95,6 @@ class StagedRuns(Runs):
     """Runs that are not started, and end nothing."""
 
     def __init__(self, given: RunsOpening, writes: list[StagedWrite], catalog: Catalog, forge: Project) -> None:
-        """Tell `writes` of what would be done; `catalog` has the tools that preview it, `forge` the issues."""
         super().__init__(given._replace(store=StagedStore(given.store.journal, writes)))
         self._writes = writes
         self._catalog = catalog

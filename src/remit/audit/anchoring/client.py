@@ -47,7 +47,6 @@ class AnchorClient:
     """A client of one log."""
 
     def __init__(self, url: str, key: Key) -> None:
-        """Ask the log at `url`, whose answers are signed with `key`."""
         self.url, self.key = url.rstrip("/"), key
 
     @classmethod

@@ -37,7 +37,6 @@ class Heads:
     """The newest records of one session of the recorder."""
 
     def __init__(self, journal: Journal, session: Session, key: str) -> None:
-        """Begin with a session that has no checkpoint yet; `key` is the fingerprint of the key that signs exports."""
         self._journal, self._session, self._key = journal, session, key
         self._runs: dict[_Run, Records] = {}
         self._reached: dict[str, int] = {}

@@ -42,7 +42,6 @@ class Registrar:
     """Registers what the recorder of one journal signs."""
 
     def __init__(self, journal: Journal, client: AnchorClient, signer: Signer, tell: Callable[[str], object]) -> None:
-        """Register as the holder of the key that signs exports; `tell` is told why the log takes nothing."""
         self._journal, self._client, self._signer, self._tell = journal, client, signer, tell
         self._owner = Owner.this()
         self._threads = Threads(1)

@@ -119,7 +119,6 @@ class Account(Links):
     """Everything in a package, linked."""
 
     def __init__(self, package: IO[bytes]) -> None:
-        """Read a package that holds."""
         super().__init__()
         self._zip = zipfile.ZipFile(package)
         self.manifest: dict[str, Any] = json.loads(self._zip.read("manifest.json"))

@@ -52,7 +52,6 @@ class Records:
     """The records of one run by one recorder, each made as it comes: its bytes are what is signed."""
 
     def __init__(self, run: str, recorder: str, key: str) -> None:
-        """Begin with none; `key` is the fingerprint of the key that signs them."""
         self.run, self.recorder, self._key = run, recorder, key
         self.count = 0
         self._prev, self._ts = ZERO, 0

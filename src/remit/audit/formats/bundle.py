@@ -33,7 +33,6 @@ class Bundle:
     """The files of a zip or of a folder."""
 
     def __init__(self, place: Path | IO[bytes]) -> None:
-        """Read `place`. Raise FormError for a zip that two readers could see differently."""
         self._folder = place if isinstance(place, Path) and place.is_dir() else None
         self._files: dict[str, bytes] = {}
         if self._folder is not None:

@@ -30,7 +30,6 @@ class Signer:
     """Signs with the operator's key."""
 
     def __init__(self, key: Ed25519PrivateKey) -> None:
-        """Sign with `key`."""
         self._key = key
         self.public: bytes = key.public_key().public_bytes_raw()
         self.name = fingerprint(self.public)

@@ -53,7 +53,6 @@ class Exporter:
         environ: Mapping[str, str],
         metrics: Registry,
     ) -> None:
-        """Send as `own` says."""
         self._journal, self._own, self._environ = journal, own, environ
         self._tell: Callable[[str], object] = str
         self._threads = Threads(1)

@@ -42,7 +42,6 @@ class Spans:
     """The spans of one journal, for a reader that goes through its events in their order."""
 
     def __init__(self, journal: Journal, *, values: bool) -> None:
-        """Read `journal`; with `values` the arguments and results of calls come along."""
         self._journal = journal
         self._values = values
         self._begun: dict[tuple[str, str], Entry] = {}

@@ -100,7 +100,6 @@ class Following:
     """Tells a story while its events come."""
 
     def __init__(self, out: Channel, remit: Opened, identifier: str) -> None:
-        """Of the job or session `identifier`."""
         self._out = out
         self._remit = remit
         self._identifier = identifier

@@ -46,7 +46,6 @@ class Refresh:
         read: Reader = readable,
         largest: int = LARGEST,
     ) -> None:
-        """`name` is what the folder is called; `now_ns` is the file system's own time."""
         self._store = store
         self._root = root
         self._name = name

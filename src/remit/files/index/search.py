@@ -58,7 +58,6 @@ class FolderIndex:
         read: Reader = readable,
         largest: int = LARGEST,
     ) -> None:
-        """Read files of at most `largest` bytes with `read`; `folder` is the real path of the folder."""
         self._index = index
         self._root = root
         self._name = shown(folder).rpartition("/")[2]

@@ -169,7 +169,6 @@ class Index:
     """The index file of one folder, found by the folder's real path."""
 
     def __init__(self, index_dir: Path, folder: Path, kind: str = "") -> None:
-        """`kind` tells apart the indexes of one folder that are read in different ways."""
         name = sha256(kind.encode() + os.fsencode(folder)).removeprefix("sha256:")[:32]
         self.path = index_dir / f"{name}.db"
         self._lock = index_dir / f"{name}.lock"

@@ -42,7 +42,6 @@ class Asks:
         mismatch: str,
         held: Held,
     ) -> None:
-        """Ask under the name of `caller`."""
         self._recorder = recorder
         self._gateway = gateway
         self._waits = waits

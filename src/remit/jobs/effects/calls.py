@@ -53,7 +53,6 @@ class Calls:
         progress: Progress,
         held: Held,
     ) -> None:
-        """Call under the name of `caller`, within its limits; `mismatch` is the policy for other versions."""
         self._recorder = recorder
         self._gateway = gateway
         self._waits = waits

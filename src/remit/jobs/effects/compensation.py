@@ -42,7 +42,6 @@ class Compensation:
     """Undoes steps of one job."""
 
     def __init__(self, recorder: Recorder, calls: Calls, doubts: Doubts, waits: Waits, find_undo: FindUndo) -> None:
-        """Make undo calls with `calls`."""
         self._recorder = recorder
         self._calls = calls
         self._doubts = doubts

@@ -29,7 +29,6 @@ class Recorder:
         *,
         step_by_step: bool = False,
     ) -> None:
-        """`step_by_step` ends the execution after each new effect (always-replay, for tests)."""
         self.journal = journal
         self.writer = writer
         self.history = history

@@ -32,7 +32,6 @@ class RefusingEffects:
         return await self._stop(request.step, f"a call of {request.tool}")
 
     async def ask(self, question: Question, record: ModelRecord) -> Outcome:  # noqa: ARG002 - the port's
-        """Stop before the question: a replay asks no model."""
         return await self._stop(question.step, "a question to a model")
 
     async def model_differs(self, started: CommandStarted, current: str) -> None:
@@ -45,7 +44,6 @@ class RefusingEffects:
         return await self._stop(wait.step, f"a wait ({wait.type})")
 
     async def poll(self, wait: Wait) -> Answer | None:  # noqa: ARG002 - the port's
-        """Find nothing: what had come is recorded."""
         return None
 
     async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> Never:  # noqa: ARG002 - the port's
@@ -58,7 +56,6 @@ class RefusingEffects:
         """Do nothing: a replay writes nothing."""
 
     async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:
-        """Keep the undo; nothing is written."""
         self.undos[step] = undo
 
     async def compensate(self, step: str) -> CompensationCompleted:

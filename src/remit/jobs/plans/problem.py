@@ -56,7 +56,6 @@ class InvalidPlanError(PlanError):
     def __init__(
         self, problems: Iterable[PlanProblem], file: str, *, code: Code = Code.PLAN_INVALID, remedy: str = _CORRECT
     ) -> None:
-        """Keep the problems; the message has one line for each."""
         self.problems = sorted(problems, key=lambda problem: (problem.line, problem.column))
         self.file = file
         lines = [problem.at(file) for problem in self.problems[:_SHOWN]]

@@ -62,7 +62,6 @@ class ReferenceSyntaxError(PlanError):
     """A text holds something that begins like a reference and is not one."""
 
     def __init__(self, found: str) -> None:
-        """Keep what was `found`, for the problem that points into the file."""
         self.found = found
         super().__init__(found, remedy="Write ${node.value.field}, ${inputs.name}, or $${ for the two characters.")
 

@@ -41,7 +41,6 @@ class CommitTask:
     """Takes commits and writes them in groups, in the order they were submitted."""
 
     def __init__(self, link: Link, written: Callable[[bool], None]) -> None:
-        """`written` is called after each group, and told whether that changed heads."""
         self._link = link
         self._written = written
         self._queue: list[Commit | asyncio.Future[None]] = []

@@ -21,7 +21,6 @@ class Lookups(Generic[Key, Found]):
     """Lookups of one sort."""
 
     def __init__(self, ask: Callable[[Sequence[Key]], Awaitable[Sequence[Found]]], most: int) -> None:
-        """`ask` finds what belongs to each of these keys, at most `most`, in their order. Raises JournalError."""
         self._ask = ask
         self._most = most
         self._waiting: list[tuple[Key, asyncio.Future[Found]]] = []

@@ -168,18 +168,15 @@ class PostgresStore:
         return await self._reading(lambda db: queries.scan(db, self._horizon, after, kinds, limit))
 
     async def level(self, position: int) -> int:
-        """As ShardStore.level."""
         last = await self._reading(lambda db: queries.level(db, position))
         self._horizon.level(last)
         return last
 
     async def freeze(self, append: Append) -> None:
-        """As ShardStore.freeze."""
         await self._reading(lambda db: queries.freeze(db, append))
         self._watch.notify(heads=True)
 
     async def send(self, target: Self) -> None:
-        """As ShardStore.send."""
         await self._opened()
         await target.drained()  # its tables are there
         await send(self._address, target._address)
@@ -203,7 +200,6 @@ class PostgresStore:
         return await self._reading(lambda db: queries.blobs(db, after, limit))
 
     async def prune(self, now: int, limit: int) -> int:
-        """Erase blobs whose time is over; how many."""
         return await self._reading(lambda db: queries.prune(db, now, limit))
 
     async def cut(self, cut: Cut) -> bool:
@@ -216,7 +212,6 @@ class PostgresStore:
         """Do nothing: the server has its own tools."""
 
     async def compact(self) -> int:
-        """Do nothing: the server gives space back by itself."""
         return 0
 
     async def wakes(self, streams: Sequence[str]) -> dict[str, int]:
@@ -263,7 +258,6 @@ class PostgresStore:
         return leases
 
     async def renew(self, leases: Sequence[tuple[str, int]], lease_until: int) -> list[str]:
-        """Prolong leases; the streams still held."""
         return await self._reading(lambda db: queries.renew(db, leases, lease_until))
 
     # --- watching
@@ -281,7 +275,6 @@ class PostgresStore:
         await self._listener.listening()
 
     async def close(self) -> None:
-        """Write what was submitted, then give the connections back; may be called twice."""
         self._closed = True
         await self._watch.close()
         if not self._early:
@@ -306,7 +299,6 @@ class Listener:
     """Listens from the first wait on, for as long as the journal is open."""
 
     def __init__(self, address: Address, news: Callable[[bool], None], failed: Callable[[JournalError], None]) -> None:
-        """`news` is told of every write, and whether heads changed; `failed` that the server stays away."""
         self._address = address
         self._news = news
         self._failed = failed

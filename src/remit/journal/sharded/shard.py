@@ -97,7 +97,6 @@ class Shard:
     """One of `count` shards, by its number from 0."""
 
     def __init__(self, number: int, count: int, open_store: Callable[[], ShardStore], up: Callable[[], None]) -> None:
-        """Begin to open it; `up` is called whenever it answers again."""
         self.number, self.count = number, count
         self.store = open_store()
         self.url = self.store.url

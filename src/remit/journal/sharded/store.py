@@ -62,7 +62,6 @@ class ShardedStore:
     """Streams in several stores, each on the one of its root."""
 
     def __init__(self, urls: Sequence[str], open_store: Callable[[str], ShardStore]) -> None:
-        """Begin to open them, on the running event loop. Raises SettingsError for a URL that cannot be used."""
         opened = [Shard(number, len(urls), partial(open_store, url), self._back) for number, url in enumerate(urls)]
         self.shards = Shards(opened)
         self._owner = opened[0]
@@ -82,7 +81,6 @@ class ShardedStore:
         return f"{self._owner.url} and {self.shards.count - 1} more shards"
 
     def missing(self) -> list[str]:
-        """Return the shards that are down."""
         return [f"shard {shard.number} ({shard.url})" for shard in self.shards.every if not shard.is_up]
 
     async def answers(self, stream: str) -> bool:
@@ -158,7 +156,6 @@ class ShardedStore:
         return await self._owner.ask(lambda store: store.keep_folds(folds, before))
 
     async def prune(self, now: int, limit: int) -> int:
-        """Erase blobs whose time is over; how many."""
         erased = 0
         for shard in self.shards.every:
             if shard.is_up and erased < limit:
@@ -167,7 +164,6 @@ class ShardedStore:
         return erased
 
     async def cut(self, cut: Cut) -> bool:
-        """As Store.cut; all streams have one root."""
         streams = [append.stream for append in cut.appends]
         shard = self.shards.of(streams[0])
         if any(self.shards.of(stream) is not shard for stream in streams):
@@ -223,7 +219,6 @@ class ShardedStore:
         return await self._owner.ask(lambda store: store.folds(name, parts))
 
     async def blob(self, digest: str) -> bytes | None:
-        """The bytes of a digest, on whichever shard they are."""
         answers = await self.shards.some(lambda _, store: store.blob(digest))
         values = [data for data in answers.values() if data is not None]
         if not values and len(answers) < self.shards.count:
@@ -253,7 +248,6 @@ class ShardedStore:
         return await self.shards.of(stream).ask(lambda store: store.acquire(stream, claim, over))
 
     async def renew(self, leases: Sequence[tuple[str, int]], lease_until: int) -> list[str]:
-        """Prolong leases; the streams still held. Those of a shard that is down are not."""
         groups = self.shards.by_number(leases, lambda lease: lease[0])
         held = await self.shards.some(lambda number, store: store.renew(groups[number], lease_until), groups)
         return [stream for streams in held.values() for stream in streams]
@@ -290,7 +284,6 @@ class ShardedStore:
         self._watch.notify(heads=True)
 
     async def close(self) -> None:
-        """Write what was submitted, and give everything back; may be called twice."""
         await self._tasks.ended()
         await self._watch.close()
         await self._news.close()

@@ -61,7 +61,6 @@ class GroupWriter:
     """Writes groups of commits through one connection."""
 
     def __init__(self, connection: apsw.Connection, url: str = "") -> None:
-        """Use the storage's only write connection; `url` names the journal in errors."""
         self._db = connection
         self._url = url
         self._transaction = Transaction(connection)

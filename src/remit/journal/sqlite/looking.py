@@ -35,7 +35,6 @@ class Look:
     """A connection that reads; one thread uses it at a time."""
 
     def __init__(self, path: str, busy_ms: int) -> None:
-        """Open it. Raises apsw.Error, or JournalError where the file is no journal, or of a newer Remit."""
         self._path = Path(path)
         self._busy_ms = busy_ms
         self._open()

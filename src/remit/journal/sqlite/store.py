@@ -222,7 +222,6 @@ class SqliteStore:
         return await self._reading(lambda db: queries.blobs(db, after, limit))
 
     async def prune(self, now: int, limit: int) -> int:
-        """Erase blobs whose time is over; how many."""
         return await self._in_transaction(lambda db: queries.prune(db, now, limit))
 
     async def cut(self, cut: Cut) -> bool:
@@ -318,7 +317,6 @@ class SqliteStore:
         self._watch.notify(heads=True)  # who looked meanwhile saw them taken
 
     async def renew(self, leases: Sequence[tuple[str, int]], lease_until: int) -> list[str]:
-        """Prolong leases; the streams still held."""
         return await self._in_transaction(lambda db: queries.renew(db, leases, lease_until))
 
     # --- watching
@@ -358,7 +356,6 @@ class SqliteStore:
                 self._beside += 1
 
     async def close(self) -> None:
-        """Write what was submitted, end the threads, close the file; may be called twice."""
         await self._watch.close()
         await self._writer.close()
         await asyncio.get_running_loop().run_in_executor(None, self._release)
@@ -374,7 +371,6 @@ class ReadThread:
     """Does what it is given, in order."""
 
     def __init__(self, name: str) -> None:
-        """Start it; what it does is awaited on the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[Task | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

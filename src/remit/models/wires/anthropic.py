@@ -87,7 +87,6 @@ class AnthropicMessages:
         return {"anthropic-version": _VERSION} | ({"x-api-key": key} if key else {})
 
     def body(self, model: str, ask: Ask, producer: str) -> dict[str, Any]:
-        """The request; everything up to its last block may be cached."""
         ids = wire_ids(ask.messages, "anthropic")
         sampling = ask.sampling
         body: dict[str, Any] = {"model": model, "max_tokens": sampling.max_output_tokens or _MAX_TOKENS, "stream": True}
@@ -227,7 +226,6 @@ class AnthropicReducer:
         self._stop = ""
 
     def feed(self, data: bytes, watch: Watch) -> None:
-        """Take one event; kinds that are not known are passed over."""
         found = event(data)
         index = place(found.get("index"))
         match text(found.get("type")):

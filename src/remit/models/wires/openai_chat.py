@@ -44,7 +44,6 @@ class OpenAIChat:
     api = "openai-chat/v1"
 
     def __init__(self, provider: str, *, limit_field: str = "max_completion_tokens", strict: bool = True) -> None:
-        """`limit_field` names the limit of output tokens, which older servers call `max_tokens`."""
         self._provider = provider
         self._limit_field = limit_field
         self.dialect = Dialect(strict=strict)

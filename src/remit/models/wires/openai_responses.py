@@ -115,7 +115,6 @@ class ResponsesReducer:
         self._response: dict[str, Any] = {}
 
     def feed(self, data: bytes, watch: Watch) -> None:
-        """Take one event; kinds that are not known are passed over."""
         if data == b"[DONE]":  # some servers of other makes say it
             return
         found = event(data)

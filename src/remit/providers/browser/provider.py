@@ -80,7 +80,6 @@ class BrowserProvider(Toolset):
         return Preview(what=f"{what} Then presses Enter." if asked.get("submit") else what)
 
     async def close(self) -> None:
-        """End every browser."""
         await super().close()
         if self._browsers is not None:
             await self._browsers.end()

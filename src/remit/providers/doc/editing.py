@@ -37,12 +37,10 @@ class Kept:
     """Earlier contents of files, each found by its file's place and its digest."""
 
     def __init__(self, folder: Path, most: int) -> None:
-        """Keep the newest `most` of them in `folder`."""
         self._folder = folder
         self._most = most
 
     def put(self, place: str, data: bytes) -> None:
-        """Keep a content; it is on the disk when this returns. Raises OSError."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = self._named(place, sha256(data))
         if not target.exists():
@@ -53,7 +51,6 @@ class Kept:
             path.unlink(missing_ok=True)
 
     def get(self, place: str, digest: str) -> bytes | None:
-        """A content; None if it is not kept, or not what it was."""
         try:
             data = self._named(place, digest).read_bytes()
         except FileNotFoundError:

@@ -94,7 +94,6 @@ class DocProvider(Toolset):
         undo_dir: Path,
         threads: Threads | None = None,
     ) -> None:
-        """Keep indexes in `index_dir`, and what edits replaced in `undo_dir`: no root may lead there."""
         super().__init__(_PROVIDER, TOOLS)
         self._threads = threads or Threads()
         self._documents = Documents(settings)
@@ -143,7 +142,6 @@ class DocProvider(Toolset):
         return self._threads.slots
 
     async def close(self) -> None:
-        """Refuse later calls, and end the processes that parse."""
         await super().close()
         await self._documents.close()
 

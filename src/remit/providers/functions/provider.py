@@ -79,7 +79,6 @@ class FunctionProvider:
         return found is not None and found.built
 
     async def close(self) -> None:
-        """Take no more calls; those under way end by themselves."""
         self._closed = True
 
     def _check_open(self) -> None:

@@ -38,7 +38,6 @@ class Answers:
     def __init__(
         self, server: str, elicitation: Elicitation, sampling: Sampling, shared: Mapping[str, Any] | None = None
     ) -> None:
-        """Answer for the server of this name."""
         self._server = server
         self.shared = shared
         """The capabilities that are declared to a server which many use, in place of the usual ones."""

@@ -75,7 +75,6 @@ class Http:
         clock: Clock,
         authorization: Authorization | None,
     ) -> None:
-        """Talk to `url` through `client`; `authorization` is for servers that want OAuth."""
         given = URL(url)
         self._url = given.with_user(None)
         self._who = aiohttp.encode_basic_auth(given.user or "", given.password or "") if given.user else ""
@@ -120,7 +119,6 @@ class Http:
     # --- the dispatcher's wire
 
     def send(self, message: Message) -> None:
-        """Begin to send it; a notification once the one before it is there."""
         request_id = message.request_id
         self._version = message.headers.get(MCP_PROTOCOL_VERSION_HEADER, self._version)
         if message.method == CANCELLED and request_id is not None:
@@ -136,7 +134,6 @@ class Http:
             self._tasks.begin(self._tell(message, None))
 
     async def drained(self) -> None:
-        """Wait until notifications have arrived: requests may come to rest on them."""
         if self._told is not None:
             await asyncio.wait([self._told])
 

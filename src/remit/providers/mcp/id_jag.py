@@ -46,7 +46,6 @@ class AssertionFlow(IdentityAssertionOAuthProvider):
     """A token that is refused is exchanged for again; nothing is renewed."""
 
     def __init__(self, url: str, given: Mapping[str, str], file: LoginFile, caller: Proven) -> None:
-        """Exchange by what the `oauth` table of the server has given. Raises ValueError."""
         self._given = given
         self._caller = caller
         super().__init__(

@@ -36,7 +36,6 @@ class Line:
     """One way to the server."""
 
     def __init__(self, server: str, answers: Answers, supervisor: ConnectionSupervisor, login: Login | None) -> None:
-        """Answer what the server of this name asks back on the line with `answers`."""
         self.answers = answers
         self.supervisor = supervisor
         self.login = login
@@ -96,7 +95,6 @@ class PersonalLines:
     """The lines of people."""
 
     def __init__(self, open_line: Callable[[str], Line]) -> None:
-        """`open_line` opens the line of a principal; nothing is connected before someone asks."""
         self._open_line = open_line
         self._lines: OrderedDict[str, Line] = OrderedDict()
 

@@ -64,11 +64,9 @@ class Nobody:
         self._command = command
 
     async def redirect(self, url: str) -> None:  # noqa: ARG002 - the protocol's signature
-        """Raises OAuthFlowError."""
         raise OAuthFlowError(f"a login is required: {self._command}")
 
     async def callback(self) -> Authorized:
-        """Raises OAuthFlowError."""
         raise OAuthFlowError("login callback received before a login was started")
 
 
@@ -198,7 +196,6 @@ class Origins:
     """
 
     def __init__(self, server: McpServer) -> None:
-        """Raises ValueError if `issuer` is not the URLs of servers, separated by blanks."""
         self._name = server.name
         self._told = {_origin(server.url), *(_origin(url) for url in (server.oauth or {}).get("issuer", "").split())}
 
@@ -230,7 +227,6 @@ class Authorization:
     """
 
     def __init__(self, flow: Flow | AssertionFlow, file: LoginFile, url: str, origins: Origins) -> None:
-        """Ask `flow` for the server at `url`; what it asks for lies at these origins, or is not asked for."""
         self._flow = flow
         self._file = file
         self._url = url

@@ -77,7 +77,6 @@ class AbsentProvider:
     """The provider of a server that cannot be connected here."""
 
     def __init__(self, server: str, missing: str) -> None:
-        """`missing` is the module that is not installed."""
         self.provider_id = f"mcp_{server}"
         self.dependency = f"mcp.{server}"
         self._why = f"{missing} is not installed: pip install 'remit[mcp]'"

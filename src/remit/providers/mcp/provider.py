@@ -133,7 +133,6 @@ class McpProvider:
         self._watchers.append(changed)
 
     async def list_tools(self) -> Sequence[ToolMeta]:
-        """Return what the server offers; what differs from its pin is withheld. Raises ProviderError."""
         self._unlisted = True
         connection = await self._listed(to_the_catalog=True)
         listing, (server, version) = connection.listing, connection.session.server
@@ -165,7 +164,6 @@ class McpProvider:
         return found
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
-        """Call a tool. Raises ProviderError; a cancellation is passed on to the server."""
         if not self._offered and self._unlisted:
             await self.list_tools()
         own = self._own_names.get(name)
@@ -187,7 +185,6 @@ class McpProvider:
         return result_of(raw, source=name, now=self._clock.now())
 
     async def close(self) -> None:
-        """End the server; may be called twice."""
         if self._follower is not None:
             self._follower.cancel()
             await asyncio.wait([self._follower])

@@ -35,7 +35,6 @@ class ServerLog:
     """Adds to a file, and moves it away once it holds half of what is kept."""
 
     def __init__(self, path: Path, cap: int, clock: Clock) -> None:
-        """Keep at most `cap` bytes in `path` and the one before it; 0: nothing is kept."""
         self._path = path
         self._cap = cap
         self._clock = clock

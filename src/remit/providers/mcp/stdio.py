@@ -28,7 +28,6 @@ class Stdio(Child):
     """The wire to a server that is a child process."""
 
     def __init__(self, max_message_bytes: int, grace_s: float, log: ServerLog) -> None:
-        """Refuse messages of more than `max_message_bytes`; give it `grace_s` to end by itself once it is `met`."""
         super().__init__(grace_s=min(grace_s, _UNMET_S))
         self._log = log
         self._whole_grace_s = grace_s
@@ -80,7 +79,6 @@ class Stdio(Child):
         return f"{why}; it last wrote: {said}" if said else why
 
     async def close(self) -> None:
-        """End it and all that it started; what it is asked from now on fails at once."""
         if self._transport is not None:
             self._lost("the connection was closed")
         try:
@@ -96,7 +94,6 @@ class Stdio(Child):
     # --- what the child process does
 
     def heard(self, data: bytes) -> None:
-        """Take apart what it wrote to stdout."""
         try:
             for each in self._lines.feed(data):
                 self.dispatcher.received(each)
@@ -105,23 +102,19 @@ class Stdio(Child):
             self.send_signal(signal.SIGKILL)
 
     def erred(self, data: bytes) -> None:
-        """Keep what it wrote to stderr."""
         super().erred(data)
         self._log.feed(data, self._secrets)
 
     def shut(self, fd: int) -> None:
-        """Without stdout it has nothing to say any more, without stdin nothing to do."""
         if fd == STDOUT:
             self._lost_soon(_MUTE)
         elif fd == STDIN:
             self._lost_soon(_DEAF)
 
     def exited(self) -> None:
-        """It has ended; what it said before that is still read."""
         self._lost_soon(self.why_ended)
 
     def gone(self) -> None:
-        """It has ended, and all it said is read."""
         self._lost(self.why_ended)
         if self._dying is not None:
             self._dying.cancel()

@@ -42,7 +42,6 @@ class ToolCall:
     """One call under way."""
 
     def __init__(self, session: Session, answers: Answers, ctx: CallContext, clock: Clock) -> None:
-        """Call over `session`; what the server asks back meanwhile, `answers` knows."""
         self._session = session
         self._answers = answers
         self._ctx = ctx

@@ -32,7 +32,6 @@ class RunnerProvider:
     """Offers what one runner serves."""
 
     def __init__(self, entry: RunnerEntry, clock: Clock) -> None:
-        """Nothing is sent yet. Raises UsageError for a URL that cannot be used."""
         self._entry = entry
         self._clock = clock
         self._connection = Connection(entry.url, entry.token, clock=clock)

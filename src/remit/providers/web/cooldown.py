@@ -21,7 +21,6 @@ class Cooldowns:
     """Until when each backend is not asked, in the journal."""
 
     def __init__(self, journal: Journal, seconds: int) -> None:
-        """Leave a backend alone for `seconds` after it blocked."""
         self._journal = journal
         self._seconds = seconds
         self._streams: dict[str, Proven] = {}

@@ -72,7 +72,6 @@ class WebEngine:
         cooldowns: Cooldowns | None = None,
         kept: KeptPages | None = None,
     ) -> None:
-        """Without `kept`, every page is transferred each time."""
         self._fetcher = fetcher
         self._terms = terms
         self._backends = tuple(backends)
@@ -251,7 +250,6 @@ class Extractors:
     """Extracts text in at most so many processes at once."""
 
     def __init__(self, processes: int = 2, seconds: float = 20.0) -> None:
-        """Give each page at most `seconds` of a process."""
         self._workers: Workers[Extract | parsed.Refused] = Workers(
             "remit.providers.web.extraction", Extract | parsed.Refused, processes, seconds
         )

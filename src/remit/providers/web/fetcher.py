@@ -58,7 +58,6 @@ class Fetcher:
     """Requests pages and API answers within bounds."""
 
     def __init__(self, *, private: tuple[str, ...] = (), resolve: Resolver | None = None) -> None:
-        """Let each `host:port` in `private` have private addresses: the operator named it; `resolve` is DNS."""
         self._allowed = frozenset(private)
         self._resolve = resolve or resolved
         self._session: aiohttp.ClientSession | None = None

@@ -28,7 +28,6 @@ class FolderBackend:
     name: Final = "folder"
 
     def __init__(self, folder: Path, base: str, index_dir: Path, closed: Closed, threads: Threads) -> None:
-        """Search `folder`, whose files are served below the URL `base`; what is `closed` is not found."""
         self._folder = folder
         self._base = base.rstrip("/")
         self._index_dir = index_dir

@@ -56,7 +56,6 @@ class KeptPages:
     """The pages of a journal."""
 
     def __init__(self, journal: Journal, *, pages: int, size: int, days: int) -> None:
-        """Keep at most so many pages, of so many bytes together, for `days` (0: as long as possible)."""
         self._journal = journal
         self._pages = pages
         self._size = size

@@ -37,7 +37,6 @@ class WebProvider(Toolset):
     """Lists the web tools, and has them done by an engine that is made for the first call."""
 
     def __init__(self, make: Callable[[], WebEngine], *, searches: bool) -> None:
-        """Offer web.search if it `searches`: else another provider does."""
         super().__init__(_PROVIDER, (SEARCH, FETCH, EXTRACT) if searches else (FETCH, EXTRACT))
         self._make = make
         self._engine: WebEngine | None = None

@@ -126,7 +126,6 @@ class Pace:
     """Keeps requests to one host apart."""
 
     def __init__(self, clock: Clock, pause_s: float) -> None:
-        """Let at least `pause_s` seconds pass between two requests to one host."""
         self._clock = clock
         self._pause_s = pause_s
         self._hosts: dict[str, asyncio.Lock] = {}

@@ -75,14 +75,12 @@ class BwrapDriver:
         return "bwrap"
 
     async def probe(self) -> ProbeReport:
-        """Run the whole command line once, on a program that does nothing; the answer holds for this process."""
         async with self._probing:
             if self._report is None:
                 self._report = await self._probe()
             return self._report
 
     async def exec(self, spec: Spec, listener: Listener = quiet) -> Execution:
-        """Run a program. Raises SandboxUnavailableError."""
         report = await self.probe()
         if not report.usable:
             raise SandboxUnavailableError("; ".join(report.reasons), report.remedy)

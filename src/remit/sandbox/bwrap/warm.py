@@ -124,7 +124,6 @@ class WarmPool:
     def __init__(
         self, most: int, folder: Path, start: Callable[[Warm], Awaitable[None]], end: Callable[[Warm], Awaitable[None]]
     ) -> None:
-        """Keep at most `most`, below `folder`; `start` starts one, `end` ends one that was not used."""
         self._most = most
         self._folder = folder
         self._start = start

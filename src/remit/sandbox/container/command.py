@@ -49,7 +49,6 @@ class RunFiles:
     """The files that docker and podman read: the profile, and variables, which no list of processes may show."""
 
     def __init__(self, folder: Path, profile: bytes) -> None:
-        """Write them to a folder; without a profile the service's own holds."""
         self.profile = folder / "seccomp.json" if profile else None
         self.variables = folder / "variables"
         self.resolver = folder / "resolv.conf"
@@ -87,7 +86,6 @@ class Container:
     """The container as the settings say it."""
 
     def __init__(self, mark: str, program: str, image: str, runtime: str = "") -> None:
-        """Use this program, image and runtime; every container bears the mark."""
         self.mark = mark
         self.program = program
         self.image = image

@@ -63,7 +63,6 @@ class ContainerDriver(SupervisingDriver):
     name = "container"
 
     def __init__(self, program: str = "", image: str = "", runtime: str = "") -> None:
-        """Use this program (podman, else docker, if empty), image and runtime."""
         super().__init__()
         program = program or next((path for name in _PROGRAMS if (path := shutil.which(name))), "")
         self._container = Container(cleanup_process().mark, program, image, runtime)
@@ -71,7 +70,6 @@ class ContainerDriver(SupervisingDriver):
         self._level = Isolation.kernel if runtime in _OWN_KERNEL else Isolation.namespaces
 
     async def look(self) -> ProbeReport:
-        """Run a container that does nothing."""
         program, image = self._container.program, self._container.image
         if not program:
             raise FailedCheckError("program", "neither podman nor docker is installed", "Install one of them.")
@@ -94,7 +92,6 @@ class ContainerDriver(SupervisingDriver):
         return ProbeReport(driver=self.name, version=self._version, level=self._level, limits=_HELD, checks=(check,))
 
     async def run(self, spec: Spec, listener: Listener) -> Execution:
-        """Run a program in a container of its own, which is deleted afterwards, however it ends."""
         cleanup_process().tell("container", Path(self._container.program))
         run = self.runs[spec.id] = _Run(spec, listener, self._container)
         filtered = _profile()
@@ -142,18 +139,15 @@ class _Run(Supervised):
 
     @property
     def first(self) -> None:
-        """None."""
         return
 
     def stop(self, limit: str) -> None:
-        """Delete the container; what started it ends with it. Killed in the middle, that would leave half of one."""
         self.limit = self.limit or limit
         self._stopped = True
         if self._removing is None:
             self._removing = asyncio.create_task(self._removed(), name="remit:container-removal")
 
     async def close(self) -> None:
-        """End it if it still runs, and delete the container."""
         try:
             await super().close()
             if self._removing is not None:

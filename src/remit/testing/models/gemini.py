@@ -27,7 +27,6 @@ class GeminiSpeech:
     whole_calls = True
 
     def events(self, scene: Scene) -> list[bytes]:
-        """Parts of the response; the last has the reason to finish."""
         parts: list[dict[str, Any]] = [{"text": piece} for piece in [*scene.text, *pieces(scene.refusal)]]
         for call in scene.calls:
             named = {"name": call.name, "args": msgspec.json.decode(call.arguments or "{}")}
@@ -72,7 +71,6 @@ class GeminiSpeech:
         ]
 
     def pairs(self, body: Any) -> tuple[list[str], list[str]]:
-        """Names of calls and results: they pair by order."""
         parts = [part for content in body["contents"] for part in content["parts"]]
         calls = [part["functionCall"]["name"] for part in parts if "functionCall" in part]
         return calls, [part["functionResponse"]["name"] for part in parts if "functionResponse" in part]

@@ -17,7 +17,6 @@ class ChatSpeech:
     whole_calls = False
 
     def events(self, scene: Scene) -> list[bytes]:
-        """Chunks; usage in the last one, which has no choice."""
         deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         deltas += [{"content": piece} for piece in scene.text]
         deltas += [{"refusal": piece} for piece in pieces(scene.refusal)]

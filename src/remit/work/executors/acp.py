@@ -68,7 +68,6 @@ class AcpExecutor:
     def __init__(
         self, name: str, command: tuple[str, ...], table: ExecutorTable | None = None, cli: Cli | None = None
     ) -> None:
-        """Start `command`; `cli` says what one that is known finds in its home, on the terms of `table`."""
         self._name = name
         self._command = command
         self._table = table or ExecutorTable(program=command[0])

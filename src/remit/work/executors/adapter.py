@@ -94,7 +94,6 @@ class Adapter:
         pack: ContextPack,
         places: Places,
     ) -> None:
-        """Have `executor` do the work of `order`; `table` says on what terms."""
         self._order = order
         self._executor = executor
         self._table = table

@@ -37,7 +37,6 @@ class Beginnings:
     """Finds out where runs begin."""
 
     def __init__(self, store: WorkStore, repository: Path, table: OutboxTable, tree: Callable[..., Worktree]) -> None:
-        """`tree` gives the worktree of an order."""
         self._store = store
         self._repository = repository
         self._table = table

@@ -42,7 +42,6 @@ class CliExecutor:
     """One agent, on the terms of its table."""
 
     def __init__(self, cli: Cli, table: ExecutorTable) -> None:
-        """Raise UsageError (WORK_INVALID) for a mode that the agent has not."""
         self._cli = cli
         self._table = table
         self.mode: Mode = table.mode or "governed"

@@ -63,7 +63,6 @@ class _Program(Child):
         self._listener = heard
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Archive it."""
         super().pipe_data_received(fd, data)
         self._archives[fd == STDERR].feed(data)
         self._listener("stderr" if fd == STDERR else "stdout", data)

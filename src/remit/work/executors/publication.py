@@ -54,7 +54,6 @@ class Publication:
         *,
         pulls: bool,
     ) -> None:
-        """Push to `remote` on the terms of `table`; `pulls` says whether there are pull requests for it."""
         self._principal = principal
         self._door = door
         self._order = order

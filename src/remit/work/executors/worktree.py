@@ -50,7 +50,6 @@ class Worktree:
     """The checkout of one run."""
 
     def __init__(self, repository: Path, folder: Path, branch: str) -> None:
-        """Without a branch it stands at a commit, and nothing is committed there."""
         self.repository = repository
         self.folder = folder
         self.branch = branch

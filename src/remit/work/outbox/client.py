@@ -71,7 +71,6 @@ class ForgeClient:
     """Requests to one API, with one token."""
 
     def __init__(self, base: str, headers: Mapping[str, str], clock: Clock) -> None:
-        """Send `headers`, which hold the token, to `base` and nowhere else."""
         self._base = base.rstrip("/")
         self._headers = {"user-agent": f"Remit/{__version__}", "accept": "application/json", **headers}
         self._clock = clock

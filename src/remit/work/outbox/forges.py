@@ -45,7 +45,6 @@ class RemoteForge:
     requests: ClassVar[type[GitHubPulls]] = GitHubPulls
 
     def __init__(self, project: str, base: str, token: str, clock: Clock, account: str = "") -> None:
-        """Write to `project` alone. `account` is the login that `token` writes as; empty: it is asked for."""
         self._project = project
         self._client = ForgeClient(base or self.home, self.credentials(token), clock)
         self._account = account
@@ -224,15 +223,12 @@ class Forgejo(RemoteForge):
 
     @staticmethod
     def credentials(token: str) -> dict[str, str]:
-        """Return the header that carries a token."""
         return {"authorization": f"token {token}"} if token else {}
 
     async def new(self, title: str, body: str, labels: Sequence[str]) -> dict[str, Any]:
-        """Return the form of a new issue."""
         return {"title": title, "body": body, "labels": await self._numbers(labels)}
 
     async def change(self, path: str, labels: Sequence[str] | None, assignee: str | None, closed: bool | None) -> None:
-        """Put the labels by themselves: its form of an issue has none."""
         if labels is not None:
             await self._client.send("PUT", f"{path}/labels", {"labels": await self._numbers(labels)})
         await self._patch(path, {}, assignee, closed)
@@ -266,23 +262,18 @@ class GitLab(RemoteForge):
 
     @staticmethod
     def credentials(token: str) -> dict[str, str]:
-        """Return the header that carries a token."""
         return {"private-token": token} if token else {}
 
     def path(self, *rest: str) -> str:
-        """Return a path below the project's."""
         return "/".join(("projects", quote(self._project, safe=""), *rest))
 
     def query(self, labels: Sequence[str], state: str) -> dict[str, str]:
-        """Return what a list of issues is asked for with."""
         return super().query(labels, "opened" if state == "open" else state)
 
     async def new(self, title: str, body: str, labels: Sequence[str]) -> dict[str, Any]:
-        """Return the form of a new issue."""
         return {"title": title, "description": body, "labels": ",".join(labels)}
 
     async def change(self, path: str, labels: Sequence[str] | None, assignee: str | None, closed: bool | None) -> None:
-        """Change what is given; a person is named by number."""
         form: dict[str, Any] = {} if labels is None else {"labels": ",".join(labels)}
         if assignee is not None:
             people = await self._client.get("users", username=assignee) if assignee else []

@@ -40,7 +40,6 @@ class LocalForge:
 
     @property
     def name(self) -> str:
-        """`local`."""
         return _PROJECT
 
     @property
@@ -48,7 +47,6 @@ class LocalForge:
         """Return None: the journal has no branches."""
 
     async def list_issues(self, *, labels: Sequence[str] = (), state: str = "open", limit: int = 100) -> list[Issue]:
-        """Return issues that carry all of these labels, newest first; bodies are left out."""
         query = HeadQuery(
             kind=STREAM_KIND,
             states=() if state == "all" else (state,),
@@ -58,13 +56,11 @@ class LocalForge:
         return [_listed(head) for head in await self._journal.heads(query)]
 
     async def get_issue(self, issue: IssueRef) -> Issue:
-        """Return an issue."""
         head = await self._head(issue)
         events = [event for event in await self._journal.read(head.stream) if event.seq <= head.seq]
         return replace(_folded(issue, events), body=await self._body(events[0]), read_up_to=f"{issue}/e{head.seq}")
 
     async def create_issue(self, title: str, body: str, labels: Sequence[str], *, key: str) -> IssueRef:
-        """Create an issue under the next free number; once for each key."""
         mark = f"key:{sha256(key.encode())[:32]}"
         made = await self._journal.heads(HeadQuery(kind=STREAM_KIND, labels={mark: "yes"}, limit=1))
         if made:
@@ -90,7 +86,6 @@ class LocalForge:
         raise ProviderError("Too many issues are created at the same moment.", cause=Code.lease_conflict)
 
     async def comments(self, issue: IssueRef) -> list[Posted]:
-        """Return the comments of an issue, oldest first."""
         head = await self._head(issue)
         posted = []
         for event in await self._journal.read(head.stream):
@@ -100,12 +95,10 @@ class LocalForge:
         return posted
 
     async def find(self, issue: IssueRef, marker: str, *, in_doubt: bool = False) -> Posted | None:
-        """Return the oldest comment that carries a marker."""
         _ = in_doubt  # the journal shows at once what was written
         return next((posted for posted in await self.comments(issue) if marker in posted.body), None)
 
     async def append_event(self, issue: IssueRef, body: str, *, trigger: str) -> Posted:
-        """Write a comment."""
         packed = pack(as_json(body))
         commented = w.IssueCommented(body=packed.inline, body_blob=packed.ref, trigger=trigger, by=self._principal)
         await self._head(issue)
@@ -121,7 +114,6 @@ class LocalForge:
         assignee: str | None = None,
         closed: bool | None = None,
     ) -> Issue:
-        """Change labels, assignee or standing."""
         wanted = tuple(sorted(labels)) if labels is not None else None
         changed = w.IssueChanged(labels=wanted, assignee=assignee, closed=closed, by=self._principal)
         for _ in range(_ATTEMPTS):

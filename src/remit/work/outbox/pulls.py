@@ -26,7 +26,6 @@ class GitHubPulls:
     method: ClassVar[str] = "PATCH"
 
     def __init__(self, client: ForgeClient, project: str, path: Callable[..., str]) -> None:
-        """Look at those of `project`, below `path`."""
         self._client = client
         self._project = project
         self._path = path

@@ -48,7 +48,6 @@ class Pushes:
     """Pushes what runs have done up to now."""
 
     def __init__(self, settings: Settings, store: WorkStore) -> None:
-        """Read workflow.toml of the project."""
         self._settings = settings
         self._store = store
 
@@ -69,7 +68,6 @@ class Remote:
     """One remote of a repository."""
 
     def __init__(self, repository: Path, table: OutboxTable, environ: Mapping[str, str] = os.environ) -> None:
-        """Reach `table.remote` as the user does; a forge over https with the token of the outbox."""
         self.name = table.remote
         self._repository = repository
         self._env = {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}

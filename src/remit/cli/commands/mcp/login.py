@@ -83,7 +83,6 @@ class Browser:
         self._expected = ""
 
     async def redirect(self, url: str) -> None:
-        """Listen, open the page, and show its address: the browser may be on another machine. Raises UsageError."""
         self._back = asyncio.get_running_loop().create_future()
         self._expected = _first(parse_qs(urlsplit(url).query), "state") or ""
         try:
@@ -98,7 +97,6 @@ class Browser:
             self._state.output.err.line(f"no browser was opened: open the page yourself; {_ELSEWHERE}")
 
     async def callback(self) -> Authorized:
-        """Return its answer, without a code where the person refused. Raises UsageError where nothing is heard."""
         if self._back is None or self._listening is None:
             raise UsageError("login callback received before a login was started")
         async with self._listening:
