@@ -67,7 +67,8 @@ class _Nothing:
 
     url = ":none:"
     backlog = 0
-    cut = compact = snapshot = missing = answers = None
+    cut = compact = snapshot = missing = answers = leases = routes = wakes = integrity = None
+    tallies = due = drained = counts = None
 
     def submit(self, commit: Commit) -> None:
         if commit.on_done is not None:

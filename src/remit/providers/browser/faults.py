@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, Literal
 
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -37,8 +37,8 @@ _NET: Final = re.compile(r"net::ERR_\w+")
 class BrowserError(ProviderError):
     """Something that the browser or a page did not do; `cause` says why."""
 
-    def __init__(self, message: str, cause: Code = Code.InvalidInput) -> None:
-        super().__init__(message, cause=cause)
+    def __init__(self, message: str, cause: Code = Code.InvalidInput, effect: Literal["", "unknown"] = "") -> None:
+        super().__init__(message, cause=cause, effect=effect)
 
 
 def browser_error(what: str, error: BaseException) -> BrowserError:
@@ -53,4 +53,5 @@ def browser_error(what: str, error: BaseException) -> BrowserError:
                 words if words is GONE else f"{what}: {words}{f' ({named[0]})' if named else ''}", cause
             )
     first = said.partition("\nCall log")[0].partition("Browser logs")[0]
-    return BrowserError(f"{what}: {line(first, 200)}", Code.NetworkError if "net::" in said else Code.InvalidInput)
+    cause = Code.NetworkError if "net::" in said else Code.InvalidInput
+    return BrowserError(f"{what}: {line(first, 200)}", cause, "unknown")  # a click may have been done
