@@ -22,6 +22,7 @@ def test_the_words_stay_as_they_are_recorded() -> None:
         "CONTINUE": "0dff953fd10c",
         "CUT_SHORT": "05ff6a39545b",
         "DENIED": "4a2f8851c29b",
+        "HAPPENED": "b0e6718e72dc",
         "HEAD": "6ea5b2b6e3a9",
         "NOT_OFFERED": "3e998785e921",
         "REFUSED": "40af4e198a97",

@@ -58,6 +58,7 @@ class RemoteStreams(Twin, Streams):
     async def verify(
         self, identifier: str | None = None, *, notes: str = "", keys: tuple[str, ...] = (), stamp_roots: str = ""
     ) -> VerifyReport:
+        """Check the chains of a job or session. Raise UsageError (LOCAL_ONLY) for the whole journal."""
         if identifier is None or notes or keys or stamp_roots:
             why = "a whole journal, and checkpoints, can only be checked on its own machine"
             raise UsageError(why, code=Code.LOCAL_ONLY, remedy="Name a job, or run the check on the server's machine.")

@@ -271,6 +271,7 @@ def seal_command(state: State, *, new_key: bool, vouched: bool) -> int:
 
     from remit.cli.running import run_to_end
 
+    _only_here(state)
     done, place = run_to_end(_seal(state, new_key=new_key, vouched=vouched))
     state.show(
         {**msgspec.to_builtins(done), "key_file": str(place)}, lambda state, _: _print_seal(state, done, place, vouched)
