@@ -123,20 +123,6 @@ async def test_changed_code_is_found_with_both_sides(
     assert len(calls) == made
 
 
-async def test_a_call_that_a_limit_refused_says_again_when_it_may_be_made(remit_in: OpenRemit) -> None:
-    async def patient(run: Run) -> list[int | None]:
-        return [(await run.attempt("log.add", {"number": number})).again_ms for number in range(2)]
-
-    subject = variant(patient)
-    flags = {"limits.tools": {"log.*": {"rate": "1/d", "wait_seconds": 0}}}
-    async with remit_in(tools=[add], recipes=[subject], flags=flags) as remit:
-        job = await remit.start(subject())
-        first, second = await job
-        assert (first, bool(second)) == (None, True)
-        report = await remit.service.jobs.replay(job.id)
-        assert (report.verdict, report.divergence) == ("same", None)
-
-
 async def test_a_job_that_still_waits_agrees_as_far_as_it_has_come(remit_in: OpenRemit) -> None:
     @recipe("waiting")
     async def waiting(run: Run) -> None:
