@@ -24,7 +24,7 @@ def test_a_step_is_shown_with_everything_that_decided_about_it(project: Project)
         rf"approval +{name}",
         r"provider +local\n",
         r"schema of arguments +sha256:[0-9a-f]{64}\n",
-        r"side effect +write: committed",
+        r"side effect +write: it happened",
         r"idempotency key +[0-9a-f]{64}\n",
         rf"asked at .*: {name}, digest {question['digest']}\n",
         rf"approved by bob at .*, shown {question['digest']}: looks right\n",
