@@ -151,17 +151,17 @@ class WorkflowFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     constraints: Constraints = Constraints()
     """Of every order, beside its own."""
 
+    @staticmethod
+    def acts(data: bytes) -> Iterator[str]:
+        """Return what a file would do, each act as the end of "It would …": all but what is known as harmless."""
+        return _acts(data)
+
 
 class Workflow(WorkflowFile, frozen=True, kw_only=True):
     """The file as it counts."""
 
     faults: dict[str, str] = {}
     """The reason why a table of `[executors]` was left out, by name."""
-
-    @staticmethod
-    def acts(data: bytes) -> Iterator[str]:
-        """Return what a file would do, each act as the end of "It would …": all but what is known as harmless."""
-        return _acts(data)
 
     def executor_name(self, name: str) -> str:
         """Return the one name of an executor: that of a table which speaks the agents' protocol goes without `acp:`."""
