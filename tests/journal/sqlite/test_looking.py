@@ -21,6 +21,7 @@ from remit.journal.sqlite.connection import copy_file
 from remit.journal.sqlite.schema import MIGRATIONS, VERSION
 from remit.journal.sqlite.store import SqliteStore
 from remit.testing.journal.storage import job, note
+from tests.patience import PATIENCE_S
 
 NOBODY = 65_534
 Lock = Callable[[Path], None]
@@ -156,7 +157,7 @@ async def test_what_others_write_meanwhile_is_shown_and_followed(folder: Path) -
     mark = await journal.changed(0)
     path.chmod(0o644)
     await made(folder / "j.db", "job/b")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         assert await journal.changed(mark) > mark
     assert await shown(journal) == {"job/a", "job/b"}
     await journal.close()
