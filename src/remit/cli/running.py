@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any, Final, TypeVar
 
 from remit.cli.errors import InterruptedByUserError
+from remit.tasks import first
 
 T = TypeVar("T")
 
@@ -43,6 +44,12 @@ class Stop:
     def came(self) -> bool:
         """Return whether there was a signal."""
         return self._count > 0
+
+    async def unless(self, opening: Coroutine[Any, Any, T]) -> T | None:
+        """Return what is opened; None, and it is given up, where the stop comes first: a server may never answer."""
+        task = asyncio.ensure_future(opening)
+        await first(task, self.requested.wait())
+        return None if task.cancelled() else task.result()
 
     @contextlib.contextmanager
     def handling(self, task: asyncio.Task[Any]) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,10 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
 
     # A client names the folders, so searches stay within the roots.
     flags = {"fs.search_anywhere": False, **listening.flags}
-    async with state.remit(creates=True, flags=flags) as remit:
+    async with AsyncExitStack() as stack:
+        remit = await stop.unless(stack.enter_async_context(state.remit(creates=True, flags=flags)))
+        if remit is None:
+            return exit_codes.OK
         door = Door(state, listening, remit.settings, remit.clock)
         remit.service.health.stopping = stop.requested.is_set
         stop.hurry = remit.engine.stop

@@ -9,7 +9,7 @@ import sys
 import termios
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from fcntl import ioctl
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -128,7 +128,10 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
         msg = f"{error.name} is not installed"
         raise SettingsError(msg, remedy="Install it: pip install 'remit[mcp]'") from error
     served = offer._replace(flags={**offer.flags, **listening.flags})
-    async with _opened(state, served) as remit:
+    async with AsyncExitStack() as stack:
+        remit = await stop.unless(stack.enter_async_context(_opened(state, served)))
+        if remit is None:
+            return exit_codes.OK
         from remit.cli.door import Door
         from remit.http.router import Mount
         from remit.mcp_server.card import card_mounts, resource_mounts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -42,7 +43,10 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
     from remit.cli.rereading import keep_settings
 
     flags = {"jobs.concurrency": concurrency}
-    async with state.remit(creates=True, flags=flags) as remit:
+    async with AsyncExitStack() as stack:
+        remit = await stop.unless(stack.enter_async_context(state.remit(creates=True, flags=flags)))
+        if remit is None:
+            return exit_codes.OK
         engine = remit.engine
         stop.hurry = engine.stop
         # Before anything is said or begun: a journal that cannot be reached is told of once.

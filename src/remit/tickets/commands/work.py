@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -44,6 +45,7 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
     until it is stopped. With --server the steps run there, and this process only leases tickets and ends them. Exit
     status: 0 ok, 1 fatal, 2 some tickets were blocked, 3 some failed.
     """
+    from remit.cli.errors import InterruptedByUserError
     from remit.cli.errors import report as tell
     from remit.cli.lasting import beside, keep_engine
     from remit.cli.running import run_async
@@ -62,7 +64,10 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
 
     async def here(stop: Stop) -> Worked:
         flags = {"tools.no_mcp": True} if no_mcp else None
-        async with state.remit(creates=True, flags=flags) as remit:
+        async with AsyncExitStack() as stack:
+            remit = await stop.unless(stack.enter_async_context(state.remit(creates=True, flags=flags)))
+            if remit is None:
+                raise InterruptedByUserError
             engine, tickets = remit.engine, remit.service.tickets
             stop.hurry = engine.stop
             engine.start(only=remit.awaited, role="tickets")
