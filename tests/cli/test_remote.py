@@ -144,7 +144,7 @@ _MASKS = (
     (r"\b[0-9a-f]{32,64}\b", "HEX"),
     (r"\b\d{16}\b", "MICROS"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "MOMENT"),
-    (r"\d+(\.\d+)? (ms|s)\b", "TIME"),
+    (r"\d+(\.\d+)? (ms|s)\b|\(in \d+ [^)]*\)", "TIME"),
     (r'"duration_(ms|us)":[\d.]+', "DURATION"),
     (r'"worker":"[^"]*"', "WORKER"),
 )

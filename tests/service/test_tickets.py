@@ -54,7 +54,7 @@ async def test_a_slow_ticket_holds_no_other_up(remit_in: OpenRemit) -> None:
         mark = 0
         while len(await tickets.page(kind="TOOL", states=("done",))) < len(quick):
             mark = await remit.runtime.journal.heads_changed(mark)
-        assert CALLS == ["asks", "a", "b", "c", "d"]
+        assert sorted(CALLS) == ["a", "asks", "b", "c", "d"]
         assert (await tickets.get(slow.id)).status == "running"
         stop.set()
         RUNG[-1].set()

@@ -305,7 +305,7 @@ async def test_an_answer_that_is_no_utf_8_fails_that_call_at_once(mcp: World) ->
     asked = await mcp.strings.heard("tools/call")
     bad = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": "?"}}).encode().replace(b"?", b"\xff")
     mcp.strings.order(raw=base64.b64encode(bad + b"\n").decode())
-    with pytest.raises(ProviderError, match="not JSON") as caught:
+    with pytest.raises(ProviderError) as caught:
         await call
     assert caught.value.cause is Code.BadGateway
     assert (await provider.invoke(ECHO, {"text": "x"}, call_context())).value == "x"
