@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from remit.canonical import canonical, digest
 from remit.evidence import strict_json, verify
+from remit.evidence.container import FIRST
 from remit.evidence.program import program, sources
 from remit.evidence.rejected import REASONS, RejectedError
 from remit.journal.chain import link, root
@@ -207,10 +208,24 @@ async def test_a_later_format_is_not_called_a_forgery(remit_in: OpenRemit, tmp_p
     good, newer = await packed(remit_in, tmp_path / "good.zip"), tmp_path / "newer.zip"
     added("attestation.json")(good, newer)
     assert verify.check(str(newer)).reason == "container_invalid"
-    manifest(format=lambda _: "remit-evidence-2")(newer, newer)
+    manifest(format=lambda _: "remit-evidence-3")(newer, newer)
     verdict = verify.check(str(newer))
     assert (verdict.state, verdict.reason) == ("undecidable", "format_newer")
     assert verify.main([str(newer)]) == 3
+
+
+def _without_effects(data: bytes) -> bytes:
+    rows = [json.loads(row) for row in data.splitlines()]
+    told = ({name: row[name] for name in row if not name.startswith("effect")} for row in rows)
+    return b"".join(canonical(row) + b"\n" for row in told)
+
+
+async def test_in_the_first_format_the_ledger_says_nothing_of_effects(remit_in: OpenRemit, tmp_path: Path) -> None:
+    good, mixed, first = await packed(remit_in, tmp_path / "good.zip"), tmp_path / "mixed.zip", tmp_path / "first.zip"
+    edited("ledger.ndjson", _without_effects)(good, mixed)
+    assert verify.check(str(mixed)).reason == "ledger_mismatch"
+    manifest(format=lambda _: FIRST)(mixed, first)
+    assert verify.check(str(first)).state == "whole"
 
 
 async def test_no_flipped_bit_makes_it_fail_or_goes_by_where_files_begin(remit_in: OpenRemit, tmp_path: Path) -> None:

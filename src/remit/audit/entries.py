@@ -8,6 +8,7 @@ import msgspec
 
 from remit.audit.facts import Act, What
 from remit.journal import kinds as k
+from remit.journal.effects import effect_of, recorded
 from remit.journal.event import Event
 from remit.redact import line
 
@@ -29,6 +30,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The principal that asked for it, or the person who decided."""
     outcome: str = ""
     """Of a call `ok`, `failed`, `running` or `unknown`; of an answer what was decided."""
+    effect: k.Known = ""
+    """The known effect of a call, however good its result was; empty: it only reads, or runs."""
+    effect_by: k.Sayer = ""
+    """The one who says so: `remit`, the `tool` or a `person`."""
     code: str = ""
     reason: str = ""
     rule_id: str = ""
@@ -94,10 +99,14 @@ def told(act: Act, event: Event, context: Context = _NOTHING) -> Entry:
     match payload:
         case k.ToolInvocationStarted():
             fields |= _ended(context.end, is_running=context.is_running)
+            if context.end is not None or not context.is_running:
+                fields |= effect_of(payload, context.end).members
         case k.ToolInvocationFinished() | k.CommandCommitted():
             fields |= _ended(payload, is_running=False)
             if isinstance(payload, k.CommandCommitted) and payload.outcome == "success":
                 fields["answered"] = f"{payload.llm_provider}/{payload.llm_model}"
+            if isinstance(payload, k.ToolInvocationFinished):
+                fields |= recorded(payload).members
         case k.ConfirmationDecided():
             fields |= _asked(context.question) | _said(payload) | {"signed": bool(payload.signature)}
         case k.ApprovalRemembered(answers=(*_, answer)):

@@ -11,7 +11,8 @@ from typing import Any
 from remit.evidence.rejected import RejectedError
 from remit.evidence.strict_json import digest, read_json
 
-FORMAT = "remit-evidence-1"
+FIRST, FORMAT = "remit-evidence-1", "remit-evidence-2"
+"""The formats: in the first, the ledger says nothing of effects."""
 NEWER = "format_newer"
 """The reason that is given for a package of a later format."""
 _LATER = re.compile(r"remit-evidence-[1-9][0-9]{0,5}")
@@ -36,10 +37,10 @@ def read_manifest(package: zipfile.ZipFile, size: int) -> dict[str, Any]:
     said: Any = read_json(package.read("manifest.json"), "manifest.json")
     manifest: dict[str, Any] = said if isinstance(said, dict) else {}
     form = manifest.get("format")
-    is_later = isinstance(form, str) and form != FORMAT and _LATER.fullmatch(form)
+    is_later = isinstance(form, str) and form not in (FIRST, FORMAT) and _LATER.fullmatch(form)
     if is_later and manifest_hash(manifest) == manifest.get("hash"):
         raise RejectedError(NEWER, f"its format is {form}, and this program knows {FORMAT}: a newer Remit made it")
-    if form != FORMAT:
+    if form not in (FIRST, FORMAT):
         raise RejectedError("manifest_schema_invalid", f"manifest.json is not of the format {FORMAT}")
     _check_names(entries)
     for name, kind in _MEMBERS.items():

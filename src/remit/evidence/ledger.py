@@ -19,7 +19,7 @@ _FACTS = (
 )
 
 
-_COLUMNS = sorted(("stream", "announced", "ended", "outcome", *_FACTS))
+_COLUMNS = sorted(("stream", "announced", "ended", "outcome", "effect", "effect_by", *_FACTS))
 
 
 def _line(row: dict[str, Any]) -> bytes:
@@ -51,7 +51,7 @@ class Ledger:
     KINDS = frozenset(("job_forked", _ASKS, *_BEGINS, *_FINISHES))
     """The kinds of events that it is made of."""
 
-    def __init__(self, write: Callable[[bytes], object]) -> None:
+    def __init__(self, write: Callable[[bytes], object], *, has_effects: bool = True) -> None:
         self.pending: list[str] = []
         """Calls without an outcome, of the streams that ended."""
         self.forks: dict[tuple[str, int], str] = {}
@@ -59,6 +59,8 @@ class Ledger:
         self.questions: set[str] = set()
         """The streams of questions that callers say they wait for."""
         self._write = write
+        self._has_effects = has_effects
+        """Whether it says what is known of the effect of each call."""
         self._stream = ""
         self._begin("")
 
@@ -103,6 +105,7 @@ class Ledger:
             row |= {"ended": event.seq, "outcome": payload.get("outcome", "success")}
             if payload.get("step_outcome") == "uncertain" or payload.get("uncertain"):
                 row["outcome"] = "unknown"
+            self._tell(row, payload.get("effect", ""), payload.get("effect_by", ""))
 
     def _fork(self, event: Event) -> None:
         payload = event.payload
@@ -121,7 +124,17 @@ class Ledger:
         if invocation in self._rows:
             raise RejectedError("event_contradicted", f"{event.stream}: {invocation} was announced twice")
         facts = {name: payload[name] for name in _FACTS if name in payload}
-        self._rows[invocation] = {"stream": event.stream, "announced": event.seq, "outcome": "unknown", **facts}
+        row = {"stream": event.stream, "announced": event.seq, "outcome": "unknown", **facts}
+        self._rows[invocation] = row
+        if payload.get("side_effect", "read") != "read":
+            self._tell(row, "unknown", "remit")
+
+    def _tell(self, row: dict[str, Any], effect: str, by: str) -> None:
+        """Say what is known of an effect, as it is recorded; of a call without an end, that it is unknown (rule 3)."""
+        for name in ("effect", "effect_by"):
+            row.pop(name, None)
+        if effect and self._has_effects:
+            row |= {"effect": effect, "effect_by": by}
 
     def _check_key(self, event: Event) -> None:
         """Check a key against stream, step, tool and arguments. Raise RejectedError."""

@@ -46,7 +46,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 from remit.evidence.checkpoints import Checkpoints, SignedLog
-from remit.evidence.container import NEWER, read_manifest
+from remit.evidence.container import FIRST, NEWER, read_manifest
 from remit.evidence.decisions import Decisions, Derived
 from remit.evidence.interval import read_interval
 from remit.evidence.ledger import Event, Ledger
@@ -130,7 +130,8 @@ def _check(package: zipfile.ZipFile, size: int, rules: Mapping[str, str] | None,
     checkpoints = Checkpoints(package)
     proof = read_json(package.read("proof.json"), "proof.json")
     ledger = hashlib.sha256()
-    calls, refs, erased, is_in_time = Ledger(ledger.update), References(), False, False
+    calls = Ledger(ledger.update, has_effects=manifest["format"] != FIRST)
+    refs, erased, is_in_time = References(), False, False
     interval, ended = read_interval(manifest["scope"]), dict[str, bool]()
     decisions = Decisions(package, rules) if rules else None
     last: dict[str, tuple[int, bytes]] = {}

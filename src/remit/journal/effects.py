@@ -25,6 +25,11 @@ class Effect(NamedTuple):
         return self.known in {"committed", "unknown"}
 
     @property
+    def members(self) -> dict[str, str]:
+        """Return it as evidence has it: no members for a call that only reads."""
+        return {"effect": self.known, "effect_by": self.by} if self.known else {}
+
+    @property
     def words(self) -> str:
         """Return it in words for people."""
         if self == FAILED:

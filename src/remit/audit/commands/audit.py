@@ -286,10 +286,10 @@ def _proof(entry: Entry) -> str:
 _SHAPES: Final[dict[tuple[What, ...], _Shape]] = {
     ("called",): _Shape(
         "Calls",
-        ("STEP", "TOOL", "VERSION", "SCHEMA", "RULE", "WHO", "OUTCOME"),
+        ("STEP", "TOOL", "VERSION", "SCHEMA", "RULE", "WHO", "OUTCOME", "EFFECT"),
         lambda one: (
             one.step, one.name, one.version or "none", _digest(one.request_schema_hash), one.rule_id, one.who,
-            one.outcome,
+            one.outcome, one.effect,
         ),
     ),
     ("decided",): _Shape(

@@ -21,6 +21,7 @@ from remit.errors import RemitError
 from remit.evidence.values import path_of
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
+from remit.journal.effects import READS, Effect, effect_of
 from remit.journal.kinds import Payload, decode
 from remit.journal.salting import reveal
 from remit.record.walk import root_of
@@ -57,6 +58,8 @@ class Links:
         self.entries: list[Entry] = []
         self.outcomes: dict[tuple[str, str], Entry] = {}
         """The ends of calls, by stream and invocation."""
+        self.calls: dict[tuple[str, str], k.ToolInvocationStarted] = {}
+        """Announced calls of tools, by the same."""
         self.questions: dict[str, Entry] = {}
         self.answers: dict[str, list[Entry]] = defaultdict(list)
         """Answers to questions; both by the question's identifier."""
@@ -77,6 +80,8 @@ class Links:
         self.entries.append(entry)
         self.last[entry.stream] = entry
         match entry.payload:
+            case k.ToolInvocationStarted() as call:
+                self.calls[entry.stream, call.invocation_id] = call
             case k.ToolInvocationFinished() | k.CommandCommitted() as ended:
                 self.outcomes[entry.stream, ended.invocation_id] = entry
             case k.ConfirmationRequested() as asked if entry.row.case != "wait":
@@ -87,8 +92,8 @@ class Links:
                 self._asked[entry.stream].append(entry)
             case k.JobCreated() | k.SessionOpened():
                 self.openings[entry.stream] = entry
-            case k.CallOpened() as call:
-                self._sessions[entry.stream] = f"session/{call.session}"
+            case k.CallOpened() as opened:
+                self._sessions[entry.stream] = f"session/{opened.session}"
             case k.JobCompleted() | k.JobFailed() | k.JobCancelled():
                 self.endings[entry.stream] = entry
             case _:
@@ -104,6 +109,15 @@ class Links:
     def outcome(self, entry: Entry) -> Entry | None:
         """Return how an announced call ended; None: whether it happened is unknown."""
         return self.outcomes.get((entry.stream, getattr(entry.payload, "invocation_id", "")))
+
+    def effect(self, entry: Entry) -> Effect:
+        """Return what is known of the effect of a call of a tool: in the end, or as an event of its end says."""
+        call = self.calls.get((entry.stream, getattr(entry.payload, "invocation_id", "")))
+        ended = entry if isinstance(entry.payload, k.ToolInvocationFinished) else self.outcome(entry)
+        outcome = ended.payload if ended is not None else None
+        if call is None:
+            return READS
+        return effect_of(call, outcome if isinstance(outcome, k.ToolInvocationFinished) else None)
 
     def principal(self, entry: Entry) -> str:
         """Return who made a call, or for whom the job runs."""

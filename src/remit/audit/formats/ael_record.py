@@ -96,7 +96,9 @@ def activity_of(account: Account, entry: Entry) -> dict[str, Any]:
     """Return what the record of an event says of it, with its outcome if that is unknown."""
     payload, ext = entry.payload, place_of(entry)
     if isinstance(payload, k.ToolInvocationStarted | k.CommandStarted) and account.outcome(entry) is None:
-        ext["outcome"] = "unknown"
+        ext |= {"outcome": "unknown", **account.effect(entry).members}
+    elif isinstance(payload, k.ToolInvocationFinished):
+        ext |= account.effect(entry).members
     if isinstance(payload, k.ToolInvocationStarted | k.GateRefused):
         ext["arguments"] = account.state_of(payload.args, payload.args_blob)
     ident = getattr(payload, "invocation_id", "") or entry.place

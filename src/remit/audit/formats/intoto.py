@@ -194,6 +194,7 @@ def _extensions(account: Account, entry: Entry, payload: k.ToolInvocationStarted
     own["arguments"] = account.state_of(payload.args, payload.args_blob)
     if isinstance(payload, k.ToolInvocationStarted):
         own |= {"attempt": payload.attempt, "idempotencyKey": payload.idempotency_key}
+        own |= account.effect(entry).members
     if payload.rule_id:
         own["rule"] = payload.rule_id
     if payload.confirmation:

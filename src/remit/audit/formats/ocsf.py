@@ -53,7 +53,10 @@ def _event(account: Account, entry: Entry) -> dict[str, Any]:
             "product": {"name": "Remit", "vendor_name": "Remit", "version": __version__},
             "profiles": ["security_control", *(["ai_operation"] if isinstance(payload, k.CommandStarted) else [])],
         },
-        "unmapped": {"kind": entry.kind, "case": case_of(entry.stream, payload), "chain": entry.chain},
+        "unmapped": {
+            "kind": entry.kind, "case": case_of(entry.stream, payload), "chain": entry.chain,
+            **account.effect(entry).members,
+        },
     }  # fmt: skip
     if code:
         event["status_code"] = code

@@ -155,6 +155,8 @@ def _tool(
     if isinstance(payload, k.GateRefused):
         return own | {"error.type": payload.code, "remit.outcome": "refused"}
     own |= {"remit.invocation.id": payload.invocation_id, "remit.attempt": payload.attempt}
+    effect = account.effect(entry)
+    own |= {"remit.effect": effect.known, "remit.effect.by": effect.by}
     ended = account.outcome(entry)
     outcome = ended.payload if ended is not None else None
     if not isinstance(outcome, k.ToolInvocationFinished) or outcome.step_outcome == "uncertain":

@@ -70,7 +70,7 @@ def _members(account: Account, entry: Entry) -> dict[str, Any]:
         case k.ToolInvocationFinished() as ended:
             outcome = "unknown" if entry.row.case == "uncertain" else ended.outcome
             members = {"invocation_id": ended.invocation_id, "outcome": outcome}
-            members["tool_duration_ms"] = round(ended.duration_us / 1_000)
+            members |= {"tool_duration_ms": round(ended.duration_us / 1_000), **account.effect(entry).members}
         case k.ConfirmationDecided() as answer:
             shown = answer.digest if entry.root not in account.salted else ""
             members = {"confirmation": answer.confirmation, "approver": answer.by, "answer": answer.decision}
