@@ -177,7 +177,6 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/mcp.txt --constraint requirements/runtime.txt requirements/mcp.in
 	$(COMPILE) --output-file requirements/models.txt --constraint requirements/mcp.txt requirements/models.in
 	$(COMPILE) --output-file requirements/sandbox.txt --constraint requirements/runtime.txt requirements/sandbox.in
-	$(COMPILE) --output-file requirements/wasm.txt --constraint requirements/runtime.txt requirements/wasm.in
 	$(COMPILE) --output-file requirements/jq.txt requirements/jq.in
 	$(COMPILE) --output-file requirements/jwt.txt --constraint requirements/mcp.txt requirements/jwt.in
 	$(COMPILE) --output-file requirements/keyring.txt requirements/keyring.in
@@ -186,7 +185,7 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/browser.txt --constraint requirements/serve.txt requirements/browser.in
 	$(COMPILE) --output-file requirements/documents.txt requirements/documents.in
 	$(COMPILE) --output-file requirements/work.txt requirements/work.in
-	$(COMPILE) --output-file requirements/dev.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/postgres.in requirements/mcp.in requirements/models.in requirements/sandbox.in requirements/wasm.in requirements/serve.in requirements/web.in requirements/browser.in requirements/documents.in requirements/jq.in requirements/jwt.in requirements/keyring.in requirements/work.in requirements/audit.in requirements/dbos.in requirements/dev.in
+	$(COMPILE) --output-file requirements/dev.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/postgres.in requirements/mcp.in requirements/models.in requirements/sandbox.in requirements/serve.in requirements/web.in requirements/browser.in requirements/documents.in requirements/jq.in requirements/jwt.in requirements/keyring.in requirements/work.in requirements/audit.in requirements/dbos.in requirements/dev.in
 	$(COMPILE) --output-file requirements/adapters.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/pydantic-ai.in requirements/langgraph.in requirements/openai-agents.in requirements/adapters.in
 	for name in pydantic-ai langgraph openai-agents; do \
 		$(COMPILE) --output-file requirements/$$name.txt --constraint requirements/adapters.txt requirements/$$name.in || exit 1; \

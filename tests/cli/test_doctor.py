@@ -30,10 +30,10 @@ def test_a_healthy_project_has_nothing_but_ok(project: Project) -> None:
 def test_the_extras_that_are_here_and_those_that_are_not_are_listed(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    needs = ['click; extra == "jq"', 'no-such-package<2; extra == "wasm"', 'click; extra == "wasm"', "click<9"]
+    needs = ['click; extra == "jq"', 'no-such-package<2; extra == "jwt"', 'click; extra == "jwt"', "click<9"]
     monkeypatch.setattr("remit.cli.checks.requires", lambda _name: needs)
     said = checks(project)["extras"]["detail"]
-    assert said == "jq; not installed: wasm (`pip install 'remit[wasm]'`)"
+    assert said == "jq; not installed: jwt (`pip install 'remit[jwt]'`)"
 
 
 def test_wrong_settings_are_named_and_the_rest_still_looked_at(project: Project) -> None:

@@ -31,17 +31,15 @@ from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import RunRequest, Sandbox
 from remit.sandbox.scratch import scratch
 from remit.sandbox.spec import Spec
-from remit.sandbox.wasm.driver import WasmDriver
 from remit.sandbox.workspaces import Workspaces
 from remit.testing.providers import call_context
-from tests.sandbox.abuse.subjects import TRIED, containers, module
+from tests.sandbox.abuse.subjects import TRIED, containers
 
 _SUBREAPER: Final = 36
 _PATIENCE_S: Final = 20
 _LAST_S: Final = {
     "bwrap": 0.12,
     "network": 0.2,
-    "wasm": 0.6,
     "warm": 0.4,
     "browser": 2.0,
     "podman": 1.5,
@@ -88,7 +86,6 @@ async def _browser() -> None:
 RUNTIMES: Final[dict[str, Callable[[], Awaitable[None]]]] = {
     "bwrap": lambda: _programs(BwrapDriver(), *_SLEEP, network=()),
     "network": lambda: _programs(BwrapDriver(), *_SLEEP, network=("example.org",)),
-    "wasm": lambda: _programs(WasmDriver({"python": module()}), str(module()), "-c", "while 1: pass", network=()),
     "warm": _warm,
     "browser": _browser,
     "podman": lambda: _programs(containers("podman"), *_SLEEP, network=()),

