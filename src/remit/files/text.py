@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from remit.files.encodings import STRICT, codec_of
+
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
@@ -102,7 +104,7 @@ def _page(text: str) -> Readable | None:
 
 def _decoded(data: bytes, encoding: str) -> str | None:
     try:
-        text = data.decode(encoding)
+        text = data.decode(encoding, STRICT)
         text.encode()
     except ValueError:
         return None  # not in this encoding, or with lone surrogates, which JSON cannot carry
@@ -111,6 +113,8 @@ def _decoded(data: bytes, encoding: str) -> str | None:
 
 def _encoding(declared: str) -> str:
     """The codec for a declared encoding, if it is one of text that decodes in linear time; else ASCII."""
+    if codec := codec_of(declared):
+        return codec
     try:
         name = codecs.lookup(declared).name
     except LookupError:

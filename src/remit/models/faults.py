@@ -18,14 +18,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final, Literal
 
-from remit.clock import SECOND
 from remit.codes import Code
 from remit.redact import line
 
 Retry = Literal["none", "now", "at"]
 Billed = Literal["no", "maybe"]
 _REASON: Final = 500
-_MAX_WAIT_S: Final = 86_400.0 * 31
 
 
 class ModelFault(Exception):  # noqa: N818 - a fault of the provider or of the request, named as people say it
@@ -159,30 +157,3 @@ _SERVER_FAILS: Final = 500
 def by_status(status: int) -> type[ModelFault]:
     """Return what an HTTP status means if the body says nothing more."""
     return _BY_STATUS.get(status) or (Server if status >= _SERVER_FAILS else Rejected)
-
-
-def retry_after(headers: Mapping[str, str], now: int) -> float | None:
-    """Seconds that a response wants its sender to wait, from its headers; None if it does not say (RFC 9110, 10.2.3).
-
-    `now` is in microseconds since the Unix epoch.
-    """
-    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name, "").strip()
-        if not value:
-            continue
-        try:
-            return _bounded(float(value) * unit_s)
-        except ValueError:
-            pass
-        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - slow to load, and few providers send a date
-
-        try:
-            return _bounded(parsedate_to_datetime(value).timestamp() - now / SECOND)
-        except (ValueError, OverflowError):
-            continue
-    return None
-
-
-def _bounded(seconds: float) -> float | None:
-    """A wait of at most a month; None for what is not a number."""
-    return min(max(0.0, seconds), _MAX_WAIT_S) if seconds == seconds else None  # noqa: PLR0124 - NaN differs from itself

@@ -9,7 +9,6 @@ import datetime as dt
 import hashlib
 import hmac
 import http.client
-import re
 import smtplib
 import socket
 import ssl
@@ -23,6 +22,7 @@ from urllib.parse import urlsplit
 from remit.blocking import Threads
 from remit.clock import SECOND
 from remit.errors import ProviderError, RemitError, SettingsError
+from remit.http.retry import retry_after
 from remit.notify.message import slack_text
 from remit.notify.target import is_loopback, mail_server, url_problem
 from remit.process.child import Child
@@ -173,7 +173,6 @@ async def run(
 _ANSWER: Final = 2_048
 """Bytes of the answer that are read."""
 _PREFIX: Final = "whsec_"
-_SECONDS: Final = re.compile("[0-9]{1,6}")
 
 
 async def post(target: Target, message: Message, environ: Mapping[str, str], now: int, threads: Threads) -> Answer:
@@ -200,7 +199,7 @@ async def post(target: Target, message: Message, environ: Mapping[str, str], now
         else http.client.HTTPConnection(host, parts.port, timeout=SILENCE_S)
     )
     place = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return await _asked(connection, place, body, headers, threads)
+    return await _asked(connection, place, body, headers, now, threads)
 
 
 def signature(secret: str, identifier: str, seconds: int, body: bytes, who: str) -> dict[str, str]:
@@ -221,7 +220,12 @@ def signature(secret: str, identifier: str, seconds: int, body: bytes, who: str)
 
 
 async def _asked(
-    connection: http.client.HTTPConnection, place: str, body: bytes, headers: Mapping[str, str], threads: Threads
+    connection: http.client.HTTPConnection,
+    place: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    now: int,
+    threads: Threads,
 ) -> Answer:
     """One request in a thread; once the time is over, its socket is shut, so that the thread ends too."""
 
@@ -231,8 +235,8 @@ async def _asked(
         text = response.read(_ANSWER).decode("utf-8", "replace").strip()
         words = f"HTTP {response.status} {response.reason}".rstrip()
         ok = 200 <= response.status < 300  # noqa: PLR2004 - the class of answers that means success
-        pause = _SECONDS.fullmatch(response.headers.get("Retry-After", "").strip())
-        return Answer(ok, words if ok or not text else f"{words}: {text}", float(pause[0]) if pause else 0.0)
+        pause_s = retry_after(response.headers, now) or 0.0
+        return Answer(ok, words if ok or not text else f"{words}: {text}", pause_s)
 
     try:
         async with asyncio.timeout(LONGEST_S):

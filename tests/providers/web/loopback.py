@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -13,6 +13,10 @@ ARTICLE = f"""<html lang="en"><head><title>The  budget &amp; more</title></head>
 <article><h1>The budget</h1><p>{SENTENCE * 8}</p><p>See <a href="minutes?utm_source=x">the minutes</a>, or
 <a href="mailto:ann@e.example">write</a>.</p></article><footer>Imprint</footer></body></html>"""
 
+BASED = f"""<html><head><base href="https://base.example/dir/sub/"></head><body><article><p>{SENTENCE * 8}</p>
+<p><a href="../up">Up</a> <a href="/top">Top</a> <a href="p a
+th">Path</a></p></article></body></html>"""
+
 
 class Loopback:
     """Counts requests, and answers by path."""
@@ -20,6 +24,7 @@ class Loopback:
     def __init__(self) -> None:
         self.requests: list[str] = []
         self.robots = ""
+        self.waits: dict[str, Callable[[web.Request], Awaitable[web.StreamResponse]]] = {}
         self.host = ""
         self.pages: dict[str, Callable[[web.Request], web.StreamResponse]] = {
             "/article": lambda _: _html(ARTICLE),
@@ -30,6 +35,14 @@ class Loopback:
                 body='<meta charset="koi8-r"><p>\u043f\u0440\u0438\u0432\u0435\u0442</p>'.encode("koi8-r"),
                 headers={"content-type": "text/html"},
             ),
+            "/gb": lambda _: web.Response(
+                body="<p>\u9555\u57fa</p>".encode("gbk"), headers={"content-type": "text/html; charset=GB2312"}
+            ),
+            "/odd": lambda _: web.Response(
+                body="<p>caf\u00e9</p>".encode(), headers={"content-type": "text/html; charset=utf8mb4"}
+            ),
+            "/api": lambda _: web.json_response({"b": 2}, content_type="application/vnd.api+json"),
+            "/based": lambda _: _html(BASED),
             "/data": lambda _: web.json_response({"a": 1}),
             "/image": lambda _: web.Response(body=b"\x89PNG", content_type="image/png"),
             "/untyped": lambda _: web.Response(body=b"\0\1\2", headers={"content-type": ""}),
@@ -51,6 +64,8 @@ class Loopback:
         self.requests.append(request.path)
         if request.path == "/robots.txt":
             return web.Response(text=self.robots)
+        if (slow := self.waits.get(request.path)) is not None:
+            return await slow(request)
         answer = self.pages.get(request.path)
         return answer(request) if answer is not None else web.Response(status=404)
 

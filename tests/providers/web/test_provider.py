@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -73,7 +74,14 @@ async def test_a_page_is_fetched_as_text_with_its_title(site: Loopback, provider
 
 @pytest.mark.parametrize(
     ("path", "text"),
-    [("/latin", "caf\u00e9"), ("/meta", "\u043f\u0440\u0438\u0432\u0435\u0442"), ("/data", '{"a": 1}')],
+    [
+        ("/latin", "caf\u00e9"),
+        ("/meta", "\u043f\u0440\u0438\u0432\u0435\u0442"),
+        ("/gb", "\u9555\u57fa"),
+        ("/odd", "caf\u00e9"),
+        ("/data", '{"a": 1}'),
+        ("/api", '{"b": 2}'),
+    ],
 )
 async def test_a_page_is_read_in_its_own_characters(
     site: Loopback, provider: WebProvider, path: str, text: str
@@ -116,6 +124,10 @@ async def test_the_main_text_is_extracted_with_links_of_the_page(site: Loopback,
     assert (page["method"], page["language"], page["title"]) == ("trafilatura", "en", "The budget & more")
     assert "Imprint" not in page["text"]
     assert page["links"] == [site.url("/home"), site.url("/minutes?utm_source=x")]
+    based = await call(provider, "web.extract", url=site.url("/based"))
+    assert based["links"] == [
+        "https://base.example/dir/up", "https://base.example/top", "https://base.example/dir/sub/p%20ath",
+    ]  # fmt: skip
     assert (await call(provider, "web.extract", url=site.url("/agree")))["consent"] is True
     assert (await call(provider, "web.extract", url=site.url("/data")))["method"] == "text"
 
@@ -231,6 +243,66 @@ async def test_the_next_backend_is_asked_and_one_that_blocked_is_left_alone(jour
         await call(again, "web.search", query="q")
     assert getattr(caught.value, "blocked_by", None) is Code.http_429
     await provider.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "headers", "asked", "left_s"),
+    [
+        ("brave", {"x-ratelimit-reset": "1, 1419704", "x-ratelimit-remaining": "0, 15000"}, 2, 0),
+        ("brave", {"x-ratelimit-reset": "1, 1419704", "x-ratelimit-remaining": "1, 0"}, 1, 1_419_704),
+        ("serper", {"retry-after": "3"}, 2, 0),
+        ("serper", {"retry-after": "60"}, 1, 60),
+        ("searxng", {}, 1, 900),
+        ("ddg_html", {"retry-after": "3"}, 1, 900),
+    ],
+)
+async def test_a_service_is_asked_again_when_it_says_and_a_page_after_the_long_pause(
+    journal: Any, engine: Engine, name: str, headers: dict[str, str], asked: int, left_s: int
+) -> None:
+    clock = ManualClock()
+    journal.clock = clock
+    cooldowns = Cooldowns(journal, 900)
+    fetcher = Fetcher(private=(engine.base.removeprefix("http://"),))
+    provider = searching(WebEngine(fetcher, clock, FAST, [engine.backend(name)], cooldowns))
+    good = _good(name)
+    engine.answers = lambda _path: (
+        web.Response(status=429, headers=headers) if len(engine.requests) == 1 else good  # the first alone is too soon
+    )
+    searched = asyncio.create_task(call(provider, "web.search", query="q"))
+    if asked > 1:
+        await clock.until_asleep()
+        clock.advance(5)
+        assert (await searched)["items"]
+    else:
+        with pytest.raises(ProviderError):
+            await searched
+    assert (len(engine.requests), await cooldowns.seconds_left(name)) == (asked, left_s)
+    await provider.close()
+
+
+def _good(name: str) -> web.Response:
+    if name == "ddg_html":
+        return web.Response(text=DDG, content_type="text/html")
+    return web.json_response(
+        {"web": {"results": [{"url": "https://a.example/"}]}, "organic": [{"link": "https://a.example/"}]}
+    )
+
+
+async def test_a_page_that_hangs_holds_no_other_of_its_host(site: Loopback, provider: WebProvider) -> None:
+    never, arrived = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def hang(_request: web.Request) -> web.StreamResponse:
+        arrived.release()
+        await never.wait()
+        return web.Response()
+
+    site.waits["/hang"] = hang
+    slow = [asyncio.create_task(call(provider, "web.fetch", url=site.url("/hang"))) for _ in range(5)]
+    for _ in slow:
+        await arrived.acquire()
+    assert (await call(provider, "web.fetch", url=site.url("/data")))["status_code"] == 200
+    never.set()
+    await asyncio.gather(*slow)
 
 
 async def test_several_backends_are_fused_where_that_is_set(journal: Any, engine: Engine) -> None:

@@ -6,13 +6,14 @@ import logging
 import urllib.error
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from remit.audit.collector import deliver, encode
 from remit.audit.formats.otlp import request
 from remit.audit.telemetry.spans import KINDS, Span, Spans
 from remit.blocking import Threads
 from remit.errors import AppendConflictError
+from remit.http.retry import retry_after
 from remit.journal.event import Fold
 from remit.settings.address import address
 from remit.settings.expansion import expand, sendable
@@ -117,7 +118,7 @@ class Exporter:
                 self._count(0, count)
                 _log.warning("%s refused %d spans: HTTP %d", where, count, error.code)
                 return True
-            why, pause_s = f"HTTP {error.code}", _pause_s(error.headers)
+            why, pause_s = f"HTTP {error.code}", retry_after(error.headers, self._journal.clock.now()) or 0.0
         except OSError as error:
             why, pause_s = str(error), 0.0
         else:
@@ -133,9 +134,3 @@ class Exporter:
     def _count(self, taken: int, refused: int) -> None:
         self._spans.add("taken", by=taken)
         self._spans.add("refused", by=refused)
-
-
-def _pause_s(headers: Any) -> float:
-    """Return how long the collector asks to wait; a date counts as nothing."""
-    text = str(headers.get("Retry-After", "")).strip()
-    return float(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0.0  # noqa: PLR2004 - eleven days

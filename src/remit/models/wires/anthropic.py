@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from remit.http.retry import retry_after
 from remit.models.arguments import InvalidArgumentsError, arguments_of
 from remit.models.faults import (
     Auth,
@@ -21,7 +22,6 @@ from remit.models.faults import (
     Timeout,
     UnknownModel,
     by_status,
-    retry_after,
 )
 from remit.models.identifiers import wire_ids
 from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult

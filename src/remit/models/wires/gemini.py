@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from remit.http.retry import retry_after
 from remit.models.arguments import InvalidArgumentsError, arguments_of
 from remit.models.faults import (
     Auth,
@@ -20,7 +21,6 @@ from remit.models.faults import (
     Timeout,
     UnknownModel,
     by_status,
-    retry_after,
 )
 from remit.models.identifiers import wire_ids
 from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from remit.http.retry import retry_after
 from remit.models.faults import (
     Auth,
     Busy,
@@ -16,7 +17,6 @@ from remit.models.faults import (
     Server,
     UnknownModel,
     by_status,
-    retry_after,
 )
 from remit.models.reply import Usage
 from remit.models.wires.reading import body, count, obj, text

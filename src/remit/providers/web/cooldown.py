@@ -35,7 +35,7 @@ class Cooldowns:
                 self._until[backend] = blocked.until
         return max(0, -((self._journal.clock.now() - self._until.get(backend, 0)) // SECOND))
 
-    async def block(self, backend: str, cause: Code) -> None:
-        """Leave a backend alone from now on."""
-        until = self._journal.clock.now() + self._seconds * SECOND
+    async def block(self, backend: str, cause: Code, seconds: float | None = None) -> None:
+        """Leave a backend alone from now on: for so many seconds, or as long as the settings say."""
+        until = self._journal.clock.now() + int((self._seconds if seconds is None else seconds) * SECOND)
         await self._journal.post(f"{KIND}/{backend}", KIND, SearchBlocked(cause=cause.name, until=until))

@@ -23,7 +23,7 @@ from remit.providers.web.faults import WebError
 from remit.providers.web.fetcher import Fetcher, Page
 from remit.providers.web.kept import KeptPages, conditions
 from remit.providers.web.robots import Pace, Robots
-from remit.providers.web.search import Hit, SearchBackend, fused, items
+from remit.providers.web.search import Hit, SearchBackend, again_s, fused, items
 from remit.providers.web.shapes import (
     SECONDS,
     ExtractResult,
@@ -48,6 +48,8 @@ _PDF_PAGES: Final = 2_000
 _PLAIN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+/?")
 """A link within a site that is its own absolute form."""
 _NOT_MODIFIED: Final = 304
+_SOON_S: Final = 5.0
+"""Seconds that a search waits for a service that wants to be asked again then."""
 _log: Final = logging.getLogger("remit.web")
 
 
@@ -73,6 +75,7 @@ class WebEngine:
         kept: KeptPages | None = None,
     ) -> None:
         self._fetcher = fetcher
+        self._clock = clock
         self._terms = terms
         self._backends = tuple(backends)
         self._cooldowns = cooldowns
@@ -112,13 +115,22 @@ class WebEngine:
         if left:
             why = f"{backend.name} blocked Remit; it is asked again in {left} s"
             raise WebError(why, Code.WebBlocked, blocked_by=Code.captcha_cooldown)
-        async with self._pace.turn(backend.name):
-            try:
-                return await backend.ask(self._fetcher, args.query, args.max_results)
-            except WebError as error:
-                if error.blocked_by is not None and self._cooldowns is not None:
-                    await self._cooldowns.block(backend.name, error.blocked_by)
-                raise
+        for last in (False, True):
+            async with self._pace.turn(backend.name):
+                try:
+                    return await backend.ask(self._fetcher, args.query, args.max_results)
+                except WebError as error:
+                    pause_s = again_s(error, self._clock.now())
+                    if last or pause_s is None or pause_s > _SOON_S:
+                        await self._leave_alone(backend.name, error, pause_s)
+                        raise
+            await self._clock.sleep(pause_s)
+        msg = "the second attempt is the last"
+        raise AssertionError(msg)
+
+    async def _leave_alone(self, backend: str, error: WebError, pause_s: float | None) -> None:
+        if error.blocked_by is not None and self._cooldowns is not None:
+            await self._cooldowns.block(backend, error.blocked_by, pause_s)
 
     async def _seconds_left(self, backend: str) -> int:
         if self._cooldowns is None:
@@ -164,7 +176,7 @@ class WebEngine:
             text=shown,
             sha256=sha256(shown.encode()),
             language=found.language,
-            links=_links(page.final_url, found.links),
+            links=_links(_start(page.final_url, found.base), found.links),
             method=found.method,
             truncated=found.truncated or page.truncated or len(found.text) > _LARGEST_TEXT,
             consent=is_consent(page),
@@ -223,6 +235,14 @@ def _readable(page: Page, text: str) -> str:
         return page_text(text).text
     except TooDeepError as error:
         raise WebError(f"{page.final_url}: its elements are nested too deeply", Code.parse_failed) from error
+
+
+def _start(url: str, base: str) -> str:
+    """Return what the links of a page start from, by its own word if that leads to the web."""
+    try:
+        return joined(url, base) if base else url
+    except WebError:
+        return url
 
 
 def _links(base: str, targets: Sequence[str]) -> list[str]:

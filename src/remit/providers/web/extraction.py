@@ -22,6 +22,8 @@ _LARGE: Final = 5 * 1024 * 1024
 _SHARE: Final = 0.6
 """Fewer words than this share of resiliparse's, and trafilatura missed the text."""
 _LINKS: Final = 200
+_AS_REQUESTED: Final = {ord(" "): "%20", **dict.fromkeys(map(ord, "\t\n\r"))}
+"""Blanks and line ends within a link, as a browser requests them (the URL Standard)."""
 _TELLING: Final = 2_000
 """Characters that tell the language."""
 
@@ -38,6 +40,8 @@ class Extract(msgspec.Struct, frozen=True, kw_only=True, tag="extract"):
     """Targets of links as the page writes them, each once."""
     method: str = ""
     """`trafilatura` or `resiliparse`; of a PDF `pdfium`."""
+    base: str = ""
+    """Address that the links of an HTML page start from, by its own word; empty where it has none."""
     pages: tuple[int, ...] = ()
     """Where each page of a PDF begins in `text`."""
     truncated: bool = False
@@ -65,6 +69,7 @@ def extract(job: Job) -> Extract:
         title=" ".join((tree.title or "").split()),
         language=_language(plain),
         links=links,
+        base=_base(tree),
         method=method,
     )
 
@@ -100,6 +105,12 @@ def _marked(job: Job) -> tuple[str, tuple[str, ...]]:
     return (found or "").strip(), links
 
 
+def _base(tree: Any) -> str:
+    """The target of the first `<base>` that has one."""
+    bases = tree.head.get_elements_by_tag_name("base") if tree.head is not None else ()
+    return next((target for base in bases if (target := (base.getattr("href") or "").strip())), "")
+
+
 def _language(text: str) -> str:
     from resiliparse.parse.lang import detect_fast  # noqa: PLC0415 - an extra, loaded in workers alone
 
@@ -116,7 +127,7 @@ def _walked(tree: Any) -> tuple[str, ...]:
 def _links(targets: Iterable[str | None]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for given in targets:
-        target = (given or "").strip()
+        target = (given or "").strip().translate(_AS_REQUESTED)
         if target and not target.startswith(("#", "javascript:", "data:")):
             found[target[:2_048]] = None
         if len(found) >= _LINKS:

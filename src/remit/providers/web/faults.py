@@ -8,6 +8,7 @@ WebError (a ProviderError)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import aiohttp
@@ -20,10 +21,16 @@ from remit.http.urls import place_of
 
 
 class WebError(ProviderError):
-    """A page or a search backend that gave no answer; `cause` says why, `blocked_by` what a site blocked it with."""
+    """A page or a search backend that gave no answer; `cause` says why, `blocked_by` what a site blocked it with.
 
-    def __init__(self, message: str, cause: Code, *, blocked_by: Code | None = None) -> None:
+    `headers` are those of a service that may say in them when it wants to be asked again.
+    """
+
+    def __init__(
+        self, message: str, cause: Code, *, blocked_by: Code | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.blocked_by = blocked_by
+        self.headers = headers or {}
         super().__init__(message, cause=cause, detail={"blocked_by": blocked_by.name} if blocked_by else None)
 
 

@@ -1,7 +1,7 @@
 """Rules of sites for robots (RFC 9309), and the pace at which one host is asked.
 
 A site without a robots file, or that answers 4xx for it, allows everything; one that answers 5xx, or cannot be reached,
-allows nothing. Rules are kept for a day. Requests to one host come one after another, each a pause after the last.
+allows nothing. Rules are kept for a day. Requests to one host begin a pause apart, and a few are under way at once.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _LIMIT: Final = 500 * 1024
 _SECONDS: Final = 15.0
 _KEPT_US: Final = 24 * 3_600 * SECOND
 _SITES: Final = 1_000
+_AT_ONCE: Final = 6
+"""Requests to one host that are under way, as many as browsers have."""
 _LONGEST_PAUSE_S: Final = 30.0
 _FIELDS: Final = (b"user-agent", b"allow", b"disallow", b"crawl-delay", b"sitemap")
 _AT_THE_SITE: Final = frozenset(
@@ -123,30 +125,28 @@ def _everything(_url: str) -> bool:
 
 
 class Pace:
-    """Keeps requests to one host apart."""
+    """Begins requests to one host a pause apart; one that takes long holds up none of the few beside it."""
 
     def __init__(self, clock: Clock, pause_s: float) -> None:
         self._clock = clock
         self._pause_s = pause_s
-        self._hosts: dict[str, asyncio.Lock] = {}
+        self._hosts: dict[str, asyncio.Semaphore] = {}
         self._free: dict[str, int] = {}
-        """When the next request may go, in microseconds since the Unix epoch."""
+        """When the next request may begin, in microseconds since the Unix epoch."""
 
     @asynccontextmanager
     async def turn(self, host: str, pause_s: float = 0.0) -> AsyncIterator[None]:
-        """Hold the host's turn; one that waits for it is charged to its own deadline."""
-        async with self._hosts.setdefault(host, asyncio.Lock()):
-            wait = self._free.get(host, 0) - self._clock.now()
-            if wait > 0:
-                await self._clock.sleep(wait / SECOND)
-            try:
-                yield
-            finally:
-                self._free[host] = self._clock.now() + int(max(self._pause_s, pause_s) * SECOND)
-                if len(self._free) > _SITES:
-                    self._forget()
+        """Begin at the host's next free moment; one that waits for it is charged to its own deadline."""
+        async with self._hosts.setdefault(host, asyncio.Semaphore(_AT_ONCE)):
+            now = self._clock.now()
+            begin = max(now, self._free.get(host, 0))
+            self._free[host] = begin + int(max(self._pause_s, pause_s) * SECOND)
+            if len(self._free) > _SITES:
+                self._forget(now)
+            if begin > now:
+                await self._clock.sleep((begin - now) / SECOND)
+            yield
 
-    def _forget(self) -> None:
-        now = self._clock.now()
-        for host in [host for host, free in self._free.items() if free <= now and not self._hosts[host].locked()]:
+    def _forget(self, now: int) -> None:
+        for host in [host for host, free in self._free.items() if free <= now]:
             del self._free[host], self._hosts[host]

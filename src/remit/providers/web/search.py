@@ -6,6 +6,7 @@ one cannot answer, the next is asked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -15,6 +16,7 @@ from lxml import html
 
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.http.retry import retry_after
 from remit.providers.web.faults import WebError
 from remit.providers.web.fetcher import Fetcher, Page
 from remit.providers.web.shapes import Item
@@ -25,6 +27,8 @@ _BRAVE: Final = "https://api.search.brave.com"
 _SERPER: Final = "https://google.serper.dev"
 _DDG: Final = "https://html.duckduckgo.com"
 _CHALLENGED, _FORBIDDEN, _TOO_MANY, _UNAUTHORIZED, _ERROR = 202, 403, 429, 401, 400
+_SECONDS: Final = re.compile(r"[0-9]{1,7}")
+"""A time to wait, and no date; months are none."""
 _FUSION: Final = 60
 """The constant of reciprocal rank fusion (Cormack and others, 2009)."""
 
@@ -60,6 +64,8 @@ class Backend(NamedTuple):
     body: Callable[[str, int], bytes] | None = None
     """The body that is posted; None: it is a GET."""
     seconds: float = 15.0
+    service: bool = True
+    """Whether it is asked by its API, and says when to come again; of a page for people, that is unknown."""
 
     async def ask(self, fetcher: Fetcher, query: str, count: int) -> list[Hit]:
         """Request an answer and read it."""
@@ -73,7 +79,7 @@ class Backend(NamedTuple):
             data=post,
             redirects=0,  # a key goes to the host that it is for, and nowhere else
         )
-        _check(self.name, page)
+        _check(self, page)
         return usable(self.read(page))[:count]
 
 
@@ -94,7 +100,7 @@ def ddg_html(base: str = _DDG) -> Backend:
     def url(query: str, _count: int) -> str:
         return f"{base}/html/?{urlencode({'q': query})}"
 
-    return Backend("ddg_html", url, _read_ddg)
+    return Backend("ddg_html", url, _read_ddg, service=False)
 
 
 def searxng(base: str, key: str = "", seconds: float = 15.0) -> Backend:
@@ -154,14 +160,31 @@ def fused(lists: Sequence[Sequence[Item]], count: int) -> list[Item]:
     ]
 
 
-def _check(name: str, page: Page) -> None:
-    if page.status == _CHALLENGED or (name == "ddg_html" and b"challenge-form" in page.body):
+def again_s(error: WebError, now: int) -> float | None:
+    """Return in how many seconds a service that refused wants to be asked again; None if it does not say.
+
+    `now` is in microseconds since the Unix epoch. Of several limits (`X-RateLimit-*`, as Brave writes them), those that
+    are used up count.
+    """
+    pause_s = retry_after(error.headers, now)
+    if pause_s is not None:
+        return pause_s
+    resets = error.headers.get("x-ratelimit-reset", "").split(",")
+    remaining = error.headers.get("x-ratelimit-remaining", "").split(",")
+    spent = [reset for reset, left in zip(resets, remaining, strict=False) if left.strip() == "0"] or resets
+    return max((float(text) for text in map(str.strip, spent) if _SECONDS.fullmatch(text)), default=None)
+
+
+def _check(backend: Backend, page: Page) -> None:
+    name = backend.name
+    if page.status == _CHALLENGED or (not backend.service and b"challenge-form" in page.body):
         raise WebError(
             f"{name}: it asks for a proof of being a person", Code.WebBlocked, blocked_by=Code.captcha_required
         )
     if page.status in {_FORBIDDEN, _TOO_MANY}:
         detail = Code.http_403 if page.status == _FORBIDDEN else Code.http_429
-        raise WebError(f"{name}: it answered {page.status}", Code.WebBlocked, blocked_by=detail)
+        headers = page.headers if backend.service and page.status == _TOO_MANY else None
+        raise WebError(f"{name}: it answered {page.status}", Code.WebBlocked, blocked_by=detail, headers=headers)
     if page.status == _UNAUTHORIZED:
         raise WebError(f"{name}: it does not take the key", Code.AuthError)
     if page.status >= _ERROR or page.status in range(300, 400):

@@ -7,6 +7,7 @@ from html import unescape
 from typing import Final
 
 from remit.codes import Code
+from remit.files.encodings import LOSSY, codec_of
 from remit.providers.web.faults import WebError
 from remit.providers.web.fetcher import Page
 
@@ -14,9 +15,9 @@ HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _PDF: Final = frozenset({"application/pdf", "application/x-pdf"})
 _ANY: Final = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 """Types that say nothing."""
-_TEXT: Final = frozenset(
-    {"application/json", "application/xml", "application/ld+json", "application/rss+xml", "application/atom+xml"}
-)
+_TEXT: Final = frozenset({"application/json", "application/xml"})
+_BUILT_ON: Final = ("+json", "+xml")
+"""Suffixes of types that are JSON or XML (RFC 6839)."""
 _CHARSET: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
 _TITLE: Final = re.compile(r"<title[^>]{0,200}>(.{0,1000}?)</title", re.IGNORECASE | re.DOTALL)
 _HEAD: Final = 4_096
@@ -53,11 +54,11 @@ def is_pdf(page: Page) -> bool:
 def text_of(page: Page) -> str:
     """Return the page's characters. Raises WebError for a type that is not text."""
     kind = page.content_type
-    if kind and kind not in HTML and kind not in _TEXT and not kind.startswith("text/") and not kind.endswith("+xml"):
+    if kind and kind not in HTML | _TEXT and not kind.startswith("text/") and not kind.endswith(_BUILT_ON):
         raise WebError(f"{page.final_url}: {kind[:80]} is no text", Code.unsupported_content_type)
     if not kind and b"\0" in page.body[:_HEAD]:
         raise WebError(f"{page.final_url}: it names no type and is no text", Code.unsupported_content_type)
-    return page.body.decode(charset_of(page), "replace")
+    return page.body.decode(charset_of(page), LOSSY)
 
 
 def charset_of(page: Page) -> str:
@@ -65,11 +66,12 @@ def charset_of(page: Page) -> str:
     for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
         if page.body.startswith(mark):
             return name
-    declared = page.headers.get("content-type", "").lower().partition("charset=")[2].strip("\"' ;")
+    declared = page.headers.get("content-type", "").lower().partition("charset=")[2]
     found = _CHARSET.search(page.body[:_HEAD])
-    for name in (declared.partition(";")[0], found[1].decode("ascii") if found else ""):
-        if name and (known := _known(name)):
-            return known
+    if codec := codec_of(declared.partition(";")[0].strip("\"' ")):
+        return codec
+    if codec := codec_of(found[1].decode("ascii") if found else ""):
+        return "utf-8" if codec.startswith("utf-16") else codec  # it would not have been found in UTF-16
     try:
         page.body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -109,11 +111,3 @@ def is_consent(page: Page) -> bool:
         return False
     text = page.body.decode("utf-8", "replace").lower()
     return any(sign in page.final_url.lower() or sign in text for sign in _CONSENT)
-
-
-def _known(name: str) -> str:
-    try:
-        b"".decode(name)
-    except LookupError:
-        return ""
-    return {"iso-8859-1": "cp1252", "latin-1": "cp1252", "ascii": "cp1252", "us-ascii": "cp1252"}.get(name, name)

@@ -19,6 +19,7 @@ import aiohttp
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.http.retry import retry_after
 from remit.redact import line
 from remit.version import __version__
 
@@ -165,7 +166,7 @@ class ForgeClient:
         secondary = reply.status == _TOO_MANY or "rate limit" in reply.says.lower()
         if reply.status not in {403, _TOO_MANY} or not (spent or secondary or "retry-after" in headers):
             return None
-        if (after := _number(headers.get("retry-after", ""))) is not None:
+        if (after := retry_after(headers, self._clock.now())) is not None:
             return max(after, _BETWEEN_S)
         reset = _number(headers.get("x-ratelimit-reset", headers.get("ratelimit-reset", "")))
         if spent and reset is not None:
