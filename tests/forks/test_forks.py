@@ -116,6 +116,32 @@ async def test_a_fork_does_what_was_changed_from_its_step_on(
     assert [event.data for event in await remit.runtime.journal.read(f"job/{job}")] == before
 
 
+async def test_what_would_take_the_place_of_nothing_is_refused(remit: Remit, done: list[int]) -> None:
+    job = await bought(remit)
+    for changes in ({"tools": {"w.nope": "w.other"}}, {"models": {"scripted:x.yaml": "scripted:y.yaml"}}):
+        assert await refused(remit, job, "2", repeat=True, **changes) is Code.FORK_INVALID
+    assert await refused(remit, job, "2", repeat=True, models={"": "scripted:y.yaml"}) is Code.FORK_INVALID
+    assert done == [50]
+
+
+async def test_a_fork_of_a_fork_changes_what_the_code_asks_for(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.yaml").write_text(f"[{{say: {name}}}]")
+    first, *others = (f"scripted:{tmp_path / name}.yaml" for name in "abc")
+
+    @recipe("asks")
+    async def asks(run: Run) -> str:
+        return str((await run.model("Who?", model=first)).text)
+
+    async with Remit(":memory:", recipes=[asks], policy=[{"effect": "allow", "tools": ["model.*"]}]) as remit:
+        job = await remit.service.jobs.start_named("asks", {})
+        await remit.ended(job)
+        for other, answer in zip(others, "bc", strict=True):
+            made, came = await forked(remit, job, "1", models={first: other})
+            assert came == answer
+            job = made.job
+
+
 async def test_what_is_shared_is_not_copied_and_keeps_its_times(remit: Remit) -> None:
     job = await bought(remit)
     made, _ = await forked(remit, job, "3")

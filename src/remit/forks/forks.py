@@ -31,7 +31,7 @@ from remit.service.options import Options
 from remit.service.retrying import CONTINUES, renewed, replayable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from remit.http.access import Access
     from remit.journal.event import Blob, Head
@@ -118,6 +118,7 @@ class Forks:
         if len(results) + len(args) + len(tools or {}) + len(models or {}) > _MOST:
             raise UsageError(f"a fork makes at most {_MOST} changes", code=Code.FORK_INVALID, remedy="Change less.")
         head = await replayable(self._journal, job)
+        await self._check_names(job, tools or {}, models or {})
         line = await line_of(self._journal, job, head.seq)
         taken = await cut(line, at, results, args, repeat=repeat)
         if taken.repeated:
@@ -169,6 +170,25 @@ class Forks:
         head = await head_of(self._journal, job)
         state = shown_state(job_row(head)) if head.kind == KIND else "session"
         return Side(job, await story_of(self._journal, job), state)
+
+    async def _check_names(self, job: str, tools: Iterable[str], models: Iterable[str]) -> None:
+        """Raise UsageError (FORK_INVALID) for a tool or model in whose place nothing would ever come.
+
+        The default model has no name; a job that asks none has no use for another one.
+        """
+        if not (tools or models):
+            return
+        history = (await story_of(self._journal, job)).history
+        called = {record.tool for record in history.calls.values()}
+        asked = {record.started.name for record in history.models.values() if record.started is not None}
+        if history.forked is not None:  # its code still asks for what an earlier fork put something else in place of
+            called, asked = called | history.forked.tools.keys(), asked | history.forked.models.keys()
+        strange = [name for name in tools if name not in called and await self._parts.catalog.find(name) is None]
+        strange += [name or "the default" for name in models if not (name in asked if name else asked)]
+        if strange:
+            why = f"{job} uses no tool or model {', '.join(strange):.200}, so there is nothing to put another one in"
+            remedy = f"`remit show {job}` names those of its steps."
+            raise UsageError(why, code=Code.FORK_INVALID, remedy=remedy)
 
     async def _changes(
         self, taken: Cut, results: Mapping[str, Any], args: Mapping[str, dict[str, Any]], by: str

@@ -13,10 +13,12 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state, wait_option
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.jobs.state import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from remit.cli.ends import End
     from remit.cli.opened import Opened
 
 _SET: Final = "Write STEP.result=JSON or STEP.args=JSON."
@@ -81,7 +83,20 @@ def command(
         return [child.job]
 
     count_in_files_of(state, (job,))
-    return work_on(state, choose, patient=patient)
+    return work_on(state, choose, patient=patient, tell=lambda state, ends: _tell(state, ends, tools, models))
+
+
+def _tell(state: State, ends: list[End], tools: Iterable[str], models: Iterable[str]) -> None:
+    """Print how the fork was left, and which changes it made no use of."""
+    from remit.cli.ends import present
+
+    present(state, ends)
+    for option, kind, pairs in (("--tool", "tool", tools), ("--model", "model", models)):
+        for pair in pairs:
+            name = pair.partition("=")[2]
+            used = [step.name for end in ends if end.row.state in ENDED for step in end.steps]
+            if used and not any(step.startswith(f"{kind}.") and step.endswith(name) for step in used):
+                state.note(f"{option} {pair} was not used")
 
 
 def _inputs(recorded: Any, inputs: Iterable[str]) -> dict[str, Any]:
