@@ -292,6 +292,6 @@ async def test_a_record_that_was_written_again_is_not_exported(remit_in: OpenRem
         journal = remit.runtime.journal
         head = await journal.head(f"job/{job}")
         assert head is not None
-        ends = {head.stream: Reached(head.seq, "0" * 64)}
+        ends = {head.stream: Reached(head.seq, "0" * 64, head.updated_at)}
         with pytest.raises(ChainBrokenError, match="written again"):
             await checkpoint_files(journal, ends, {head.created_at // DAY})

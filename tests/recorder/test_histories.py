@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from remit.audit.package import write_package
-from remit.clock import DAY
+from remit.clock import DAY, SECOND
 from remit.errors import RemitError
 from remit.evidence.verify import check as verify_package
 from remit.journal.erasing import erase
@@ -246,6 +246,27 @@ async def test_the_same_holds_on_a_server(tmp_path: Path, witness: WitnessServer
         history = History(seed, folder, witness, f"{storage.url}_{seed}")
         await history.tell(acts=10)
         await history.finish()
+
+
+async def test_a_package_has_the_checkpoints_that_a_clock_signed_which_was_set_back(tmp_path: Path) -> None:
+    world = World(tmp_path, lambda clock: SqliteStore(str(tmp_path / "journal.db"), clock))
+    process = world.start()
+    world.clock.advance(60)  # after midnight
+    await process.journal.post("job/old", "job", note(1))
+    world.clock._elapsed -= 3 * DAY
+    await process.look(at_once=True)
+    await process.end()
+    for _ in range(4):
+        world.clock.advance(4 * DAY / SECOND)
+        later = world.start()
+        await later.journal.post("job/new", "job", note(1))
+        await later.look(at_once=True)
+        await later.end()
+    async with world.opened() as journal:
+        with (tmp_path / "one.zip").open("w+b") as file:
+            await write_package(journal, "job/old", file)
+    verdict = verify_package(str(tmp_path / "one.zip"), keys=world.keys)
+    assert (verdict.state, verdict.uncovered) == ("prefix", ()), verdict
 
 
 async def test_a_copy_that_is_made_while_checkpoints_are_signed_has_what_they_cover(

@@ -10,10 +10,11 @@ What does not fit is not exported: a stream that was cut, is gone, or is not the
 from __future__ import annotations
 
 import asyncio
+import sys
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from remit.audit.sessions import End, Session, sessions_of
+from remit.audit.sessions import KIND, End, Session, sessions_of
 from remit.canonical import canonical
 from remit.clock import DAY, SKEW
 from remit.codes import Code
@@ -21,6 +22,7 @@ from remit.errors import ChainBrokenError
 from remit.evidence.checkpoints import CHECKPOINTS
 from remit.evidence.merkle import Subtrees
 from remit.evidence.note import Checkpoint, encoded
+from remit.journal.event import HeadQuery
 from remit.record.walk import root_of
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ class Reached(NamedTuple):
     seq: int
     chain: str
     """The chain value after its last event, in hexadecimal."""
+    at: int
+    """When that was recorded, in microseconds since the Unix epoch."""
     is_pruned: bool = False
     """Whether it is the last event that a stub stands for: none of them is in the package."""
 
@@ -60,8 +64,10 @@ async def checkpoint_files(
     """
     spans = [(day * DAY - SKEW, (day + 1) * DAY + SKEW) for day in sorted(days)]
     sessions = await sessions_of(journal, _Below(streams), *spans)
+    if await _are_elsewhere(journal, sessions, streams):
+        sessions = await sessions_of(journal, _Below(streams), (0, sys.maxsize))
     newest: dict[str, End] = {}
-    for stream, end in (pair for session in sessions for beat in session.beats for pair in beat.ends.items()):
+    for stream, end in _ends(sessions):
         reached = streams.get(stream)
         if reached is not None and end.seq == reached.seq and end.chain != reached.chain:
             raise _differs(stream, end)
@@ -69,6 +75,21 @@ async def checkpoint_files(
     for stream, end in newest.items():
         await _compare(journal, stream, end, streams.get(stream))
     return await asyncio.to_thread(_files, sessions, streams)  # a busy day has a million leaves
+
+
+async def _are_elsewhere(journal: Journal, sessions: Sequence[Session], streams: Mapping[str, Reached]) -> bool:
+    """Return whether checkpoints over these streams may be of other times: a clock that was wrong was set right."""
+    signed: dict[str, int] = {}
+    for stream, end in _ends(sessions):
+        signed[stream] = max(end.seq, signed.get(stream, 0))
+    bare = [one.at for stream, one in streams.items() if not one.is_pruned and signed.get(stream, 0) < one.seq]
+    newest = await journal.heads(HeadQuery(kind=KIND, limit=1)) if bare else ()
+    read = {session.stream for session in sessions}
+    return any(head.stream not in read or min(bare) < head.updated_at for head in newest)
+
+
+def _ends(sessions: Iterable[Session]) -> Iterator[tuple[str, End]]:
+    return (pair for session in sessions for beat in session.beats for pair in beat.ends.items())
 
 
 async def _compare(journal: Journal, stream: str, end: End, reached: Reached | None) -> None:

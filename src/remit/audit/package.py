@@ -328,7 +328,7 @@ class _Record:
             if last.seq == 0 and (stub := stub_of(events)) is not None:
                 said = {"events": stub.events, "hash": stub.hash, "package": stub.package}
                 self._pruned[head.stream] = {"stream": head.stream, **said}
-                self._reached[head.stream] = Reached(stub.events, stub.hash, is_pruned=True)
+                self._reached[head.stream] = Reached(stub.events, stub.hash, stub.last_at, is_pruned=True)
                 self._days.add(stub.last_at // DAY)
             last = events[-1]
             if head.stream in self._pruned:
@@ -349,7 +349,7 @@ class _Record:
         self._values.note_absent(examined.absent)
         row = {"stream": head.stream, "kind": head.kind, "events": last.seq, "hash": last.hash.hex()}
         self._streams[head.stream] = canonical(row)
-        self._reached[head.stream] = Reached(last.seq, last.hash.hex())
+        self._reached[head.stream] = Reached(last.seq, last.hash.hex(), last.at)
         if head.subject:
             self._others.add(erasure_of(head.subject))
 
