@@ -1,4 +1,4 @@
-"""Causes of the steps of a job or session, as far as they are recorded, and the changes that its effects made."""
+"""Causes of the steps of a job or session, as far as they are recorded."""
 
 from __future__ import annotations
 
@@ -19,45 +19,12 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 
-_BEFORE: Final = "before"
-_UNSAID: Final = "not recorded"
-
-
-class Change(msgspec.Struct, frozen=True):
-    """The part of a result that says what was there before and after a call, such as that of `fs.edit`."""
-
-    diff: str = ""
-    """The lines that went and came."""
-    before: dict[str, Any] = {}
-    after: dict[str, Any] = {}
-    """The state before and after, by the same names."""
-
-
-def change_of(result: Any) -> Change:
-    """Return what a result says: `diff`, `before` and `after`, `NAME_before` and `NAME_after` or `NAME`."""
-    if not isinstance(result, dict):
-        return Change()
-    before: dict[str, Any] = {}
-    after: dict[str, Any] = {}
-    for member, value in result.items():
-        name = member.removesuffix(_BEFORE)
-        if member == _BEFORE:
-            before["state"], after["state"] = value, result.get("after", _UNSAID)
-        elif member != name and name.endswith("_"):
-            name = name.removesuffix("_")
-            before[name], after[name] = value, result.get(f"{name}_after", result.get(name, _UNSAID))
-    diff = result.get("diff")
-    return Change(diff if isinstance(diff, str) else "", before, after)
-
-
 class Causes:
     """The earlier steps that each step goes back to."""
 
     def __init__(self, journal: Journal) -> None:
         self.of: dict[str, dict[tuple[str, str], None]] = {}
         """By step: the earlier steps, each with why."""
-        self.changes: dict[str, Change] = {}
-        """By step: what its result says that it changed."""
         self._journal = journal
         self._wanted: dict[str, str] = {}
         """By the identifier of a call: the step of the model that wanted it."""
@@ -71,10 +38,10 @@ class Causes:
         for stream in [stream_named(job), *await beside(self._journal, job)]:
             self._ends.clear()
             for event in await whole(self._journal, await self._journal.read(stream)):
-                payload = k.decode(event.kind, event.data) if event.kind in _READERS else None
+                payload = k.decode(event.kind, event.data) if event.kind in _READ else None
                 if isinstance(payload, k.ToolInvocationFinished):
                     self._ends[event.seq] = payload.step
-                if payload is not None:
+                elif payload is not None:
                     await _READERS[event.kind](self, payload)
 
     def _add(self, step: str, earlier: str, why: str) -> None:
@@ -91,14 +58,6 @@ class Causes:
         """Take a call that was refused: the model that wanted it."""
         self._made[call.call_id] = call.step
         self._add(call.step, self._wanted.get(call.call_id, ""), "asked for by")
-
-    async def finish(self, end: k.ToolInvocationFinished) -> None:
-        """Take the end of a call: what its result says that it changed."""
-        recorded = await self._bytes(end.result, end.result_blob)
-        try:
-            self.changes[end.step] = change_of(msgspec.json.decode(recorded or b"null"))
-        except msgspec.DecodeError:
-            return  # it was changed since, as `remit verify` says: it tells nothing
 
     async def ask(self, question: k.CommandStarted) -> None:
         """Take a question to a model: the results that it reads."""
@@ -135,8 +94,8 @@ def _message(recorded: bytes) -> Message | None:
 _READERS: Final[dict[str, Callable[[Causes, Any], Awaitable[None]]]] = {
     k.ToolInvocationStarted.KIND: Causes.start,
     k.GateRefused.KIND: Causes.refuse,
-    k.ToolInvocationFinished.KIND: Causes.finish,
     k.CommandStarted.KIND: Causes.ask,
     k.CommandCommitted.KIND: Causes.answer,
     k.StepCompensated.KIND: Causes.undo,
 }
+_READ: Final = {*_READERS, k.ToolInvocationFinished.KIND}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
-from remit.audit.causes import Causes, Change
+from remit.audit.causes import Causes
 from remit.audit.document import document
 from remit.jobs.state import KIND
 from remit.pages.page import View
@@ -14,7 +14,7 @@ from remit.record.heads import head_of
 from remit.record.job_story import story_of, whole_step
 from remit.record.states import shown_state
 from remit.record.views import job_row
-from remit.redact import line, mask, preview_of
+from remit.redact import line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,9 +29,8 @@ _FILE: Final = 1_000_000
 """Bytes that a file may have, and so many more for each thousand steps beyond the first."""
 _LENGTHS: Final = (0, 80, 20)
 """Characters that values are cut to, one after the other, until the file is small enough; 0: as `remit trace` does."""
-_DIFF: Final = 4_000
-"""Characters of a change that are shown; all of them together take as much as a file may."""
 _DIFFS: Final = 200_000
+"""Characters of all changes that are shown."""
 _TONES: Final = {"failed": "f", "blocked": "f", "unknown": "k", "waiting": "k", "running": "w"}
 
 
@@ -149,8 +148,8 @@ def _items(told: Narrative, steps: list[StepNarrative], recorded: Causes, now: i
     for number, step in enumerate(steps, 1):
         until = step.ended_at or (now if step.state == "running" else step.started_at)
         left = (step.started_at - begin) * 1_000 // max(1, end - begin)
-        change, effect = recorded.changes.get(step.step, Change()), step.state_diff
-        diff = mask(change.diff)[: min(_DIFF, room)]
+        effect = step.state_diff
+        diff = effect.diff[:room] if effect is not None else ""
         room -= len(diff)
         items.append(
             Item(
@@ -163,10 +162,10 @@ def _items(told: Narrative, steps: list[StepNarrative], recorded: Causes, now: i
                 took=until - step.started_at,
                 left=left,
                 width=max(2, min(1_000 - left, (until - step.started_at) * 1_000 // max(1, end - begin))),
-                facts=tuple((name, _cut(text, most)) for name, text in (*_facts(step), *_states(change)) if text),
+                facts=tuple((name, _cut(text, most)) for name, text in _facts(step) if text),
                 causes=tuple(_causes(step, recorded, numbers)),
                 change=tuple(_lines(diff)),
-                has_effect=bool(diff or change.before or (effect is not None and effect.effect != "none")),
+                has_effect=effect is not None and (effect.effect != "none" or bool(diff or effect.before)),
             )
         )
     return tuple(items)
@@ -225,18 +224,13 @@ def _facts(step: StepNarrative) -> Iterable[tuple[str, str]]:
         yield f"waited for {waited.type}", line(" ".join(filter(None, (waited.key, waited.by, came))))
     if effect is not None:
         yield "effect", f"{effect.side_effect}: {effect.words}; key {_short(effect.idempotency_key)}"
+        yield "before", effect.before
+        yield "after", effect.after
     for item in step.evidence:
         yield "evidence", line(f"{item.get('kind', '')} {item.get('source', '')} {_short(str(item.get('hash', '')))}")
     for drift in step.drifts:
         yield "drift", f"{drift.words}: {line(drift.recorded)} → {line(drift.current)}"
     yield "taken from", step.taken_from
-
-
-def _states(change: Change) -> Iterable[tuple[str, str]]:
-    """Give what was there before and after, as far as the result says so."""
-    if change.before:
-        yield "before", preview_of(change.before)
-        yield "after", preview_of(change.after)
 
 
 def _short(digest: str) -> str:

@@ -171,6 +171,8 @@ class Story:
         if step.state_diff is not None:
             key = step.state_diff.idempotency_key[:_HASH]
             self._more(f"{step.state_diff.side_effect}: {step.state_diff.words}, key {key}", "dim")
+            if step.state_diff.before:
+                self._more(one_line(f"before {step.state_diff.before}, after {step.state_diff.after}"), "dim")
 
     # --- between the steps, and the end
 

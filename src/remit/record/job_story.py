@@ -26,6 +26,7 @@ from remit.record.views import JobRow, JobView, OpenWait, StepRow, TaskError, jo
 
 if TYPE_CHECKING:
     from remit.jobs.state import History
+    from remit.journal.blobs import BlobRef
     from remit.journal.event import Event, Head
     from remit.journal.journal import Journal
     from remit.record.step import StepNarrative
@@ -175,16 +176,26 @@ async def decided_since(journal: Journal, job: str, history: History) -> set[tup
 
 
 async def whole_step(journal: Journal, step: StepNarrative) -> StepNarrative:
-    """A step with its untrusted arguments where they are too long for their event; as it is if they are gone."""
+    """A step with what is too long for its events: its untrusted arguments, its changes; as it is if that is gone."""
+    diff = step.state_diff
+    if diff is not None and diff.kept is not None:
+        recorded = await _kept(journal, diff.kept)
+        step = msgspec.structs.replace(step, state_diff=diff.told_by(recorded or b"null"))
     told = step.untrusted
     if told is None or told.kept is None:
         return step
-    try:
-        recorded = await journal.value(UNSET, told.kept)
-    except (PayloadErasedError, ChainBrokenError):
+    recorded = await _kept(journal, told.kept)
+    if recorded is None:
         return step  # what is left of them is the preview
-    found = arguments(recorded or b"[]")
+    found = arguments(recorded)
     return msgspec.structs.replace(step, untrusted=msgspec.structs.replace(told, arguments=found.arguments, kept=None))
+
+
+async def _kept(journal: Journal, ref: BlobRef) -> bytes | None:
+    try:
+        return await journal.value(UNSET, ref)
+    except (PayloadErasedError, ChainBrokenError):
+        return None
 
 
 async def ask_about(journal: Journal, story: Story, streams: list[str], known: dict[str, int]) -> None:

@@ -10,19 +10,15 @@ import msgspec
 from remit.jobs.records import CallRecord, ModelRecord
 from remit.jobs.state import DOUBT, stuck_by
 from remit.journal.blobs import BlobRef
-from remit.journal.effects import Effect, effect_of
 from remit.journal.kinds import (
     OptionalRaw,
     OptionalRef,
-    Sayer,
-    StepCompensated,
     TimerFired,
-    ToolInvocationFinished,
-    ToolInvocationStarted,
     UntrustedArgument,
     WaitCompleted,
 )
 from remit.models.message import Refusal, decode
+from remit.record.state_diff import StateDiff
 from remit.redact import line, preview
 
 Preview = Callable[[OptionalRaw, OptionalRef], str]
@@ -227,24 +223,6 @@ class _Resolution(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class StateDiff(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step changed outside the job."""
-
-    side_effect: str
-    """`read`, `write` or `unknown`, as the tool declares it."""
-    effect: Literal["none", "committed", "undone", "unknown"]
-    idempotency_key: str
-    effect_by: Sayer = ""
-    """The one who says so: `remit`, which did not send it or heard nothing; the `tool`, by its answer; a `person`."""
-
-    @property
-    def words(self) -> str:
-        """Return both, for people."""
-        if self.effect == "undone":
-            return "it happened, and was undone"
-        return Effect(self.effect, self.effect_by).words
-
-
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """A version that is not the recorded one, as found when the job was resumed."""
 
@@ -376,20 +354,3 @@ def said(inline: OptionalRaw, ref: OptionalRef) -> str:
     wants = f"calls {', '.join(calls)}" if calls else ""
     refusal = "".join(block.text for block in message.blocks if isinstance(block, Refusal))
     return line(" ".join(filter(None, (message.text or refusal, wants))))
-
-
-def state_diff(
-    started: ToolInvocationStarted,
-    finished: ToolInvocationFinished | None,
-    undone: StepCompensated | None,
-) -> StateDiff | None:
-    """Return what a call changed; None for one that only reads."""
-    effect = effect_of(started, finished)
-    if not effect.known:
-        return None
-    return StateDiff(
-        side_effect=started.side_effect,
-        effect="undone" if undone is not None and undone.outcome == "compensated" else effect.known,
-        effect_by=effect.by,
-        idempotency_key=started.idempotency_key,
-    )

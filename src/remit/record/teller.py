@@ -11,6 +11,7 @@ from remit.jobs.state import History
 from remit.journal import kinds as k
 from remit.journal.kinds import JobFailed
 from remit.record.question import judged
+from remit.record.state_diff import state_diff
 from remit.record.step import (
     Attempt,
     Continued,
@@ -26,7 +27,6 @@ from remit.record.step import (
     model_state,
     said,
     shown,
-    state_diff,
 )
 
 if TYPE_CHECKING:

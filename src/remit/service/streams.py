@@ -87,8 +87,6 @@ class Streams:
         story = await story_of(self._journal, identifier)
         head = await head_of(self._journal, identifier)
         narrative = story.narrative(stopped=head.kind == KIND and shown_state(job_row(head)) == "stopped")
-        if not any(step.untrusted is not None and step.untrusted.kept for step in narrative.steps):
-            return narrative
         return msgspec.structs.replace(
             narrative, steps=tuple([await whole_step(self._journal, step) for step in narrative.steps])
         )
