@@ -31,7 +31,7 @@ from remit.service.options import Options
 from remit.service.retrying import CONTINUES, renewed, replayable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
     from remit.http.access import Access
     from remit.journal.event import Blob, Head
@@ -171,7 +171,7 @@ class Forks:
         state = shown_state(job_row(head)) if head.kind == KIND else "session"
         return Side(job, await story_of(self._journal, job), state)
 
-    async def _check_names(self, job: str, tools: Iterable[str], models: Iterable[str]) -> None:
+    async def _check_names(self, job: str, tools: Collection[str], models: Collection[str]) -> None:
         """Raise UsageError (FORK_INVALID) for a tool or model in whose place nothing would ever come.
 
         The default model has no name; a job that asks none has no use for another one.
