@@ -8,7 +8,12 @@ from pathlib import Path
 import apsw
 import pytest
 
+from remit.journal.event import Fold, HeadQuery
+from remit.journal.journal import Journal
 from remit.journal.sqlite.schema import VERSION
+from remit.journal.sqlite.store import SqliteStore
+from remit.testing.clock import ManualClock
+from remit.testing.journal.storage import note
 from tests.journal.old.story import tell
 
 OLD = Path(__file__).parent / "old/43a7a2c.sqlite"
@@ -29,3 +34,19 @@ async def test_a_file_of_an_older_remit_is_carried_on_with(tmp_path: Path) -> No
     assert version_of(path) == 1
     await tell(str(path))
     assert version_of(path) == VERSION
+
+
+async def test_looking_at_it_changes_nothing_and_the_first_write_upgrades_it(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    shutil.copyfile(OLD, path)
+    journal, before = Journal(SqliteStore(str(path), ManualClock()), ManualClock()), path.read_bytes()
+    heads = await journal.heads(HeadQuery())
+    assert heads
+    assert await journal.read(heads[0].stream)
+    await journal.folds.keep_if_writable([Fold("audit", 0, b"{}")], 0)
+    assert (path.read_bytes() == before, version_of(path)) == (True, 1)
+    assert [place.name for place in tmp_path.iterdir()] == ["journal.db"]
+    await journal.post("job/new", "job", note(1))
+    assert version_of(path) == VERSION
+    assert [head.stream for head in await journal.heads(HeadQuery())] == ["job/new", *(head.stream for head in heads)]
+    await journal.close()

@@ -257,6 +257,9 @@ class ShelfStore:
         """Every stream of a kind that somebody holds."""
         return await self._done("leases", lambda: self.shelf.held(kind))
 
+    def is_older(self) -> bool:
+        return False
+
     def missing(self) -> list[str]:
         return []
 

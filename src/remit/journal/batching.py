@@ -368,3 +368,28 @@ def _resolve(future: asyncio.Future[T], result: T) -> None:
 def _fail(future: asyncio.Future[T], error: BaseException) -> None:
     if not future.done():
         future.set_exception(error)
+
+
+class ReadThread:
+    """Does what it is given, in order."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[Task | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Run `work` on the thread. Cancelling the future does not stop it."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put((work, future))
+        return future
+
+    def close(self) -> None:
+        """End the thread after what was asked before; blocks until then."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (task := self._queue.get()) is not None:
+            perform(task, self._loop)

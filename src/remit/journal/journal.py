@@ -75,6 +75,10 @@ class Journal:
         """Told how long each commit took that was waited for."""
 
     @property
+    def is_older(self) -> bool:
+        return self._store.is_older()
+
+    @property
     def url(self) -> str:
         return self._store.url
 

@@ -56,6 +56,10 @@ class Writing(Protocol):
         """
         ...
 
+    def is_older(self) -> bool:
+        """Return whether an older Remit made it: what is written brings it to today's schema, and looking does not."""
+        ...
+
     async def prune(self, now: int, limit: int) -> int:
         """Erase at most `limit` blobs that are kept `until` now or earlier; how many."""
         ...

@@ -65,7 +65,12 @@ class Folds:
         return await self._store.keep_folds(folds, before)
 
     async def keep_if_writable(self, folds: Sequence[Fold], before: int) -> bool | None:
-        """The same; None if nothing can be written just now: they are right all the same, and used without that."""
+        """The same; None if nothing can be written just now: they are right all the same, and used without that.
+
+        Nor is a journal of an older Remit brought to today's schema for them: they are made by looking (rule 13).
+        """
+        if self._store.is_older():
+            return None
         try:
             return await self.keep(folds, before)
         except JournalError as error:

@@ -229,6 +229,9 @@ class PostgresStore:
     async def leases(self, kind: str) -> list[Head]:
         return await self._reading(lambda db: queries.leases(db, kind))
 
+    def is_older(self) -> bool:
+        return False
+
     def missing(self) -> list[str]:
         return []
 

@@ -80,6 +80,9 @@ class ShardedStore:
     def url(self) -> str:
         return f"{self._owner.url} and {self.shards.count - 1} more shards"
 
+    def is_older(self) -> bool:
+        return False
+
     def missing(self) -> list[str]:
         return [f"shard {shard.number} ({shard.url})" for shard in self.shards.every if not shard.is_up]
 

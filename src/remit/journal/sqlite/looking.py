@@ -1,4 +1,4 @@
-"""A journal's file that cannot be written to, read as it stands: on read-only media, on a full disk, of someone else.
+"""A journal's file read as it stands: on read-only media, on a full disk, of someone else, or of an older Remit.
 
     another process has it open     through its shared memory, as SQLite does
     a log lies beside it            the log is read too; its index is kept in memory
@@ -20,7 +20,7 @@ import apsw
 
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.sqlite.schema import check, is_current, migrate
+from remit.journal.sqlite.schema import check, is_current, is_outdated, migrate
 
 T = TypeVar("T")
 _LOOKED_AT: Final = frozenset({Code.JOURNAL_READ_ONLY, Code.JOURNAL_FULL})
@@ -118,6 +118,20 @@ class Look:
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         return db
+
+
+def is_older(path: str) -> bool:
+    """Return whether the header of a file is that of an older Remit; the log beside it may hold the upgrade."""
+    try:  # by SQLite: closing another descriptor would drop the locks that this process holds on the file
+        db = apsw.Connection(f"file:{quote(path)}?immutable=1", flags=_FLAGS)
+    except apsw.Error:
+        return False  # what is wrong with it is said where it is opened
+    try:
+        return is_outdated(db)
+    except apsw.Error:
+        return False
+    finally:
+        db.close()
 
 
 def instead(refused: JournalError, path: str, busy_ms: int) -> Look:

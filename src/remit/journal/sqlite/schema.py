@@ -132,6 +132,11 @@ def is_current(connection: apsw.Connection) -> bool:
     return _pragma(connection, "user_version") == VERSION
 
 
+def is_outdated(connection: apsw.Connection) -> bool:
+    """Return whether a file is a journal of an older schema."""
+    return _pragma(connection, "application_id") == APPLICATION_ID and _pragma(connection, "user_version") < VERSION
+
+
 def migrate(connection: apsw.Connection) -> None:
     """Bring a checked file to today's schema; of several processes that try, one does it."""
     if is_current(connection):

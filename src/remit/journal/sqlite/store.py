@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
 from typing import Final, TypeVar
 
 import apsw
@@ -20,13 +18,13 @@ import apsw
 from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.batching import CommitThread, Task, journal_closed, perform, taken
+from remit.journal.batching import CommitThread, ReadThread, journal_closed, taken
 from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.sqlite import queries, queue
 from remit.journal.sqlite.connection import EMPTY, MEMORY, copy_file, open_reader, open_writer
 from remit.journal.sqlite.errors import Translation
 from remit.journal.sqlite.groups import GroupWriter, data_version
-from remit.journal.sqlite.looking import Look, instead
+from remit.journal.sqlite.looking import Look, instead, is_older
 from remit.journal.sqlite.transaction import Transaction
 from remit.journal.watch import Watch
 from remit.journal.writer import copy_error
@@ -50,15 +48,15 @@ class SqliteStore:
 
         `vfs` names a registered SQLite file layer, for tests. Raises JournalError.
         """
-        self._path, in_memory = path, path in {MEMORY, EMPTY}
+        self._path, self._vfs, in_memory = path, vfs, path in {MEMORY, EMPTY}
         self._clock = clock
         self._translating = Translation(path)
         self._looking: Look | None = None
-        """The reader of a file that cannot be written to."""
+        """The reader of a file that cannot be written to, or that an older Remit made and nothing is written to yet."""
         self._refused: JournalError | None = None
         """The error that every write to it is refused with."""
         with contextlib.ExitStack() as opened:
-            self._open(opened, busy_ms, vfs)
+            self._open(opened, busy_ms)
             self._connections = opened.pop_all()
         self._synchronous, self._waits_ms = "", busy_ms
         """The setup of the writing connection: what it flushes, and how long it waits for another process's lock."""
@@ -71,26 +69,46 @@ class SqliteStore:
         self._log_pages = 0
         self._erased = False
         """Whether bytes were erased since the log was last emptied."""
-        # Instead of SQLite's own checkpoints, which would delay the next commit.
-        self._db.set_wal_hook(self._logged)
-        self._groups = GroupWriter(self._db, path)
+        self._write_to(self._db)
         self._writer = CommitThread("remit-journal", self._write, self._written, self._write_at_once)
         self._watch = Watch(None if in_memory else self._others_wrote)
         self._reader = None if in_memory else ReadThread("remit-journal-read")
 
-    def _open(self, opened: contextlib.ExitStack, busy_ms: int, vfs: str) -> None:
+    def _open(self, opened: contextlib.ExitStack, busy_ms: int) -> None:
         try:
             with self._translating:
-                self._db = self._db_read = open_writer(self._path, busy_ms=busy_ms, vfs=vfs)
-                opened.callback(self._db.close)
-                if self._path not in {MEMORY, EMPTY}:
-                    self._db_read = open_reader(self._path, busy_ms=busy_ms, vfs=vfs)
-                    opened.callback(self._db_read.close)
+                if is_older(self._path):
+                    self._looking = Look(self._path, busy_ms)
+                else:
+                    self._db, self._db_read = self._connected(opened, busy_ms)
         except JournalError as error:
             opened.close()
             self._looking, self._refused = instead(error, self._path, busy_ms), error
+        if self._looking is not None:
             opened.callback(self._looking.close)
             self._db = self._db_read = apsw.Connection(MEMORY)  # nothing is written, and nothing read here
+
+    def _connected(self, opened: contextlib.ExitStack, busy_ms: int) -> tuple[apsw.Connection, apsw.Connection]:
+        """Return what writes and what reads, on today's schema."""
+        db = reader = open_writer(self._path, busy_ms=busy_ms, vfs=self._vfs)
+        opened.callback(db.close)
+        if self._path not in {MEMORY, EMPTY}:
+            reader = open_reader(self._path, busy_ms=busy_ms, vfs=self._vfs)
+            opened.callback(reader.close)
+        return db, reader
+
+    def _write_to(self, db: apsw.Connection) -> None:
+        # Instead of SQLite's own checkpoints, which would delay the next commit.
+        db.set_wal_hook(self._logged)
+        self._groups = GroupWriter(db, self._path)
+
+    def _upgrade(self, looking: Look) -> None:
+        """Bring the file to today's schema, for something is to be written, and read it without a copy from now on."""
+        self._db, self._db_read = self._connected(self._connections, self._busy_ms)
+        self._write_to(self._db)
+        self._synchronous, self._waits_ms, self._looking = "", self._busy_ms, None
+        if self._reader is not None:
+            _ = self._reader.run(looking.close)  # after what is read there now; not awaited, and it does not fail
 
     @property
     def url(self) -> str:
@@ -117,7 +135,9 @@ class SqliteStore:
             return self._groups.write(group)
 
     def _write_at_once(self, group: Sequence[Commit]) -> Sequence[JournalError | None] | None:
-        """The same on the event loop; None where another process holds the lock."""
+        """The same on the event loop; None where another process holds the lock, or the file is to be upgraded."""
+        if self._looking is not None:
+            return None
         try:
             with self._translating:
                 self._set_up("FULL", waits_ms=0)
@@ -155,6 +175,8 @@ class SqliteStore:
         """Make the writing connection ready for what comes next. Raises JournalError where the file is only read."""
         if self._refused is not None:
             raise copy_error(self._refused)
+        if self._looking is not None:
+            self._upgrade(self._looking)
         if synchronous != self._synchronous:
             self._db.execute(f"PRAGMA synchronous = {synchronous}")
             self._synchronous = synchronous
@@ -178,7 +200,8 @@ class SqliteStore:
 
         def run() -> T:
             with self._translating:
-                return self._looking.read(work) if self._looking is not None else work(self._db_read)
+                looking = self._looking  # another thread upgrades the file
+                return looking.read(work) if looking is not None else work(self._db_read)
 
         if self._reader is None:
             return await self._writer.run(run)
@@ -246,7 +269,7 @@ class SqliteStore:
 
     def _copy(self, target: str) -> None:
         now = self._clock.now()
-        if self._refused is not None:
+        if self._looking is not None:
             with contextlib.closing(Look(self._path, self._busy_ms)) as looking:
                 looking.read(lambda db: copy_file(db, target, now))
             return
@@ -282,6 +305,9 @@ class SqliteStore:
 
     async def leases(self, kind: str) -> list[Head]:
         return await self._reading(lambda db: queries.leases(db, kind))
+
+    def is_older(self) -> bool:
+        return self._looking is not None and self._refused is None
 
     def missing(self) -> list[str]:
         return []
@@ -329,7 +355,7 @@ class SqliteStore:
 
     def _others_wrote(self) -> int:
         """Count writes of other processes, as far as is known: a read of shared memory, where we do not write now."""
-        if self._refused is not None or not self._writer.meanwhile(self._look):
+        if self._looking is not None or not self._writer.meanwhile(self._look):
             self._vain_looks += 1
             if self._vain_looks >= _PATIENCE and self._reader is not None and not self._writer.closed:
                 self._vain_looks = 0
@@ -350,7 +376,8 @@ class SqliteStore:
         Seen from the reading connection our own writes look like theirs: such news are harmless, and rare.
         """
         with contextlib.suppress(apsw.Error):
-            version = self._looking.version() if self._looking is not None else data_version(self._db_read)
+            looking = self._looking
+            version = looking.version() if looking is not None else data_version(self._db_read)
             if version != self._seen_beside:
                 self._seen_beside = version
                 self._beside += 1
@@ -365,28 +392,3 @@ class SqliteStore:
         if self._reader is not None:
             self._reader.close()
         self._connections.close()
-
-
-class ReadThread:
-    """Does what it is given, in order."""
-
-    def __init__(self, name: str) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._queue: SimpleQueue[Task | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
-
-    def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Run `work` on the thread. Cancelling the future does not stop it."""
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put((work, future))
-        return future
-
-    def close(self) -> None:
-        """End the thread after what was asked before; blocks until then."""
-        self._queue.put(None)
-        self._thread.join()
-
-    def _run(self) -> None:
-        while (task := self._queue.get()) is not None:
-            perform(task, self._loop)
