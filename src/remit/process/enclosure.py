@@ -108,6 +108,10 @@ class Enclosures(Protocol):
         """Return whether the user as whom programs run here may read a path."""
         ...
 
+    def admit(self, folder: Path) -> None:
+        """Close a folder of ours to all others, but have the user as whom programs run here pass it. Raise OSError."""
+        ...
+
     def own(self, folder: Path) -> None:
         """Give a folder, and all that is in it, to the user as whom programs run here. Raise OSError."""
         ...
@@ -130,6 +134,9 @@ class NoEnclosures:
 
     def sees(self, path: Path) -> bool:  # noqa: ARG002 - the port's
         return True
+
+    def admit(self, folder: Path) -> None:
+        folder.chmod(0o700)
 
     def own(self, folder: Path) -> None:
         pass

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from remit.process.enclosure import PLACES, CommandMissingError, SandboxUnavailableError
-from remit.sandbox.identity import CLOSED, identity, reachable
+from remit.sandbox.identity import CLOSED, reachable
 from remit.sandbox.spec import Mount
 
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {"python": ("python3", "python"), "node": ("node", "nodejs")}
@@ -77,7 +77,7 @@ class Commands:
         if not folder.is_dir():
             why = f"the folder with the packages of {name} does not exist: {folder}"
             raise SandboxUnavailableError(why, "Create it, or correct sandbox.packages.")
-        if identity().uid is not None and not reachable(folder):
+        if not reachable(folder):
             raise SandboxUnavailableError(f"the sandbox's user cannot read the packages in {folder}", CLOSED)
         target = f"{PACKAGES}/{name}"
         return Command(program, (*mounts, Mount(folder, target)), {variable: target})

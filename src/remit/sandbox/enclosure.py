@@ -54,7 +54,10 @@ class SandboxEnclosures:
         return self._sandbox.driver
 
     def sees(self, path: Path) -> bool:
-        return identity().uid is None or reachable(path)
+        return reachable(path)
+
+    def admit(self, folder: Path) -> None:
+        identity().admit(folder)
 
     def own(self, folder: Path) -> None:
         user = identity()
@@ -137,9 +140,7 @@ class SandboxEnclosures:
                 yield folder
             return
         home = self._folder / "homes" / name
-        for place in (*reversed(home.parents[:3]), home):
-            if not place.exists():
-                place.mkdir(0o711, parents=True, exist_ok=True)
+        identity().make(home)
         home.chmod(0o700)
         identity().own(home)
         yield home
@@ -150,7 +151,7 @@ def _mount(path: Path, *, writable: bool) -> Mount:
         raise LooserError("roots", f"{path} cannot be a root")
     if not path.exists():
         raise SandboxUnavailableError(f"{path} does not exist", "Correct the roots of its sandbox.")
-    if identity().uid is not None and not reachable(path):
+    if not reachable(path):
         raise SandboxUnavailableError(f"the sandbox's user cannot read {path}", CLOSED)
     return Mount(path, str(path), writable=writable)
 

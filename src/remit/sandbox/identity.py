@@ -26,6 +26,24 @@ class Identity(NamedTuple):
         if self.uid is not None:
             os.chown(path, self.uid, self.gid or self.uid, follow_symlinks=False)
 
+    def admit(self, folder: Path) -> None:
+        """Let that user pass a folder of ours, and nobody else. Raises OSError."""
+        if self.uid is not None:
+            os.chown(folder, -1, self.gid or self.uid)
+        folder.chmod(0o700 if self.uid is None else 0o710)
+
+    def make(self, folder: Path) -> None:
+        """Make a folder, and those above it that are missing, for us and that user alone. Raises OSError."""
+        for place in (*reversed(folder.parents[:3]), folder):
+            if not place.exists():
+                place.mkdir(0o700, parents=True, exist_ok=True)
+                self.admit(place)
+
+    def may(self, state: os.stat_result, mode: int) -> bool:
+        """Return whether a file's own bits let that user do what `mode` says: 4 read, 1 pass."""
+        who = 6 if state.st_uid == self.uid else 3 if state.st_gid == self.gid else 0
+        return bool(state.st_mode >> who & mode)
+
 
 def identity() -> Identity:
     """Return the sandbox's user. Even within its own user namespace, root could write what the host obeys."""
@@ -33,11 +51,12 @@ def identity() -> Identity:
 
 
 def reachable(path: Path) -> bool:
-    """Return whether any user may pass the folders above a path, and read it."""
+    """Return whether the sandbox's user may pass the folders above a path, and read it, if it is not ourselves."""
+    user = identity()
+    if user.uid is None:
+        return True
     try:
-        found = path.resolve(strict=True)
-        if not found.stat().st_mode & 0o004:
-            return False
-        return all(folder.stat().st_mode & 0o001 for folder in found.parents)
+        place = path.resolve(strict=True)
+        return user.may(place.stat(), 4) and all(user.may(folder.stat(), 1) for folder in place.parents)
     except OSError:
         return False

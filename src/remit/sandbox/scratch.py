@@ -25,7 +25,7 @@ class Scratch:
         fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.work = self._folder / "work"
         self.work.mkdir(0o700)
-        self._folder.chmod(0o711)
+        identity().admit(self._folder)
         identity().own(self.work)
 
     def beside(self, name: str) -> Path:

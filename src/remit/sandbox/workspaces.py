@@ -69,9 +69,7 @@ class Workspace:
     def make(self) -> None:
         """Make the folders that are missing. Raises OSError."""
         who = identity()
-        for place in (*reversed(self.folder.parents[:3]), self.folder):
-            if not place.exists():
-                place.mkdir(0o711, parents=True)
+        who.make(self.folder)
         for place, mode in ((self.work, 0o700), (self.inputs, 0o755), (self.artifacts, 0o700), (self.state, 0o700)):
             if not place.exists():
                 place.mkdir(mode)

@@ -274,6 +274,7 @@ FIRST_PARTY: Final = (
             **_kinds("remit.work.kinds", "outbox", "opened announced confirmed"),
         },
         works="remit.work.control:work_on_issues",
+        checks="remit.work.folder:check_work",
         commands=(
             Command(
                 word="work",

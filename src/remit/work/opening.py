@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from remit.codes import Code
 from remit.errors import PolicyError, UsageError
@@ -15,6 +13,7 @@ from remit.work.control import ControlPlane
 from remit.work.decisions import DecisionProvider
 from remit.work.executors.port import GRANT
 from remit.work.executors.provider import ExecutorProvider
+from remit.work.folder import WorkFolder
 from remit.work.noun import Work
 from remit.work.outbox.local import LocalForge
 from remit.work.outbox.provider import OutboxProvider
@@ -63,9 +62,6 @@ class ProjectForge:
         return open_forge(table, os.environ, self._journal.clock)
 
 
-_ROOTS: Final = Path("/var/lib/remit/work")
-
-
 def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
     """Return the outbox and the executors of the project folder; none if it has no workflow.toml.
 
@@ -89,7 +85,7 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
         DecisionProvider(store),
         ExecutorProvider(
             opening.settings,
-            root_of(opening.settings),
+            WorkFolder(opening.settings),
             store,
             opening.clock,
             opening.enclosures,
@@ -107,20 +103,11 @@ def _open_tools(settings: Settings, journal: Journal, site: Site) -> AbstractAsy
     return Desk(settings, journal).open(site)
 
 
-def root_of(settings: Settings) -> Path:
-    """Return where packs and worktrees lie: where the user of the sandbox can reach them, if Remit runs as root."""
-    if folder := settings.value("sandbox.folder", ""):
-        return Path(folder) / "work"
-    if os.geteuid() == 0:
-        return _ROOTS / sha256(os.fsencode(settings.folder)).hexdigest()[:16]
-    return settings.folder / ".remit" / "work"
-
-
 def open_work(opening: NounOpening) -> Work:
     """Return the noun."""
     service, settings = opening.service, opening.parts.settings
     journal = opening.parts.journal
-    store, root = WorkStore(journal), root_of(settings)
+    store, root = WorkStore(journal), WorkFolder(settings)
     given = RunsOpening(store, service.jobs, service.sessions, opening.principal, root, settings.folder, opening.worker)
     runs, forge = Runs(given), ProjectForge(journal, settings)
     control = ControlPlane(runs, forge, settings, opening.principal)

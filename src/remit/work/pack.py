@@ -53,7 +53,6 @@ MAX_FILE: Final = 4_000_000
 """Bytes of a file that is given."""
 MAX_FILES: Final = 500
 _READ_ONLY: Final = 0o444
-_FOLDER: Final = 0o755
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,18 +116,18 @@ class ContextPack:
                 _put(beside, path, data)
             digests = {path: sha256(data).hexdigest() for path, data in sorted(given.items())}
             _put(beside, MANIFEST, write_document(Manifest(files=digests)))
-            beside.chmod(_FOLDER)  # the user of the sandbox reads it too; the project's own folder keeps others out
             beside.replace(self.folder)
         except BaseException:
             shutil.rmtree(beside, ignore_errors=True)
             raise
 
-    def set_aside(self) -> None:
-        """Give way to a run that begins: what stands here is of a project that was in this place before."""
+    def set_aside(self) -> Path | None:
+        """Give way to a run that begins, for what stands here is of no run of the project; return where that is now."""
         for path in (self._seen, self._proved, self.patch):
             path.unlink(missing_ok=True)
-        if self.folder.exists():
-            self.folder.rename(tempfile.mkdtemp(prefix=f"{self.folder.name}.aside-", dir=self.folder.parent))
+        if not self.folder.exists():
+            return None
+        return self.folder.rename(tempfile.mkdtemp(prefix=f"{self.folder.name}.aside-", dir=self.folder.parent))
 
     def order(self) -> WorkOrder:
         """Return the order. Raise UsageError (WORK_INVALID)."""

@@ -24,6 +24,7 @@ from remit.work.executors.provider import tree_folder
 from remit.work.executors.registry import MANUAL, hand_of
 from remit.work.executors.worktree import Worktree
 from remit.work.flow import dependencies_in, field_in, parent_in
+from remit.work.folder import WorkFolder
 from remit.work.order import NO_CONTRACTS, WorkOrder
 from remit.work.pack import ContextPack
 from remit.work.references import IssueRef, RunId
@@ -69,8 +70,8 @@ class RunsOpening(NamedTuple):
     sessions: Sessions
     principal: str
     """Acts where no one else is named."""
-    root: Path
-    """Worktrees lie below it."""
+    root: WorkFolder
+    """Worktrees lie in it."""
     folder: Path
     """The project's, whose workflow it is."""
     worker: Worker
@@ -86,7 +87,7 @@ class Runs:
         self._jobs = given.jobs
         self._sessions = given.sessions
         self._principal = given.principal
-        self._root = given.root
+        self._place = given.root
         self._folder = given.folder
         self._worker = given.worker
 
@@ -111,7 +112,7 @@ class Runs:
                 issue_ref=str(issue),
                 run_id=str(run),
                 role=wanted.role,
-                repo_dir=str(tree_folder(self._root, issue, str(run))),
+                repo_dir=str(tree_folder(self._place.path, issue, str(run))),
                 spec_ref=field_in(body, "SpecRef") or (known.get("url", "") if body else ""),
                 spec_snapshot=body,
                 contracts_ref=field_in(body, "ContractsRef") or NO_CONTRACTS,
@@ -200,11 +201,11 @@ class Runs:
         named in the log.
         """
         for run in reversed((await self.store.unit(issue)).runs.values()):
-            place = tree_folder(self._root, issue, run.run_id)
+            place = tree_folder(self._place.path, issue, run.run_id)
             tree = Worktree.of(repository_of(workflow, self._folder, run.role), place, issue, run.run_id)
             try:
                 if run.executor != MANUAL:
-                    await tree.remove(ContextPack.of(self._root, issue, run.run_id).left)
+                    await tree.remove(ContextPack.of(self._place.path, issue, run.run_id).left)
                     await tree.forget()
             except (ProviderError, OSError) as error:
                 _log.warning("the checkout of %s %s stays: %s", issue, run.run_id, error)

@@ -8,10 +8,10 @@ import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from remit.sandbox.identity import reachable
-from remit.sandbox.scratch import scratch
 from tests.sandbox.abuse.subjects import PYTHON
 
 NOBODY: Final = 65534
@@ -28,9 +28,9 @@ def plain_python() -> Iterator[str | None]:
     if version != [str(part) for part in sys.version_info[:2]]:
         yield None
         return
-    with scratch() as folder:
-        folder.chmod(0o755)
-        place = folder / "venv"
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        place = Path(folder, "venv")
         subprocess.run([PYTHON, "-m", "venv", "--without-pip", str(place)], check=True)
         [packages] = place.glob("lib/python*/site-packages")
         ours = sysconfig.get_path("purelib")

@@ -39,6 +39,7 @@ class Bench:
         self.repository = make_repository(tmp_path / "repo")
         self.tree = tmp_path / "tree"
         self.root = tmp_path / "work"
+        self.shown = b""
 
     def order(self, constraints: Constraints | None = None) -> WorkOrder:
         """Return the order."""
@@ -60,8 +61,12 @@ class Bench:
         order = self.order(constraints)
         tree = Worktree.of(self.repository, self.tree, order.issue, RUN)
         executor = ProgramExecutor((table.program, *table.args))
-        adapter = Adapter(order, executor, table, tree, self.pack, Places(SystemClock(), skills=skills))
+        places = Places(SystemClock(), skills=skills, show=self._see)
+        adapter = Adapter(order, executor, table, tree, self.pack, places)
         return await adapter.run(Beginning("main"), contents or Contents(), lambda _: None)
+
+    def _see(self, stream: str, data: bytes) -> None:
+        self.shown += data if stream == "stderr" else b""
 
 
 @pytest.fixture

@@ -305,6 +305,7 @@ async def test_a_checkout_that_the_repository_does_not_know_is_set_aside(bench: 
     result = await bench.run(script("echo mended > clock.txt"))
     assert result.status == "ok", result.summary
     assert (bench.tree.with_name("tree.aside1") / "old.txt").read_text() == "old\n"
+    assert b"tree.aside1" in bench.shown
 
 
 async def test_a_checkout_moves_with_its_project(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from remit.ids import new_id
 from remit.process.enclosure import Listener
 from remit.sandbox.bwrap.run import BwrapRun
 from remit.sandbox.cgroups import Leaf
+from remit.sandbox.identity import identity
 from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import Scratch
 from remit.sandbox.spec import INPUTS, WORKSPACE, Mount, Spec
@@ -168,7 +169,7 @@ class WarmPool:
 
     async def _fill(self, key: Key) -> None:
         await SystemClock().sleep(_PAUSE_S)
-        self._folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        identity().make(self._folder)
         made = Warm(key, self._folder)
         try:
             await self._start(made)

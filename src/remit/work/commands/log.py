@@ -25,14 +25,13 @@ def command(state: State, issue: str, run: str, err: bool) -> int:
 
     Into a pipe or a file it goes exactly as it is; on a terminal, what would control it is shown as an escape.
     """
-    from remit.work.opening import root_of
+    from remit.work.folder import WorkFolder
     from remit.work.pack import STDERR, STDOUT, ContextPack
     from remit.work.references import IssueRef, RunId
 
     runs = [one.run_id for one in state.ask(lambda remit: remit.service.work.view(issue), code="unused").runs]
     chosen = str(RunId.parse(run)) if run else next(iter(runs), "")
-    root = root_of(state.settings())
-    pack = ContextPack.of(root, IssueRef.parse(issue), chosen)
+    pack = ContextPack.of(WorkFolder(state.settings()).path, IssueRef.parse(issue), chosen)
     log = pack.open_log(STDERR if err else STDOUT) if chosen in runs else None
     if log is None:
         why = f"{issue} has no output of {chosen or 'any run'} on this machine"

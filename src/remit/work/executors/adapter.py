@@ -107,8 +107,9 @@ class Adapter:
         """Run the order; return the result that was proved. Raise ProviderError or UsageError for what stops it."""
         progress("checking out")
         if not await self._tree.exists():
-            await asyncio.to_thread(self._pack.set_aside)
+            self._say_aside(self._pack.folder, await asyncio.to_thread(self._pack.set_aside))
         start = await self._tree.create(beginning.commit, beginning.patch, beginning.source)
+        self._say_aside(self._tree.folder, self._tree.aside)
         look_at = await asyncio.to_thread(named_files, self._order.spec_snapshot, self._tree.folder)
         skills = {f"{_SKILLS[0]}/{path}": data for path, data in (await self._skills()).items()}
         files = {**contents.files, **skills}
@@ -151,9 +152,14 @@ class Adapter:
         self._tree.home.mkdir(mode=0o700, exist_ok=True)
         await asyncio.to_thread(_put, self._tree.home, skills)
         if self._places.enclosures is not None:
-            self._tree.home.chmod(0o755)  # no secret is written there
             for folder in (self._tree.folder, self._pack.folder, self._tree.home):
                 self._places.enclosures.own(folder)
+
+    def _say_aside(self, place: Path, aside: Path | None) -> None:
+        """Say that something was in the place of the run, and where it is now."""
+        if aside is not None:
+            told = f"{place} was of no run that this project knows, and was set aside as {aside.name}\n"
+            self._places.show("stderr", os.fsencode(told))
 
     def _publishing(self, start: str, progress: Progress) -> AbstractAsyncContextManager[None]:
         publication = self._places.publication

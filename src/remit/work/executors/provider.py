@@ -44,6 +44,7 @@ from remit.work.executors.program import ProgramExecutor
 from remit.work.executors.publication import Publication
 from remit.work.executors.registry import MANUAL, Hand, faults_of, hand_of, hands_of, name_of
 from remit.work.executors.worktree import Worktree
+from remit.work.folder import WorkFolder
 from remit.work.handover import contents_for
 from remit.work.order import WorkOrder
 from remit.work.outbox.remote import Remote
@@ -68,7 +69,7 @@ class ExecutorProvider(Toolset):
     def __init__(
         self,
         settings: Settings,
-        root: Path,
+        root: WorkFolder,
         store: WorkStore,
         clock: Clock,
         enclosures: Enclosures,
@@ -76,7 +77,7 @@ class ExecutorProvider(Toolset):
         door: Door | None = None,
         skills: GiveSkills | None = None,
     ) -> None:
-        """Hand out the work of the project; packs and worktrees lie below `root`.
+        """Hand out the work of the project; packs and worktrees lie in `root`.
 
         `tools` offers Remit's tools to governed runs; `door` is the gate, for what agents ask; `skills` gives the
         files of skills.
@@ -85,7 +86,7 @@ class ExecutorProvider(Toolset):
         self._door = door
         self._skills = skills
         self._settings = settings
-        self._root = root
+        self._folder = root
         self._enclosures = enclosures
         self._store = store
         self._clock = clock
@@ -203,12 +204,13 @@ class ExecutorProvider(Toolset):
             last=await self._conversation(order, hand),
             publication=self._publication(order, title, places.principal) if hand.table.commits else None,
         )
+        order = await self._placed(order)
         return order, Adapter(order, hand.executor, hand.table, self._tree(order), self._pack(order), places)
 
     async def _prove(self, asked: ProveArgs, ctx: CallContext) -> ToolResult:
         """Run the acceptance commands on a person's commit."""
         self._require_open()
-        order = await self._order(asked.issue_ref, asked.run_id)
+        order = await self._placed(await self._order(asked.issue_ref, asked.run_id))
         table = _manual(self._workflow())
         places = Places(self._clock, ctx.principal, self._enclosures if table.isolation == "sandbox" else None)
         executor = ProgramExecutor(())
@@ -225,14 +227,25 @@ class ExecutorProvider(Toolset):
         except RemitError as error:
             raise ProviderError(error.message, cause=Code.not_found) from error
 
+    async def _placed(self, order: WorkOrder) -> WorkOrder:
+        """Make the folder of the project's runs; return the order with its place there. Raise ProviderError."""
+        try:
+            await asyncio.to_thread(self._folder.make, self._enclosures)
+        except OSError as error:
+            raise ProviderError(_words(error), cause=Code.env_unavailable) from error
+        return msgspec.structs.replace(order, repo_dir=str(self._place(order)))
+
     def _pack(self, order: WorkOrder) -> ContextPack:
-        return ContextPack.of(self._root, order.issue, order.run_id)
+        return ContextPack.of(self._folder.path, order.issue, order.run_id)
 
     def _repository(self, order: WorkOrder) -> Path:
         return repository_of(self._workflow(), self._settings.folder, order.role)
 
+    def _place(self, order: WorkOrder) -> Path:
+        return tree_folder(self._folder.path, order.issue, order.run_id)
+
     def _tree(self, order: WorkOrder) -> Worktree:
-        return Worktree.of(self._repository(order), Path(order.repo_dir), order.issue, order.run_id)
+        return Worktree.of(self._repository(order), self._place(order), order.issue, order.run_id)
 
     def _beginnings(self, order: WorkOrder) -> Beginnings:
         return Beginnings(self._store, self._repository(order), self._workflow().outbox, self._tree)
@@ -265,7 +278,7 @@ class ExecutorProvider(Toolset):
         unit = await self._store.unit(order.issue)
         results = {run: await self._store.result(order.issue, run) for run in unit.results}
         given = {run: result for run, result in results.items() if result is not None}
-        contents = await asyncio.to_thread(contents_for, order, unit, given, self._root)
+        contents = await asyncio.to_thread(contents_for, order, unit, given, self._folder.path)
         begins = (f"begins at {beginning.source}",) if beginning.source else ()
         return msgspec.structs.replace(contents, links=(*contents.links, *begins))
 

@@ -53,6 +53,8 @@ class Worktree:
         self.repository = repository
         self.folder = folder
         self.branch = branch
+        self.aside: Path | None = None
+        """What stood in its place when it was made, and is of no run that is known, where it is now."""
 
     @classmethod
     def of(cls, repository: Path, folder: Path, issue: IssueRef, run_id: str) -> Worktree:
@@ -218,7 +220,7 @@ class Worktree:
     def _prepared(self, common: Path) -> Path:
         """Make the folders of a new checkout; what stands in its place is set aside: it is not known here."""
         if os.path.lexists(self.folder):
-            self.folder.rename(_free(self.folder, "aside"))
+            self.aside = self.folder.rename(_free(self.folder, "aside"))
         if self.home.exists():
             self.home.rename(_free(self.home, "aside"))
         self.folder.mkdir()
