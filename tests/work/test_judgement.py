@@ -39,6 +39,7 @@ ENDS: list[tuple[str, dict[str, Any], str, str]] = [
         "outcome_unknown",
     ),
     ("stopped by us and exits 0", {"ending": replace(ENDED, stopped=True), "claim": CLAIM}, "fail", "outcome_unknown"),
+    ("ended with Remit", {"ending": replace(ENDED, stopped=True, exit_code=None)}, "fail", "env_unavailable"),
     ("no terminal event", {"ending": replace(ENDED, turn=Turn(terminal=False))}, "fail", "outcome_unknown"),
     ("denied calls", {"ending": replace(ENDED, turn=Turn(denied=2))}, "fail", "permission_denied"),
     ("its event says error, and it exits 0", {"ending": replace(ENDED, turn=Turn(fault="HTTP 401"))}, "fail", ""),

@@ -185,6 +185,15 @@ async def test_a_run_begins_at_the_target_as_the_remote_has_it(site: Site) -> No
     assert git(site.folder, "rev-parse", f"{result.changes.commit}^") == newer
 
 
+async def test_a_draft_that_cannot_be_made_ready_is_said_with_its_run(site: Site) -> None:
+    site.server.pulls.readies = False
+    issue = await site.work.issue("Mend the clock")
+    view = await site.run(issue, "mend")
+    (run,) = view.runs
+    assert (view.state, site.server.pulls.is_draft(1)) == ("review", True)
+    assert "Not Found" in view.unready[run.run_id]
+
+
 async def test_what_may_not_change_is_not_pushed(site: Site) -> None:
     view = await site.run(await site.work.issue("Mend the clock"), "breaks")
     (result,) = view.results.values()

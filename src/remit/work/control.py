@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from remit.capability import Upkeep
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.errors import ProviderError, RemitError
+from remit.errors import ProviderError, RemitError, StateError
 from remit.jobs.state import ENDED
 from remit.journal.leases import heads_changed_within
 from remit.service.calls import Turns
@@ -107,7 +107,11 @@ class ControlPlane:
     async def _turn(self, *, staged: bool) -> Turn:
         workflow = require_workflow(self._settings)
         steps = _Steps(staged=staged, resting=self._resting, now=self._journal.clock.monotonic)
-        listed = await self._listed(workflow)
+        try:
+            listed = await self._listed(workflow)
+        except ProviderError as error:
+            remedy = "Correct [outbox] in workflow.toml, or try again once the forge answers."
+            raise StateError(str(error), code=error.cause or Code.env_unavailable, remedy=remedy) from error
         under_way = await self._rows()
         for row in under_way:
             await self._tend(workflow, row, steps)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from remit.settings import Settings
     from remit.work.control import ControlPlane
     from remit.work.order import WorkOrder
+    from remit.work.unit import Run
 
 Reference = Annotated[str, msgspec.Meta(min_length=3, max_length=512)]
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
@@ -95,9 +96,17 @@ class Work:
             active=unit.active,
             runs=list(reversed(unit.runs.values())),
             results={run: result for run, result in results.items() if result is not None},
+            unready={run.run_id: why for run in unit.runs.values() if (why := await self._unready(run, results))},
             unwritten=sorted(unit.unwritten),
             written=unit.written,
         )
+
+    async def _unready(self, run: Run, results: dict[str, WorkResult | None]) -> str:
+        """Return why the pull request of a run does not say its result; empty if it does, or there is none."""
+        result = results.get(run.run_id)
+        if result is None or not result.changes.pr or not run.job or await self._runs.standing(run) != "completed":
+            return ""
+        return str((await self._jobs.result(run.job)).get("unready", ""))
 
     @operation(
         "work.late", "GET /v1/work/late", "read", "Show what came too late of a run.", codes=(Code.WORK_NOT_FOUND,)
@@ -348,12 +357,9 @@ class Work:
         """Look at the issues of every group, and take the next step of each: claim, stop, block, unblock, write.
 
         `staged` says what would be done, and does nothing. Nothing is done while another process is the control plane.
-        Raise UsageError (WORK_INVALID).
+        Raise UsageError (WORK_INVALID), or StateError if the forge does not list its issues.
         """
-        try:
-            return await self.control.turn(staged=staged)
-        except ProviderError as error:
-            raise StateError(str(error), code=error.cause or Code.env_unavailable) from error
+        return await self.control.turn(staged=staged)
 
     @operation(
         "work.write",

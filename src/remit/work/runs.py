@@ -263,7 +263,7 @@ class Runs:
         code = Code[outcome.code] if outcome.code in Code.__members__ else Code.TOOL_EXEC_FAILED
         if outcome.cause == Code.not_found.name:
             raise NotFoundError(outcome.reason, code=Code.not_found, remedy=outcome.remedy)
-        raise StateError(f"{tool}: {outcome.reason}", code=code, remedy=outcome.remedy)
+        raise StateError(f"{tool}: {outcome.reason.removeprefix(f'{tool}: ')}", code=code, remedy=outcome.remedy)
 
 
 async def _require_commit(repository: Path) -> None:

@@ -28,6 +28,8 @@ class UnitView(msgspec.Struct, frozen=True, kw_only=True):
     """Newest first."""
     results: dict[str, WorkResult]
     """The accepted results, by run."""
+    unready: dict[str, str] = {}
+    """Why pull requests do not say the result, by run."""
     unwritten: list[str]
     """Triggers of comments that are still to be written."""
     written: dict[str, str]

@@ -24,6 +24,8 @@ class PullRows:
         """Set once there is one."""
         self.drafts = True
         """Whether the forge takes drafts."""
+        self.readies = True
+        """Whether it lets a draft be made ready."""
 
     def add_routes(self, app: web.Application, base: str) -> None:
         """Serve them."""
@@ -83,6 +85,8 @@ class PullRows:
         return web.json_response(self._shown(row))
 
     async def _graphql(self, request: web.Request) -> web.Response:
+        if not self.readies:
+            return web.json_response({"message": "Not Found"}, status=404)
         asked = await request.json()
         row = self.rows[int(asked["variables"]["id"].removeprefix("PR_"))]
         row["draft"] = "convertPullRequestToDraft" in asked["query"]

@@ -179,6 +179,15 @@ async def test_an_answer_of_another_form_is_an_error_and_no_empty_list(github: F
     assert error.value.cause is Code.BadGateway
 
 
+async def test_an_answer_that_is_too_long_or_leads_elsewhere_is_an_error_with_what_to_do(github: ForgeServer) -> None:
+    github.bodies_to_come.append(b"[" + b" " * 20_000_000)
+    github.refusals.append(("GET", 302, {"location": "http://127.0.0.2:1/"}))
+    for cause in (Code.InvalidInput, Code.content_too_large):
+        with pytest.raises(ProviderError, match=r"\[outbox\]") as error:
+            await forge_of(github).list_issues(labels=(), limit=10)
+        assert error.value.cause is cause
+
+
 async def test_a_page_that_names_itself_as_the_next_is_the_last(github: ForgeServer) -> None:
     forge = forge_of(github)
     await forge.create_issue("One", "", (), key="one")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -10,7 +10,6 @@ import msgspec
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import one_line
 from remit.work.commands.staged import show_staged, staged_option
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from remit.cli.ends import End
     from remit.cli.opened import Opened
-    from remit.work.views import Started, UnitView
+    from remit.work.views import Started
 
 
 @click.command("run")
@@ -104,12 +103,7 @@ def _told(state: State, started: Started) -> int:
     """Print the result of a run whose job has completed; the exit status."""
     from remit.work.commands.show import print_run
 
-    async def look(remit: Opened) -> tuple[UnitView, dict[str, Any]]:
-        return await remit.service.work.view(started.issue_ref), await remit.service.jobs.result(started.job)
-
-    unit, done = state.ask(look, code="unused")
-    if why := done.get("unready"):
-        state.note(f"its pull request does not say so: {one_line(why)}")
+    unit = state.ask(lambda remit: remit.service.work.view(started.issue_ref), code="unused")
     result = unit.results.get(started.run_id)
 
     def told(state: State, _: object) -> None:

@@ -67,8 +67,9 @@ def command(state: State, once: bool, staged: bool) -> int:
                 if once and turns.idle:
                     stop.requested.set()
 
-            async with beside(keep_engine(remit), keep_part(remit, control_of(remit, stop.requested, tell))):
-                await stop.requested.wait()
+            control = control_of(remit, stop.requested, tell)
+            async with beside(keep_engine(remit), *([] if once else [keep_part(remit, control)])):
+                await (control.run(lambda _: None) if once else stop.requested.wait())  # once: what fails ends it
                 await engine.drain(remit.settings.jobs.drain_seconds)
 
     run_async(there if state.server else here, gentle=True)

@@ -63,6 +63,8 @@ def print_run(state: State, unit: UnitView, run: Run) -> None:
         rows += [f"code {result.result_code}"] if result.result_code else []
         sessions = [one.partition("/")[2] for one in result.artifacts if one.startswith("session/")]
         rows += [f"its calls: {state.command('trace', session)}" for session in sessions]
+    if why := unit.unready.get(run.run_id):
+        rows.append(f"its pull request does not say so: {why}")
     if run.previous:
         why = f": {run.reason}" if run.reason and result is not None else ""  # without a result it is said above
         rows.append(f"took the place of {run.previous}{why}")

@@ -82,17 +82,15 @@ def _summary(facts: Facts, fault: Fault | None) -> str:
         f" Left out of the commit: {shown(left_out)}." if left_out else "",
         f" It left, and Remit cleared: {', '.join(gone)}." if gone else "",
     )
-    return f"{said}{''.join(more)}"
+    end = "." if any(more) and not said.endswith((".", "!", "?")) else ""
+    return f"{said}{end}{''.join(more)}"
 
 
 def _faults(facts: Facts) -> Iterator[Fault]:
     """Return what speaks against a run, the weightiest first."""
     ending, claim = facts.ending, facts.claim
     turn = ending.turn or Turn()
-    if ending.error:
-        yield Fault("fail", Code.env_unavailable, f"it could not be started: {ending.error}")
-    if ending.timed_out:
-        yield Fault("fail", Code.outcome_unknown, f"it did not end within {ending.timeout:g} s")
+    yield from _cut_short(ending)
     if turn.fault:
         yield Fault("fail", None, f"it failed: {turn.fault}")
     if ending.stopped or not turn.terminal:
@@ -110,6 +108,16 @@ def _faults(facts: Facts) -> Iterator[Fault]:
     if ending.exit_code != 0:
         code = Code.test_failed if not facts.commits else None
         yield Fault("fail", code, f"it ended with exit code {ending.exit_code}")
+
+
+def _cut_short(ending: Ending) -> Iterator[Fault]:
+    """Return why a program did not come to its own end."""
+    if ending.error:
+        yield Fault("fail", Code.env_unavailable, f"it could not be started: {ending.error}")
+    if ending.timed_out:
+        yield Fault("fail", Code.outcome_unknown, f"it did not end within {ending.timeout:g} s")
+    elif ending.stopped and ending.exit_code is None:  # the work itself has not failed
+        yield Fault("fail", Code.env_unavailable, "it ended with the process that ran it")
 
 
 def _breaches(facts: Facts, denied: int) -> Iterator[Fault]:

@@ -33,12 +33,14 @@ _PATIENCE_S: Final = 900.0
 """Seconds that limits may hold up one request; after them the call fails, and the row stays queued."""
 _REQUEST_S: Final = 30.0
 _LARGEST: Final = 20_000_000
+_ADDRESS: Final = "Is the url in [outbox] that of its API?"
 _TRIES: Final = 3
 """Requests for a read that the forge does not answer."""
 _KEPT: Final = 200
 _OK: Final = range(200, 300)
 _FAULT: Final = 500
 _UNCHANGED: Final = 304
+_REFUSAL: Final = 400
 _TOO_MANY: Final = 429
 _CAUSES: Final = {
     400: Code.InvalidInput,
@@ -135,8 +137,8 @@ class ForgeClient:
         for left in reversed(range(_TRIES)):
             try:
                 reply = await self._within_limits("GET", url, None, headers)
-            except ProviderError:
-                if not left:
+            except ProviderError as error:
+                if not left or error.cause is Code.content_too_large:
                     raise
             else:
                 if reply.status < _FAULT or not left:
@@ -187,10 +189,12 @@ class ForgeClient:
                 status = response.status
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             refused = isinstance(error, aiohttp.ClientConnectorError)
-            why = f"{self._base}: {line(str(error) or type(error).__name__, 200)}"
+            why = f"{self._base}: {line(str(error) or type(error).__name__, 200)}. {_ADDRESS}"
             raise ProviderError(why, cause=Code.connect_failed if refused else Code.NetworkError) from error
         if len(data) > _LARGEST:
-            raise ProviderError(f"{url} answers with more than {_LARGEST:,} bytes", cause=Code.content_too_large)
+            raise ProviderError(
+                f"{url} answers with more than {_LARGEST:,} bytes. {_ADDRESS}", cause=Code.content_too_large
+            )
         return Reply(status, names, _decoded(data))
 
     def _accepted(self, reply: Reply) -> Reply:
@@ -201,13 +205,16 @@ class ForgeClient:
             raise ProviderError(f"{self._base}: {reply.says}", cause=Code.BadGateway)
         cause = _CAUSES.get(reply.status, Code.InvalidInput)
         hint = " Does the token allow it?" if cause in {Code.permission_denied, Code.not_found} else ""
+        hint = hint if reply.status >= _REFUSAL else f" It leads elsewhere, where no token goes. {_ADDRESS}"
         raise ProviderError(f"{self._base}: {reply.says}.{hint}", cause=cause)
 
     @staticmethod
     def _formed(reply: Reply, url: str, kind: type | UnionType) -> Any:
         """Return the body of an answer that was taken. Raise ProviderError for one of another form, or not JSON."""
         if not isinstance(reply.body, kind):
-            raise ProviderError(f"{url} answers with something else than was asked for", cause=Code.BadGateway)
+            raise ProviderError(
+                f"{url} answers with something else than was asked for. {_ADDRESS}", cause=Code.BadGateway
+            )
         return reply.body
 
     # --- addresses
