@@ -27,7 +27,7 @@ class Identity(NamedTuple):
             os.chown(path, self.uid, self.gid or self.uid, follow_symlinks=False)
 
     def admit(self, folder: Path) -> None:
-        """Let that user pass a folder of ours, and nobody else. Raises OSError."""
+        """Let that user pass a folder of ours, and no other. Raises OSError."""
         if self.uid is not None:
             os.chown(folder, -1, self.gid or self.uid)
         folder.chmod(0o700 if self.uid is None else 0o710)

@@ -46,7 +46,7 @@ class WorkFolder:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """Return the path of it."""
         if self._shared is None:
             return self._fixed
         return self._shared / (_carried_by(self._project) or self._earlier(self._shared) or "none")
@@ -66,7 +66,7 @@ class WorkFolder:
         return place
 
     def leftovers(self) -> dict[str, list[Path]]:
-        """Return what nobody needs, by what it is: folders of projects that are gone, and what was set aside."""
+        """Return what is unused, by what it is: folders of projects that are gone, and what was set aside."""
         return {
             "folders of runs whose project is gone": list(_dead(self._shared)) if self._shared is not None else [],
             "set aside, for they are of no run of this project": sorted(self.path.glob("*/*/*.aside*")),

@@ -61,8 +61,7 @@ class Bench:
         order = self.order(constraints)
         tree = Worktree.of(self.repository, self.tree, order.issue, RUN)
         executor = ProgramExecutor((table.program, *table.args))
-        places = Places(SystemClock(), skills=skills, show=self._see)
-        adapter = Adapter(order, executor, table, tree, self.pack, places)
+        adapter = Adapter(order, executor, table, tree, self.pack, Places(SystemClock(), skills=skills, show=self._see))
         return await adapter.run(Beginning("main"), contents or Contents(), lambda _: None)
 
     def _see(self, stream: str, data: bytes) -> None:

@@ -54,7 +54,7 @@ class Worktree:
         self.folder = folder
         self.branch = branch
         self.aside: Path | None = None
-        """What stood in its place when it was made, and is of no run that is known, where it is now."""
+        """The present place of something unknown that stood in its own when it was made."""
 
     @classmethod
     def of(cls, repository: Path, folder: Path, issue: IssueRef, run_id: str) -> Worktree:
