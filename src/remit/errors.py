@@ -207,6 +207,7 @@ class ProviderError(Exception):
         frames: tuple[str, ...] = (),
         evidence: Sequence[object] = (),
         effect: Literal["", "none", "committed", "unknown"] = "",
+        again_ms: int | None = None,
     ) -> None:
         """Keep the provider's own `cause`, None where the tool itself failed.
 
@@ -214,8 +215,10 @@ class ProviderError(Exception):
         end with; any other code is taken as the cause. `detail` is JSON for faces that
         speak the provider's language; `frames` say where an exception behind it came from. `evidence` are candidates
         (`EvidenceCandidate`), kept as those of a result are. `effect` says what is known of what the call did, where
-        the cause does not: `InvalidInput`, `ToolNotFound` and `AuthError` say that it did nothing.
+        the cause does not: `InvalidInput`, `ToolNotFound` and `AuthError` say that it did nothing. `again_ms` is how
+        long a job waits, parked, before it makes a call again that a limit beyond the provider refused.
         """
+        self.again_ms = again_ms
         self.effect = effect
         self.evidence = evidence
         self.frames = frames

@@ -12,6 +12,8 @@ import pytest
 from remit import Options, Remit, Run, recipe, tool
 from remit.audit.package import write_package
 from remit.clock import SECOND
+from remit.codes import Code
+from remit.errors import ProviderError
 from remit.evidence.program import sources
 from remit.evidence.verify import check
 from remit.jobs.answers import ModelError
@@ -226,6 +228,70 @@ async def test_a_parked_job_is_cancelled_and_says_what_it_waits_for(remit_in: Op
         )
         await job.cancel()
         await until(remit, job.id, lambda row: row.state == "cancelled")
+
+
+async def test_a_job_that_may_ask_no_more_waits_until_it_may_and_looks_less_often_each_time(
+    remit_in: OpenRemit, url: str
+) -> None:
+    clock, given = ManualClock(), {"journal.url": url, "confirm.max_open": 1}
+    options: dict[str, Any] = {"tools": [refund], "recipes": [refunds], "flags": given, "clock": clock}
+    async with remit_in(**options) as remit:
+        first = await remit.start(refunds("c0"))
+        await until_waiting(remit, first.id)
+        second = await remit.start(refunds("c1"))
+        for minutes in (1, 2, 3, 4):
+            due = clock.now() + minutes * 60 * SECOND
+            row = await until(remit, second.id, lambda row, due=due: row.state == "waiting" and row.due_at == due)
+            assert "confirm.max_open" in row.waiting_for
+            if minutes == 4:
+                (question,) = await remit.service.confirmations.pending()
+                await remit.service.confirmations.decide(question.confirmation, "approve")
+                assert await first == "c0 is paid"
+            clock.advance(minutes * 60)
+        await until(remit, second.id, lambda row: row.state == "waiting" and "turn" not in row.waiting_for)
+        (question,) = await remit.service.confirmations.pending()
+        await remit.service.confirmations.decide(question.confirmation, "approve")
+        assert await second == "c1 is paid"
+        kinds = [event.kind for event in await remit.service.streams.events(f"job/{second.id}")]
+        assert "gate_refused" not in kinds
+
+
+@recipe("refunds")
+async def refunds(run: Run, who: str) -> str:
+    return str((await run.call("desk.refund", {"who": who})).value)
+
+
+def elsewhere(refusals: int) -> Any:
+    """A tool behind another gate, whose limit refuses the first calls."""
+    left = list(range(refusals))
+
+    @tool("mail.send", level="L1")
+    async def far(who: str) -> str:
+        if left:
+            left.pop()
+            raise ProviderError("too often", code=Code.RATE_LIMITED, cause=None, effect="none", again_ms=20_000)
+        return f"{who} knows"
+
+    return far
+
+
+@pytest.mark.parametrize("moved", [False, True])
+async def test_a_job_waits_parked_for_its_turn_at_a_limit_beyond_the_provider(
+    remit_in: OpenRemit, url: str, moved: bool
+) -> None:
+    clock = ManualClock()
+    given = {"tools": [refund, elsewhere(4)], "recipes": [give_back], "clock": clock, "flags": flags(url)}
+    async with remit_in(**given) as remit:
+        job = (await remit.start(give_back("c0"))).id
+        assert "too often" in (await until_waiting(remit, job)).waiting_for
+        if not moved:
+            assert await pass_time(remit, clock, [job]) == 4
+    async with remit_in(**given) as remit:
+        await pass_time(remit, clock, [job])
+        assert await remit.job(job) == "c0 knows"
+        made = Counter(event.kind for event in await remit.service.streams.events(f"job/{job}"))
+        assert (made["tool_invocation_started"], made["timer_fired"], made["gate_refused"]) == (6, 4, 0)
+        assert (await remit.service.jobs.replay(job)).verdict == "same"
 
 
 @pytest.mark.slow

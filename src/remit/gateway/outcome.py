@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from remit.codes import Code, named
-from remit.journal.effects import LOST, READS, Effect
+from remit.journal.effects import LOST, READS, UNSENT_CAUSES, Effect
 from remit.redact import line
 
 Status = Literal["ok", "failed", "blocked", "pending"]
@@ -34,8 +34,8 @@ class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-LIMITED: Final = frozenset({Code.RATE_LIMITED, Code.CONCURRENCY_LIMITED, Code.CIRCUIT_OPEN})
-"""Codes of calls that a limit of the settings refused; each may be made later."""
+LIMITED: Final = frozenset({Code.RATE_LIMITED, Code.CONCURRENCY_LIMITED, Code.CIRCUIT_OPEN, Code.TOO_MANY_QUESTIONS})
+"""Codes of calls that a limit of the settings refused, here or at a runner; each may be made later."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +104,7 @@ def failed(
     detail: Any = None,
     frames: tuple[str, ...] = (),
     effect: Effect = READS,
+    again_ms: int | None = None,
 ) -> Outcome:
     """The outcome of a call that was announced and did not end well; `blocked` where the code table says so."""
     return Outcome(
@@ -116,7 +117,13 @@ def failed(
         detail=detail,
         frames=frames,
         effect=effect,
+        again_ms=again_ms,
     )
+
+
+def unmade(code: str, cause: str | None) -> bool:
+    """Return whether an announced call was certainly not made: it was not sent, or a runner's limit refused it."""
+    return cause in UNSENT_CAUSES or Code[code] in LIMITED
 
 
 def in_doubt(reason: str, remedy: str) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _CHANGED = "the call, or what policy requires, has changed since it was shown"
 _AGED = "the approval was not used before its question expired, or is dated later than now"
+_LOOK_MS: Final = 60_000
+"""Milliseconds after which a job looks at first whether it may ask."""
 
 
 class Confirm:
@@ -126,7 +128,7 @@ class Confirm:
         """Ask; what a person edited stays known as that, else it would be taken for another call when it comes back."""
         decision, name = call.decision, call.tool.meta.name
         if before is None and await self._confirmations.full(call.request.principal, self._max_questions):
-            return _too_many(call.request.principal, self._max_questions)
+            return _too_many(call.request.principal, self._max_questions, parks=call.request.line is not None)
         expires = decision.expires_s or self._expires_s
         if call.request.overlays:  # which may shorten the time, and not lengthen it
             expires = min(expires, self._expires_s)
@@ -188,9 +190,11 @@ def _asked(confirmation: str, tool: str) -> Outcome:
     return refused(Code.CONFIRMATION_REQUIRED, reason, remedy, confirmation=confirmation)
 
 
-def _too_many(principal: str, most: int) -> Outcome:
-    reason = f"{most} calls of {principal or 'this principal'} wait for an answer already (confirm.max_open)"
-    return refused(Code.TOO_MANY_QUESTIONS, reason, "Wait until some are decided: `remit confirm` lists them.")
+def _too_many(principal: str, most: int, *, parks: bool) -> Outcome:
+    """Refuse; a job looks again, later each time, for nobody knows when people decide."""
+    reason = f"as many calls of {principal or 'this principal'} wait for an answer as may: {most} (confirm.max_open)"
+    outcome = refused(Code.TOO_MANY_QUESTIONS, reason, "Wait until some are decided: `remit confirm` lists them.")
+    return msgspec.structs.replace(outcome, again_ms=_LOOK_MS) if parks else outcome
 
 
 def _not_asked(tool: str) -> Outcome:

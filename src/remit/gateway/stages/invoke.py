@@ -14,7 +14,7 @@ from remit.frames import frames_of
 from remit.gateway.call import Call, Proceed
 from remit.gateway.context import context_of
 from remit.gateway.deadline import Deadlines
-from remit.gateway.outcome import Outcome, failed
+from remit.gateway.outcome import LIMITED, Outcome, failed
 from remit.gateway.result import words
 from remit.journal.effects import FAILED, READS, UNHEARD, Effect, of_failure
 from remit.redact import mask
@@ -111,6 +111,7 @@ class Invoke:
         detail = getattr(error, "detail", None) if isinstance(error, ProviderError) and not late else None
         frames = getattr(error, "frames", ()) if isinstance(error, ProviderError) else frames_of(error)
         frames = () if late else frames
+        again_ms = getattr(error, "again_ms", None) if failure.code in LIMITED else None
         return failed(
             failure.code,
             why,
@@ -120,6 +121,7 @@ class Invoke:
             detail=detail,
             frames=frames,
             effect=effect,
+            again_ms=again_ms,
         )
 
 

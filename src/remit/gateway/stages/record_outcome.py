@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from remit.gateway.call import Call, Proceed
 from remit.gateway.evidence import Kept
-from remit.gateway.outcome import Outcome
+from remit.gateway.outcome import LIMITED, Outcome, unmade
 from remit.gateway.result import Checked, Results, StepOutcome, events_of, remedy_of
 from remit.journal.effects import COMMITTED, UNSENT_CAUSES
 from remit.journal.kinds import ToolInvocationFinished
@@ -83,8 +83,8 @@ class RecordOutcome:
 
 def _again(call: Call, outcome: Outcome) -> str:
     """Say who may repeat it: anyone, for a read or an unsent call; else only the provider that knows its key."""
-    meta = call.tool.meta
-    return meta.provider_id if meta.side_effects and outcome.cause not in UNSENT_CAUSES else ""
+    meta, code = call.tool.meta, outcome.code.name if outcome.code else ""
+    return meta.provider_id if meta.side_effects and not unmade(code, outcome.cause) else ""
 
 
 def _step_outcome(call: Call, outcome: Outcome, effect: Effect) -> StepOutcome:
@@ -95,6 +95,8 @@ def _step_outcome(call: Call, outcome: Outcome, effect: Effect) -> StepOutcome:
         return "pure"
     if outcome.uncertain:
         return "uncertain"
+    if outcome.code in LIMITED and outcome.again_ms is not None and request.line is not None:
+        return "retryable_failure"  # the job waits for its turn at the runner
     retryable = outcome.code is not None and outcome.code.retryable
     attempts = meta.attempts if outcome.cause not in UNSENT_CAUSES else max(meta.attempts, _UNSENT_ATTEMPTS)
     again = retryable and request.tries_again and request.attempt < attempts

@@ -9,6 +9,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import PayloadErasedError
 from remit.gateway.call import Earlier, Progress, Request
+from remit.gateway.outcome import LIMITED, unmade
 from remit.gateway.readiness import named
 from remit.gateway.turns import Line
 from remit.jobs.effects.doubt import Doubts, repeats
@@ -16,7 +17,6 @@ from remit.jobs.effects.port import CallRequest, Held, Wait
 from remit.jobs.routes import LackingError, of_tool
 from remit.jobs.skills import in_force
 from remit.jobs.state import UNDO
-from remit.journal.effects import UNSENT_CAUSES
 from remit.tools.catalog import ResolveError
 from remit.tools.meta import Retry
 
@@ -138,8 +138,9 @@ class Calls:
                 return settled
         elif started is not None and record.finished is not None:
             error = record.finished.error
-            record.repeats = "" if error is not None and error.cause in UNSENT_CAUSES else repeats(started)
-            await self._back_off(request, record.attempts)
+            record.repeats = "" if error is not None and unmade(error.code, error.cause) else repeats(started)
+            if error is None or Code[error.code] not in LIMITED:
+                await self._back_off(request, record.attempts)
             await self._require(request, record)
         for confirmation in self._unanswered(request.step) if record.confirmation else ():
             await self._approval(request.step, confirmation)
@@ -189,8 +190,8 @@ class Calls:
         )
 
     async def _before_next(self, request: CallRequest, record: CallRecord, outcome: Outcome, made: int) -> None:
-        """Wait until the call may be made again: for its turn, if it was not made because of a limit."""
-        if outcome.invocation_id is None:
+        """Wait until the call may be made again: for its turn, if a limit, here or there, was why it was not made."""
+        if outcome.invocation_id is None or outcome.code in LIMITED:
             await self._waits.turn(request.step, record, outcome)
         else:
             await self._back_off(request, made)

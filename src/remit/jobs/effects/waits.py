@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from remit.jobs.inbox import Inbox
     from remit.jobs.records import CallRecord, WaitRecord
 
+_RAREST: Final = 60
+"""Times the first wait that a step waits at most before it looks again."""
 _Ended = tuple[Answer, k.Payload, tuple[Any, ...]]
 """The answer, the event that records it, and the event's blobs."""
 
@@ -56,13 +58,17 @@ class Waits:
         return await self.wait(wait, record)
 
     async def turn(self, step: str, record: CallRecord | ModelRecord, outcome: Outcome) -> None:
-        """Wait for the turn of a step that a limit refused for now. The job holds no worker."""
+        """Wait for the turn of a step that a limit refused for now. The job holds no worker.
+
+        Where it is not known when that comes, it looks less often each time.
+        """
         record.turns, record.turn_at = record.turns + 1, outcome.turn_at
+        times = 1 if outcome.turn_at else min(record.turns, _RAREST)
         wait = Wait(
             step=step,
             type="timer",
             key=f"{TURN}{record.turns}",
-            due_at=self._recorder.now() + (outcome.again_ms or 0) * 1_000,
+            due_at=self._recorder.now() + (outcome.again_ms or 0) * times * 1_000,
             reason=outcome.reason,
             turn_at=outcome.turn_at,
             model_call=isinstance(record, ModelRecord),

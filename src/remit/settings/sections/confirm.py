@@ -21,7 +21,7 @@ class ConfirmSettings(Section, frozen=True):
         Count,
         About(
             "How many calls of one principal may wait for an answer at a time. The next is refused with "
-            "`TOO_MANY_QUESTIONS`, so no principal can crowd out the questions of others."
+            "`TOO_MANY_QUESTIONS`, or its job waits, so no principal can crowd out the questions of others."
         ),
     ] = 500
     proof: Annotated[
