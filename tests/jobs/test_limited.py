@@ -19,6 +19,7 @@ from remit.evidence.verify import check
 from remit.jobs.answers import ModelError
 from remit.jobs.effects import asks, calls
 from remit.journal.kinds import GateRefused, JobWaiting, decode
+from remit.record.views import JobRow
 from remit.testing.clock import ManualClock
 from tests.jobs.bank import NOW, Crash, pay
 from tests.journal.storages import PostgresStorage
@@ -165,6 +166,10 @@ async def until_moved(remit: Remit, jobs: Sequence[str], due: int) -> None:
         await until(remit, job, lambda row: row.state != "waiting" or row.due_at is None or row.due_at > due)
 
 
+async def until_due(remit: Remit, job: str, due: int) -> JobRow:
+    return await until(remit, job, lambda row: row.state == "waiting" and row.due_at == due)
+
+
 async def waits_of(remit: Remit, job: str) -> list[JobWaiting]:
     events = await remit.runtime.journal.read(f"job/{job}")
     return [one for event in events if isinstance(one := decode(event.kind, event.data), JobWaiting)]
@@ -241,7 +246,7 @@ async def test_a_job_that_may_ask_no_more_waits_until_it_may_and_looks_less_ofte
         second = await remit.start(refunds("c1"))
         for minutes in (1, 2, 3, 4):
             due = clock.now() + minutes * 60 * SECOND
-            row = await until(remit, second.id, lambda row, due=due: row.state == "waiting" and row.due_at == due)
+            row = await until_due(remit, second.id, due)
             assert "confirm.max_open" in row.waiting_for
             if minutes == 4:
                 (question,) = await remit.service.confirmations.pending()

@@ -34,6 +34,16 @@ def test_identifiers_of_records_without_free_text_are_listed(value: Any, found: 
     assert identifiers(msgspec.json.encode(value).decode()) == found
 
 
+@pytest.mark.parametrize(
+    ("tool", "found"),
+    [("list_channels", {"Aspen", "Birch"}), ("rooms", {"Aspen", "Birch"}), ("read_messages", set()), ("get", set())],
+)
+def test_the_name_of_its_tool_says_what_a_bare_list_holds(tool: str, found: set[str]) -> None:
+    assert identifiers('["Aspen","Birch"]', tool) == found
+    assert identifiers('{"a": "Aspen"}', tool) == set()
+    assert identifiers('[{"title": "Aspen"}]', tool) == set()
+
+
 def test_a_listing_that_was_cut_is_none() -> None:
     assert identifiers('[{"id": 1}, {"id"\n[cut: characters 0 to 17 of 99; read on]') == set()
 

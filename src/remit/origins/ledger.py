@@ -64,7 +64,7 @@ class Ledger:
     def distrust(self, text: str, source: Source) -> None:
         """Take a text from outside."""
         self.tainted = True
-        listed = identifiers(text) if source.family else frozenset()
+        listed = identifiers(text, source.tool.rpartition(".")[2]) if source.family else frozenset()
         if listed:
             self._listed.setdefault(source.family, set()).update(listed)
         else:
@@ -155,13 +155,16 @@ class _Field(NamedTuple):
     value: Any
 
 
-def identifiers(text: str) -> frozenset[str]:
-    """The identifiers in a result, given as JSON; none if it is no table or list, or holds free text."""
+def identifiers(text: str, tool: str = "") -> frozenset[str]:
+    """The identifiers in a result, given as JSON; none if it is no table or list, or holds free text.
+
+    What a bare list holds, no field says: the `tool` does, as `list_channels`.
+    """
     try:
         value = msgspec.json.decode(text)
     except msgspec.DecodeError:  # it was cut, as one too long to be shown whole
         return _NOTHING
-    fields = list(_fields(value, "")) if isinstance(value, dict | list) else []
+    fields = list(_fields(value, tool if isinstance(value, list) else "")) if isinstance(value, dict | list) else []
     if any(map(_is_free, fields)):
         return _NOTHING
     return frozenset(str(field.value) for field in fields if is_listed(field.name) and _is_identifier(field))
