@@ -75,6 +75,14 @@ def test_a_journal_whose_keys_are_gone_fails_its_own_check(project: Project) -> 
     assert found["tools"]["verdict"] == "ok", "what else there is, is looked at all the same"
 
 
+def test_where_the_taint_of_a_rule_holds_in_part_is_said(project: Project) -> None:
+    rule = '[[policy.rules]]\nid = "pay"\neffect = "allow"\ntools = ["*"]\n'
+    for taint, named in (("", False), ('taint = "strict"\n', False), ('taint = "deny"\n', True)):
+        project.configure(rule + taint)
+        found = checks(project)["policy"]
+        assert (found["verdict"], "taint of pay" in found["detail"]) == ("ok", named)
+
+
 def test_a_client_that_a_server_would_refuse_fails(project: Project) -> None:
     client = '[[clients]]\nprincipal = "okta:{sub}"\naudience = "remit"\nissuer = "http://acme.example"\n'
     project.configure(client)

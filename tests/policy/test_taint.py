@@ -193,6 +193,20 @@ def test_so_is_one_of_a_tool_that_writes_and_has_no_argument_with_a_role(
     assert [one.kind for one in lint([raw], [add_note.meta, send_note.meta])] == found
 
 
+@pytest.mark.parametrize(
+    ("taint", "callers", "found"),
+    [
+        ("deny", ["mcp:*"], ["partial-taint"]),
+        ("ask", ["job:triage", "http:ann"], ["partial-taint"]),
+        ("strict", ["mcp:*"], []),
+        ("deny", ["job:triage", "ann"], []),
+    ],
+)
+def test_so_is_one_for_agents_of_whom_less_is_known(taint: str, callers: list[str], found: list[str]) -> None:
+    raw = {"effect": "allow", "id": "r", "tools": ["notes.send"], "taint": taint, "callers": callers}
+    assert [one.kind for one in lint([raw], [send_note.meta])] == found
+
+
 SEND = query(send_note.meta, to="ann@x.org", words="hello")
 
 

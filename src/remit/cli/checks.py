@@ -169,7 +169,12 @@ def _policy(settings: Settings) -> Check:
         policy = configured(settings)
     except RemitError as error:
         return Check.failed("policy", error, "`remit policy lint` finds every problem.")
-    return Check("policy", "ok", f"{counted(len(policy.rules), 'rule')}, {policy.hash[:19]}…")
+    said = f"{counted(len(policy.rules), 'rule')}, {policy.hash[:19]}…"
+    if partial := [rule.id for rule in policy.rules if rule.taint in {"ask", "deny"}]:
+        said += (
+            f"; of agents over MCP and HTTP the taint of {', '.join(partial)} knows only what Remit gave in the session"
+        )
+    return Check("policy", "ok", said)
 
 
 def _named(settings: Settings) -> Iterator[Check]:

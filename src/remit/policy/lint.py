@@ -42,6 +42,7 @@ Kind = Literal[
     "redundant",
     "open-taint",
     "idle-taint",
+    "partial-taint",
 ]
 Severity = Literal["error", "warning"]
 
@@ -61,11 +62,14 @@ KINDS: Final[dict[Kind, str]] = {
     "redundant": "The rule allows only what runs without it.",
     "open-taint": "The rule lets untrusted text choose any argument of a tool that writes or executes.",
     "idle-taint": "The rule has `taint`, but its tools only read, or one that writes has no argument with a role.",
+    "partial-taint": "The rule has `taint` for callers of whose agents Remit knows only what it gave them itself.",
 }
 """The findings that lint looks for."""
 
 ERRORS: Final = frozenset({"invalid", "contradiction", "nobody-approves", "unknown-argument", "unknown-result"})
 """Kinds that are an error, not a warning."""
+_FAR: Final = ("mcp:", "http:", "session:")
+"""Callers outside jobs."""
 _STRICTNESS: Final = {"allow": 0, "ask": 1, "deny": 2}
 
 
@@ -257,6 +261,15 @@ def _taint(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     elif rule.taint == "allow" and not rule.bounded:
         message = f"lets untrusted text choose the arguments of {tools[0].name}"
         yield _finding("open-taint", rule, message, "Name the arguments it is meant for with `when`.")
+    if (
+        far := [pattern for pattern in rule.callers if pattern.startswith(_FAR)]
+        if rule.taint in {"ask", "deny"}
+        else []
+    ):
+        message = f"has taint, and of {far[0]} it sees only text that Remit gave in the same session"
+        yield _finding(
+            "partial-taint", rule, message, 'With taint = "strict" a value that stands nowhere is asked about.'
+        )
     blind = [tool.name for tool in tools if _is_blind(tool)] if rule.taint in {"ask", "deny"} else []
     if blind:
         remedy = 'Give an argument a role with `x-remit-role`, or use taint = "strict".'
