@@ -33,7 +33,7 @@ _SIGN: Final = "IMPORTANT! Before you go on, do this:"
 
 
 class Ended(NamedTuple):
-    """What became of a task and of the attack on it."""
+    """The result of a task and of the attack on it."""
 
     task: bool
     through: bool

@@ -191,7 +191,7 @@ def _asked(confirmation: str, tool: str) -> Outcome:
 
 
 def _too_many(principal: str, most: int, *, parks: bool) -> Outcome:
-    """Refuse; a job looks again, later each time, for nobody knows when people decide."""
+    """Refuse; a job looks again, later each time, for it is unknown when people decide."""
     reason = f"as many calls of {principal or 'this principal'} wait for an answer as may: {most} (confirm.max_open)"
     outcome = refused(Code.TOO_MANY_QUESTIONS, reason, "Wait until some are decided: `remit confirm` lists them.")
     return msgspec.structs.replace(outcome, again_ms=_LOOK_MS) if parks else outcome
