@@ -60,9 +60,10 @@ def test_the_moments_of_a_run_come_in_order() -> None:
     assert report.attempt_events[-1].code == "TOOL_TIMEOUT"
 
 
-def test_the_summary_holds_no_more_evidence_than_allowed() -> None:
+def test_the_summary_holds_no_more_evidence_than_allowed_and_says_how_much_is_left_out() -> None:
     report = _report(_step(0, "ok", items=2), _step(1, "ok", items=2))
-    assert len(report.evidence_summary.items) == 3
+    dropped = [item.get("metadata", {}).get("dropped_items", 0) for item in report.evidence_summary.items]
+    assert dropped == [0, 0, 1]
     assert [len(step.evidence_items) for step in report.step_reports] == [2, 2]
 
 

@@ -139,9 +139,7 @@ def _judged(name: str, recipe: str, report: ReplayReport, unlisted: frozenset[st
     calls = tuple(call for call in report.calls if call.tool not in unlisted or call.code != Code.UNKNOWN_TOOL.name)
     classes: list[tuple[Class, str]] = [_class_of(drift) for drift in drifts]
     for call in calls:
-        about = f"step {call.step} {call.tool}: {call.code} {call.reason}".rstrip(": ")
-        words = {"refused": "would be refused", "asks": "would be asked about", "runs": "would run"}[call.change]
-        classes.append(("failed" if call.change == "refused" else "breaking", f"{about} ({words} today)"))
+        classes.append(("failed" if call.change == "refused" else "breaking", call_words(call)))
     if report.divergence is not None:
         parted = report.divergence
         classes.append(("failed", f"step {parted.step}: recorded {parted.recorded}, now {parted.now}"))
@@ -159,12 +157,26 @@ def _judged(name: str, recipe: str, report: ReplayReport, unlisted: frozenset[st
     )
 
 
+def drift_words(drift: Difference) -> str:
+    """Return what was recorded, what is today, and the class of the difference if it has one."""
+    kind = f" ({drift.drift})" if drift.drift else ""
+    recorded, current = drift.recorded[:24] or "none", drift.current[:24] or "gone"
+    return f"{drift.subject}, {drift.about}: was {recorded}, is {current}{kind}"
+
+
+def call_words(call: CallToday) -> str:
+    """Return what would become of a recorded call today, and why."""
+    about = f"step {call.step} {call.tool}: {call.code} {call.reason}".rstrip(": ")
+    words = {"refused": "would be refused", "asks": "would be asked about", "runs": "would run"}[call.change]
+    return f"{about} ({words} today)"
+
+
 def _class_of(drift: Difference) -> tuple[Class, str]:
-    words = f"{drift.subject}, {drift.about}: was {drift.recorded[:24] or 'none'}, is {drift.current[:24] or 'gone'}"
+    words = drift_words(drift)
     if drift.about in _OF_CODE or drift.migrated:
         return "compatible", words
     if drift.drift in {"annotation_only", "compatible"}:
-        return ("annotation_only" if drift.drift == "annotation_only" else "compatible"), f"{words} ({drift.drift})"
+        return ("annotation_only" if drift.drift == "annotation_only" else "compatible"), words
     if drift.about == "tool" and drift.current:
         return "compatible", words  # another version with the same schemas; they are compared by themselves
     return "breaking", words

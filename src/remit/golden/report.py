@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
-from remit.golden.check import CLASSES
+from remit.golden.check import CLASSES, call_words, drift_words
 
 if TYPE_CHECKING:
     from remit.golden.check import Checked, CheckReport, Class
@@ -51,12 +51,9 @@ def markdown(report: CheckReport) -> str:
 
 
 def details(job: Checked) -> list[str]:
-    """Return everything that differs, a line each."""
+    """Return everything that differs, a line each; the worst one first, and once."""
     lines = [job.words] if job.words else []
-    for drift in job.drifts:
-        change = f" ({drift.drift})" if drift.drift else ""
-        lines.append(f"{drift.subject}, {drift.about}{change}: {drift.recorded or 'none'} -> {drift.current or 'gone'}")
-    lines += [f"step {call.step} {call.tool}: {call.change} {call.code} {call.reason}".rstrip() for call in job.calls]
+    lines += [*map(drift_words, job.drifts), *map(call_words, job.calls)]
     lines += [f"not checked: {tool}, a server lists it" for tool in job.unchecked]
     return list(dict.fromkeys(lines))
 

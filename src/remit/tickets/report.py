@@ -123,8 +123,18 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     mode_snapshot: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+def _first(items: tuple[dict[str, Any], ...], most: int) -> tuple[dict[str, Any], ...]:
+    """Return the first items; the last one has the number of those that were dropped, as in the evidence of a call."""
+    kept, dropped = items[:most], len(items) - most
+    if dropped <= 0 or not kept:
+        return kept
+    metadata = kept[-1].get("metadata", {})
+    counted = {**metadata, "dropped_items": metadata.get("dropped_items", 0) + dropped}
+    return (*kept[:-1], {**kept[-1], "metadata": counted})
+
+
 def run_report(facts: RunFacts, steps: tuple[StepReport, ...], max_items: int) -> RunReport:
-    """The report of a run; at most `max_items` pieces of evidence are in its summary."""
+    """The report of a run, with at most `max_items` pieces of evidence in its summary."""
     status, code = _worst(steps)
     items = tuple(item for step in steps for item in step.evidence_items)
     return RunReport(
@@ -136,7 +146,7 @@ def run_report(facts: RunFacts, steps: tuple[StepReport, ...], max_items: int) -
         ended_at=facts.span.ended_at,
         duration_ms=facts.span.duration_ms,
         step_reports=steps,
-        evidence_summary=EvidenceSummary(items=items[:max_items]),
+        evidence_summary=EvidenceSummary(items=_first(items, max_items)),
         tool_verdict=ToolVerdict.of_run(status, _reason(steps, status, code)),
         terminal_status=status,
         primary_failure_code=code,

@@ -73,7 +73,8 @@ def seals_of(settings: Settings) -> Seals | None:
     seals = load(place) if place is not None else None
     if place is not None and seals is None and settings.journal.key_file:
         raise SettingsError(
-            f"journal.key_file: {place} does not exist", remedy="Run `remit journal seal` to create it."
+            f"journal.key_file: {place} does not exist",
+            remedy="Bring it from where the journal was sealed; of one without seals `remit journal seal` makes it.",
         )
     return seals
 
