@@ -20,16 +20,17 @@ from remit.clock import SystemClock
 from remit.errors import RecordPrunedError, UsageError
 from remit.journal.event import Fold
 from remit.journal.journal import Journal
+from remit.journal.moving import back_up
 from remit.journal.postgres.store import PostgresStore
 from remit.journal.sqlite.store import SqliteStore
 from remit.retention.rule import Rule, rule_for
 from remit.settings import load
 from remit.testing.clock import ManualClock
 from tests.audit.asked import DIGEST, HOUR, JOBS, SCHEMA, record, record_in
-from tests.audit.packages import GIVEN, bought
+from tests.audit.packages import GIVEN, bought, buy
 from tests.client.conftest import serving
 from tests.journal.storages import PostgresStorage
-from tests.opened import OpenRemit
+from tests.opened import OpenRemit, until_waiting
 from tests.record.old.golden import NAMES, unpack
 
 BOTH: Final = {"journal.url": "", "app.principal": "alice"}
@@ -120,6 +121,26 @@ async def _here_and_far(path: Path, question: dict[str, Any]) -> tuple[Any, Any]
     return here, there
 
 
+async def test_the_newest_act_comes_first_in_a_copy_whose_positions_say_otherwise(
+    remit_in: OpenRemit, tmp_path: Path
+) -> None:
+    async with remit_in(**GIVEN) as remit:
+        jobs = [await remit.start(buy()) for _ in range(2)]
+        for job in jobs:
+            await until_waiting(remit, job.id)
+        for job in reversed(jobs):
+            await remit.service.confirmations.decide((await job.questions())[0].confirmation, "approve")
+            await job
+    copy = Journal(SqliteStore(str(tmp_path / "copy.db"), SystemClock()), SystemClock())
+    async with remit_in(**GIVEN, work=False) as remit:
+        await back_up(remit.runtime.journal, copy)  # stream by stream
+    page = await answer(copy, Question(limit=1))
+    later = await answer(copy, Question(limit=1, before=page.next))
+    (first,), (second,) = page.entries, later.entries
+    await copy.close()
+    assert (first.at > second.at, first.position < second.position) == (True, True)
+
+
 async def test_pages_hold_every_act_once(journal: Path) -> None:
     async with opened(journal) as remit:
         whole = await remit.service.audit.ask(limit=1_000)
@@ -131,6 +152,7 @@ async def test_pages_hold_every_act_once(journal: Path) -> None:
             if not before:
                 break
     assert tuple(pages) == whole.entries
+    assert [entry.at for entry in pages] == sorted((entry.at for entry in pages), reverse=True)
     assert len(pages) == sum(whole.acts.values())
 
 

@@ -169,9 +169,10 @@ def _chosen(question: Question, acts: list[Act]) -> tuple[list[Act], int, dict[s
     for act in wanted:
         numbers[act.what] = numbers.get(act.what, 0) + 1
     listed = [act for act in wanted if question.what in {None, act.what}]
+    listed.sort(key=lambda act: (-act.at, -act.position))  # positions alone say nothing of a journal that was copied
     if question.before:
-        listed = [act for act in listed if act.position < question.before]
-    listed.sort(key=lambda act: -act.position)
+        place = next((place for place, act in enumerate(listed, 1) if act.position == question.before), None)
+        listed = listed[place:] if place is not None else [act for act in listed if act.position < question.before]
     page = listed[: question.limit]
     return page, page[-1].position if len(listed) > len(page) else 0, numbers
 

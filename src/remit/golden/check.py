@@ -138,8 +138,7 @@ def _judged(name: str, recipe: str, report: ReplayReport, unlisted: frozenset[st
     drifts = tuple(drift for drift in report.drifts if drift.about != "registry" and drift.subject not in unlisted)
     calls = tuple(call for call in report.calls if call.tool not in unlisted or call.code != Code.UNKNOWN_TOOL.name)
     classes: list[tuple[Class, str]] = [_class_of(drift) for drift in drifts]
-    for call in calls:
-        classes.append(("failed" if call.change == "refused" else "breaking", call_words(call)))
+    classes += [("failed" if call.change == "refused" else "breaking", call_words(call)) for call in calls]
     if report.divergence is not None:
         parted = report.divergence
         classes.append(("failed", f"step {parted.step}: recorded {parted.recorded}, now {parted.now}"))
