@@ -44,7 +44,11 @@ HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-
 MODERN_VERSIONS: Final = ("2026-07-28",)
 """Versions whose requests stand for themselves, without a session, the latest last."""
 
-_NUMBERS: Final = {Code.ConnectionError: CONNECTION_CLOSED, Code.Timeout: REQUEST_TIMEOUT}
+_NUMBERS: Final = {
+    Code.ConnectionError: CONNECTION_CLOSED,
+    Code.Timeout: REQUEST_TIMEOUT,
+    Code.permission_denied: INVALID_REQUEST,
+}
 RequestId = int | str
 
 

@@ -40,6 +40,7 @@ class Desk:
     def __init__(self, answer: bool | None) -> None:
         self.answer = answer
         self.asked: list[dict[str, Any]] = []
+        self.barred: list[str] = []
         self.waits = asyncio.Event()
 
     async def open(self, principal: str, client: str) -> str:
@@ -47,7 +48,10 @@ class Desk:
         return "ses_1"
 
     async def call(self, session: str, tool: str, args: dict[str, Any]) -> Passage:
-        assert (session, tool) == ("ses_1", "acp.permit")
+        assert session == "ses_1"
+        if tool != "acp.permit":
+            self.barred.append(tool)
+            return Passage(ok=False, code="UNKNOWN_TOOL")
         self.asked.append(args)
         if self.answer is None:
             self.waits.set()
@@ -151,7 +155,9 @@ async def test_an_answer_is_never_for_always(bench: Bench) -> None:
 
 
 async def test_files_and_terminals_of_ours_are_refused(bench: Bench) -> None:
-    await bench.run("reaches", Desk(answer=True))
+    desk = Desk(answer=True)
+    await bench.run("reaches", desk)
+    assert desk.barred == ["fs/write_text_file", "terminal/create"]
     assert [answer["error"]["code"] for answer in json.loads((bench.home / "reached").read_text())] == [-32601, -32601]
 
 

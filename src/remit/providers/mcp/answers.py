@@ -17,7 +17,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from remit.jsonrpc.protocol import INVALID_REQUEST, TASKS, MCPError
+from remit.codes import Code
+from remit.jsonrpc.protocol import INVALID_REQUEST, TASKS, MCPError, UnansweredError
 from remit.redact.clues import names_secret
 from remit.redact.visible import visible
 from remit.tools.peer import ELICIT, ROOTS, SAMPLE, PeerError
@@ -84,7 +85,7 @@ class Answers:
             self._peers.remove(peer)
 
     async def all(self, requests: Mapping[str, Any], peer: Peer | None) -> dict[str, Any]:
-        """The answers to what a call needs to go on, by the request's key. Raises MCPError for what is refused."""
+        """The answers to what a call needs to go on, by the request's key. Raises UnansweredError for a refusal."""
         asked = {key: _request(request) for key, request in requests.items()}
         forwarded = {
             key: _marked(request, self._server)
@@ -96,7 +97,7 @@ class Answers:
             try:
                 answers = await peer.ask(forwarded)
             except PeerError as error:
-                raise MCPError(code=INVALID_REQUEST, message=str(error)) from error
+                raise UnansweredError(Code.permission_denied, str(error)) from error
         return {key: answers[key] if key in answers else self._by_policy(request) for key, request in asked.items()}
 
     async def one(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +129,7 @@ class Answers:
             return self._elicited(request["params"])
         if method == ROOTS:
             return {"roots": []}
-        raise MCPError(code=INVALID_REQUEST, message=f"{method} is refused by policy")
+        raise UnansweredError(Code.permission_denied, f"{method} is refused by policy")
 
     def _elicited(self, params: Mapping[str, Any]) -> dict[str, Any]:
         schema = params.get("requestedSchema")

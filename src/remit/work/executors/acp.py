@@ -170,6 +170,9 @@ class _Refusals:
         """Return False."""
         return False
 
+    async def refuse(self, method: str, params: Mapping[str, Any]) -> None:
+        """Record nothing: it is only tried."""
+
 
 class _Questions:
     """Has the gate answer what an agent asks."""
@@ -186,6 +189,10 @@ class _Questions:
         asked = {"issue_ref": order.issue_ref, "run_id": order.run_id, "agent": self._agent, "tool_call": tool_call}
         passage = await self._door.call(self._session, PERMIT, asked)
         return passage.ok
+
+    async def refuse(self, method: str, params: Mapping[str, Any]) -> None:
+        """Have the gate refuse, and record, a name that no tool has."""
+        await self._door.call(self._session, method, dict(params))
 
 
 def _server(tools: Tools) -> dict[str, Any]:

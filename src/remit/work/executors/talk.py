@@ -32,6 +32,8 @@ _MAX_MESSAGE: Final = 16_000_000
 _MAX_CALLS: Final = 100_000
 """Calls whose ids are held."""
 _SHOWN: Final = 4_000
+_BARRED: Final = ("fs/", "terminal/")
+"""Beginnings of requests for files and terminals of ours; no tool has such a name."""
 _MOST_WAITING: Final = 20
 """Questions of one run that wait at once; more are refused, and a person need not look through them."""
 _END: Final = "end_turn"
@@ -45,6 +47,10 @@ class Permits(Protocol):
 
     async def allows(self, tool_call: dict[str, Any]) -> bool:
         """Return whether the agent may do this once."""
+        ...
+
+    async def refuse(self, method: str, params: Mapping[str, Any]) -> None:
+        """Have it recorded that the agent asked for what no client of it offers here."""
         ...
 
 
@@ -254,6 +260,8 @@ class Talk:
         from remit.jsonrpc.protocol import INVALID_PARAMS, METHOD_NOT_FOUND, MCPError  # noqa: PLC0415 - where an agent speaks it
 
         if method != "session/request_permission":
+            if method.startswith(_BARRED):
+                await self._permits.refuse(method, params or {})
             raise MCPError(code=METHOD_NOT_FOUND, message=f"{method[:100]} is not offered: use your own tools")
         given = params or {}
         tool_call, options = given.get("toolCall"), given.get("options")
