@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.providers.doc import docx
+from remit.providers.doc import package
 from remit.providers.doc.provider import TOOLS
 from tests.cli.conftest import Project, project
 
@@ -27,7 +27,7 @@ def test_every_tool_is_listed_with_its_level_and_arguments_and_no_other() -> Non
 
 
 def test_the_limits_of_the_page_are_those_in_force() -> None:
-    assert f"{docx._UNPACKED // 1024**2} MB, has more than {docx._ELEMENTS:,} elements" in PAGE
+    assert f"{package._UNPACKED // 1024**2} MB, has more than {package._ELEMENTS:,} elements" in PAGE
 
 
 @pytest.mark.slow

@@ -36,6 +36,28 @@ def test_what_is_not_for_reading_is_left_out() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("source", "seen", "hidden"),
+    [
+        ("<p>VIS</p><p hidden>HID</p>", "VIS", 3),
+        ('<p hidden="until-found">VIS</p>', "VIS", 0),
+        ('<p style="color: red; DISPLAY : none !important">HID<b>IN</b></p>VIS', "VIS", 5),
+        (
+            '<p style="visibility: hidden">HID</p><p style="font-size:0">HID</p><p style="font-size:0.8em">VIS</p>',
+            "VIS",
+            6,
+        ),
+        ("<dialog>HID</dialog><dialog open>VIS</dialog>", "VIS", 3),
+        ("<div hidden><p>HID</p><div>HID</div></div>VIS<script>none</script>", "VIS", 6),
+        ('<input value="VIS"> <input type="hidden" value="H"><input type="password" value="H">', "VIS", 0),
+        ("<select><option>ONE</option><option>TWO</option></select><textarea>VIS</textarea>", "ONE\n\nTWO\n\nVIS", 0),
+    ],
+)
+def test_what_a_person_does_not_see_is_left_out_and_counted(source: str, seen: str, hidden: int) -> None:
+    page = page_text(source)
+    assert (page.text.strip(), page.hidden) == (seen, hidden)
+
+
 def test_character_references_are_resolved_once() -> None:
     assert text("&lt;b&gt; &amp;lt; caf&eacute; &#65;") == "<b> &lt; café A"
 

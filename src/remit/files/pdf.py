@@ -25,6 +25,9 @@ def read_pdf(job: Job) -> Parsed | Refused:
     try:
         document = pypdfium2.PdfDocument(job.data)
         page_count = len(document)
+        filled = document.get_formtype() != pypdfium2.raw.FORMTYPE_NONE
+        if filled:
+            document.init_forms()
     except pypdfium2.PdfiumError as error:
         if getattr(error, "err_code", None) in _LOCKED:
             return Refused(Code.DOCUMENT_ENCRYPTED.name, "it can only be opened with a password")
@@ -32,15 +35,19 @@ def read_pdf(job: Job) -> Parsed | Refused:
     texts: list[str] = []
     room = job.chars
     while len(texts) < min(page_count, job.pages) and room > 0:
-        texts.append(_page(pypdfium2, document, len(texts)))
+        texts.append(_page(pypdfium2, document, len(texts), filled=filled))
         room -= len(texts[-1]) + 2
     title = " ".join(str(document.get_metadata_dict().get("Title", "")).replace("\0", "").split())
     return joined(texts, job, title=_clean(title)[:500], page_count=page_count)
 
 
-def _page(pypdfium2: Any, document: Any, number: int) -> str:
+def _page(pypdfium2: Any, document: Any, number: int, *, filled: bool) -> str:
     try:
         page = document[number]
+        if filled:  # the values of a form are drawn into the page, as on paper
+            pypdfium2.raw.FPDFPage_Flatten(page.raw, pypdfium2.raw.FLAT_NORMALDISPLAY)
+            page.close()
+            page = document[number]
         text = page.get_textpage()
         plain = str(text.get_text_bounded())
         text.close()

@@ -25,7 +25,7 @@ _CODECS: Final = ("big5", "cp", "euc_", "gb", "iso8859", "johab", "koi8", "mac-"
 """Families of text codecs; Python's others transform bytes, escape, or take quadratic time (punycode)."""
 _HYPERTEXT: Final = frozenset({".html", ".htm", ".xhtml"})
 _PROSE: Final = _HYPERTEXT | {".adoc", ".markdown", ".md", ".mdx", ".org", ".rst", ".tex", ".text", ".txt"}
-_DOCUMENTS: Final = frozenset({".docx", ".ipynb", ".pdf"})
+_DOCUMENTS: Final = frozenset({".docx", ".epub", ".ipynb", ".pdf", ".pptx", ".xlsx"})
 
 
 class Readable(NamedTuple):
@@ -36,6 +36,8 @@ class Readable(NamedTuple):
     """The title a page gives itself; empty for other text."""
     pages: tuple[int, ...] = ()
     """Where each page begins in `text`, if the file has pages."""
+    hidden: int = 0
+    """Characters that a page holds and hides from a person."""
     costly: bool = False
     """Whether it took long to find, so that it is worth keeping."""
 
@@ -97,9 +99,10 @@ def _page(text: str) -> Readable | None:
     from remit.files.hypertext import TooDeepError, page_text  # noqa: PLC0415 - libxml2 takes 20 ms to load
 
     try:
-        return Readable(*page_text(text))
+        page = page_text(text)
     except TooDeepError:
         return None
+    return Readable(page.text, page.title, hidden=page.hidden)
 
 
 def _decoded(data: bytes, encoding: str) -> str | None:

@@ -25,6 +25,10 @@ def pdf(pages: Sequence[str], *, title: str = "", trailer: str = "") -> bytes:
         resources = "/Resources << /Font << /F1 3 0 R >> >>"
         page = f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {resources} /Contents {6 + 2 * number} 0 R >>"
         objects += [page, f"<< /Length {len(content)} >>\nstream\n{content}\nendstream"]
+    return _pdf(objects, f"/Info 4 0 R {trailer}")
+
+
+def _pdf(objects: Sequence[str], trailer: str = "") -> bytes:
     out, places = bytearray(b"%PDF-1.4\n"), []
     for number, body in enumerate(objects, 1):
         places.append(len(out))
@@ -33,7 +37,7 @@ def pdf(pages: Sequence[str], *, title: str = "", trailer: str = "") -> bytes:
     table = "".join(f"{place:010d} 00000 n \n" for place in places)
     size = len(objects) + 1
     out += f"xref\n0 {size}\n0000000000 65535 f \n{table}".encode()
-    out += f"trailer << /Size {size} /Root 1 0 R /Info 4 0 R {trailer} >>\nstartxref\n{start}\n%%EOF\n".encode()
+    out += f"trailer << /Size {size} /Root 1 0 R {trailer} >>\nstartxref\n{start}\n%%EOF\n".encode()
     return bytes(out)
 
 
@@ -71,3 +75,21 @@ def notebook(cells: Sequence[Mapping[str, object]]) -> bytes:
     return json.dumps(
         {"cells": cells, "metadata": {"language_info": {"name": "python"}}, "nbformat": 4, "nbformat_minor": 5}
     ).encode()
+
+
+def form_pdf(label: str, value: str, *, appearance: bool) -> bytes:
+    """A PDF with a text field; with an `appearance`, its program has drawn the value, else the viewer has to."""
+    drawn = f"BT /F1 12 Tf 2 4 Td ({value}) Tj ET"
+    page = f"BT /F1 12 Tf 72 700 Td ({label}) Tj ET"
+    fonts = "<< /Font << /F1 3 0 R >> >>"
+    looks = "/AP << /N 7 0 R >>" if appearance else ""
+    objects = [
+        f"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R] /DA (/F1 12 Tf 0 g) /DR {fonts} >> >>",
+        "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources {fonts} /Contents 5 0 R /Annots [6 0 R] >>",
+        f"<< /Length {len(page)} >>\nstream\n{page}\nendstream",
+        f"<< /Type /Annot /Subtype /Widget /FT /Tx /T (n) /V ({value}) /Rect [120 695 300 712] /F 4 {looks} >>",
+        f"<< /Subtype /Form /BBox [0 0 180 17] /Resources {fonts} /Length {len(drawn)} >>\nstream\n{drawn}\nendstream",
+    ]
+    return _pdf(objects)

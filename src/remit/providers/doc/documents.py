@@ -23,7 +23,7 @@ from remit.providers.doc.shapes import Format
 if TYPE_CHECKING:
     from remit.providers.doc.settings import DocumentSettings
 
-_PARSED: Final = frozenset({"pdf", "docx", "ipynb"})
+_PARSED: Final = frozenset({"pdf", "docx", "pptx", "xlsx", "epub", "ipynb"})
 _HYPERTEXT: Final = frozenset({".html", ".htm", ".xhtml"})
 _MARKDOWN: Final = frozenset({".md", ".markdown", ".mdx"})
 _TABLES: Final = frozenset({".csv", ".tsv"})
@@ -31,7 +31,21 @@ _PDF: Final = b"%PDF-"
 _PDF_WITHIN: Final = 1_024
 """Bytes before a PDF's own beginning that its readers pass over."""
 _ZIP: Final = b"PK\x03\x04"
-_WORD: Final = b"word/document.xml"
+_ARCHIVES: Final[tuple[tuple[bytes, Format], ...]] = (
+    (b"word/document", "docx"),
+    (b"ppt/presentation", "pptx"),
+    (b"xl/workbook", "xlsx"),
+    (b"META-INF/container.xml", "epub"),
+)
+"""Names of parts by which a ZIP is known; one document may lie within another."""
+_OTHERS: Final = (
+    (b"\xd0\xcf\x11\xe0", "a document of an older Office, or one with a password"),
+    (b"PK\x03\x04", "an archive"),
+    (b"\x89PNG", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
+    (b"GIF8", "a picture"),
+)
+"""Beginnings of files that are not read, and what they are."""
 _PROCESSES: Final = 2
 _RECENT_CHARS: Final = 32_000_000
 """Characters of parsed documents that are kept: an agent reads one page after the other."""
@@ -68,7 +82,7 @@ class Documents:
     @property
     def kind(self) -> str:
         """A name for how documents are read now: what was read in another way is not the same text."""
-        return f"documents:1:{self.max_bytes}:{self._pages}:{self._chars}:{self.reads_pdf}:"
+        return f"documents:2:{self.max_bytes}:{self._pages}:{self._chars}:{self.reads_pdf}:"
 
     def open(self, path: str, data: bytes, ask: Ask) -> Document:
         """The text of a document. Raises ProviderError, StoppedError."""
@@ -77,15 +91,16 @@ class Documents:
             return Document(format=form, parsed=self._parsed(path, form, data, ask))
         found = readable("page.html" if form == "html" else "text.txt", data)
         if found is None:
-            raise ProviderError(f"{path!r} is not text in a known encoding.", code=Code.FILE_NOT_TEXT)
+            raise _no_text(path, data)
         text, cut = found.text[: self._chars], len(found.text) > self._chars
-        return Document(format=form, parsed=Parsed(text=text, title=found.title, truncated=cut))
+        note = f"{found.hidden:,} characters that the page hides were left out." if found.hidden else ""
+        return Document(format=form, parsed=Parsed(text=text, title=found.title, truncated=cut, note=note))
 
     def source(self, path: str, data: bytes) -> Document:
         """The text of a file as it stands there. Raises ProviderError (FILE_NOT_TEXT)."""
         text = decode(data)
         if text is None:
-            raise ProviderError(f"{path!r} is not text in a known encoding.", code=Code.FILE_NOT_TEXT)
+            raise _no_text(path, data)
         cut = len(text) > self._chars
         return Document(format=format_of(path, data), parsed=Parsed(text=text[: self._chars], truncated=cut))
 
@@ -149,13 +164,21 @@ class Documents:
         return msgspec.structs.replace(parsed, note=note)
 
 
+def _no_text(path: str, data: bytes) -> ProviderError:
+    kind = next((words for beginning, words in _OTHERS if data.startswith(beginning)), "")
+    why = f"is {kind}, which is not read: save it as PDF" if kind else "is not text in a known encoding"
+    return ProviderError(f"{path!r} {why}.", code=Code.FILE_NOT_TEXT)
+
+
 def format_of(path: str, data: bytes) -> Format:
     """Return the format of a file, by what it holds rather than by its name."""
     suffix = suffix_of(path)
     if data.lstrip()[:5] == _PDF if suffix != ".pdf" else _PDF in data[:_PDF_WITHIN]:
         return "pdf"
-    if data.startswith(_ZIP) and _WORD in data:
-        return "docx"
+    if data.startswith(_ZIP):
+        forms = [form for mark, form in _ARCHIVES if mark in data]
+        if forms:
+            return next((form for form in forms if f".{form}" == suffix), forms[0])
     if suffix == ".ipynb":
         return "ipynb"
     if suffix in _HYPERTEXT:

@@ -1,188 +1,92 @@
 """The text of a Word document: a walk over its XML, which holds no more memory than its text.
 
-A DOCX is a ZIP of XML files and may come from anyone. Its sizes are bounded as they are unpacked, whatever it declares;
-a DTD, and with it every entity, is refused; elements and their nesting are bounded. What a person does not see is left
-out: hidden text, what was deleted, instructions of fields, the second version of a drawing.
+What a person does not see is left out: hidden text, what was deleted, instructions of fields, the second version of a
+drawing. What Word writes beside the text is there: the numbers of lists, the cells that a merged one takes.
 """
 
 from __future__ import annotations
 
 import re
-import zipfile
-import zlib
 from collections.abc import Mapping
-from io import BytesIO
 from typing import Final
 
-from lxml.etree import XMLParser, XMLSyntaxError
-
-from remit.codes import Code
 from remit.files.parsed import Job, Parsed, Refused, joined
+from remit.providers.doc.numbering import NO_PLACE, Numbering, Place, level_of, number_of
+from remit.providers.doc.package import EnoughError, Package, Target, UnreadableError, read_package
 
 _MAIN: Final = "word/document.xml"
-_PARTS: Final = (_MAIN, "word/footnotes.xml", "word/endnotes.xml")
-_STYLES: Final = "word/styles.xml"
-_CORE: Final = "docProps/core.xml"
-_UNPACKED: Final = 64 * 1024 * 1024
-"""Bytes of XML that are read of one document."""
-_ENTRIES: Final = 10_000
-_ELEMENTS: Final = 2_000_000
-"""Of one document; a page has some hundreds."""
-_DEEPEST: Final = 500
-"""Elements within elements; Word writes some dozens."""
-_PIECE: Final = 65_536
+_NOTES: Final = ("footnotes", "endnotes")
 _HEADING: Final = re.compile(r"heading ?([1-6])|(title)", re.IGNORECASE)
 _SIGNS: Final = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _OFF: Final = frozenset({"0", "false", "off"})
-
-
-_DAMAGE: Final = (zipfile.BadZipFile, zlib.error, XMLSyntaxError, OSError, EOFError, ValueError, RuntimeError)
-"""Exceptions of broken archives and broken XML; an encrypted one raises RuntimeError."""
-
-
-class _TooMuchError(Exception):
-    """The document goes beyond a limit, or holds what a document does not."""
-
-
-class _EnoughError(Exception):
-    """As many characters as may be returned are read."""
+_WIDEST: Final = 100
+"""Columns that a merged cell takes at most; Word has 63."""
 
 
 def read_docx(job: Job) -> Parsed | Refused:
     """Return the text of a Word document as Markdown: headings, lists, tables and notes."""
+    return read_package(job, _read)
+
+
+def _read(package: Package, job: Job) -> Parsed:
+    main = package.main(_MAIN)
+    if main not in package.names:
+        raise UnreadableError("it is a ZIP, but no Word document")
+    parts = {it.kind: it.part for it in package.relations(main).values()}
+    styles, numbering = _Styles(), Numbering()
+    package.feed(parts.get("styles", "word/styles.xml"), styles)
+    package.feed(parts.get("numbering", "word/numbering.xml"), numbering)
+    walk = _Walk(styles, numbering, job.chars)
+    cut = False
     try:
-        with zipfile.ZipFile(BytesIO(job.data)) as archive:
-            names = set(archive.namelist())
-            if _MAIN not in names or len(names) > _ENTRIES:
-                return Refused(Code.DOCUMENT_UNREADABLE.name, "it is a ZIP, but no Word document")
-            return _Archive(archive, names, job).read()
-    except _TooMuchError as error:
-        return Refused(Code.DOCUMENT_UNREADABLE.name, str(error))
-    except _DAMAGE as error:
-        encrypted = isinstance(error, RuntimeError) and "encrypted" in str(error)
-        code = Code.DOCUMENT_ENCRYPTED if encrypted else Code.DOCUMENT_UNREADABLE
-        return Refused(code.name, "it is encrypted" if encrypted else "it is damaged")
+        for part in (main, *(parts.get(kind, f"word/{kind}.xml") for kind in _NOTES)):
+            package.feed(part, walk)
+    except EnoughError:
+        cut = True
+    title = package.title()
+    parsed = joined(["\n".join(walk.blocks).strip()], job, title=title, page_count=0)
+    return Parsed(text=parsed.text, title=title, truncated=cut or parsed.truncated)
 
 
-class _Archive:
-    """The files in a document, unpacked within one limit for all."""
-
-    def __init__(self, archive: zipfile.ZipFile, names: set[str], job: Job) -> None:
-        self._archive = archive
-        self._names = names
-        self._job = job
-        self._room = _UNPACKED
-
-    def read(self) -> Parsed:
-        styles, core = _Styles(), _Title()
-        self._feed(_STYLES, styles)
-        self._feed(_CORE, core)
-        walk = _Walk(styles.levels, self._job.chars)
-        cut = False
-        try:
-            for name in _PARTS:
-                self._feed(name, walk)
-        except _EnoughError:
-            cut = True
-        parsed = joined(["\n".join(walk.blocks).strip()], self._job, title=core.title, page_count=0)
-        return Parsed(text=parsed.text, title=core.title, truncated=cut or parsed.truncated)
-
-    def _feed(self, name: str, target: _Target) -> None:
-        if name not in self._names:
-            return
-        parser = XMLParser(target=target, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
-        with self._archive.open(name) as file:
-            while piece := file.read(_PIECE):
-                self._room -= len(piece)
-                if self._room < 0:
-                    raise _TooMuchError(f"it unpacks to more than {_UNPACKED:,} bytes")
-                parser.feed(piece)
-        parser.close()
-
-
-class _Target:
-    """The methods that the parser calls; a subclass looks at elements by their local names."""
-
-    def __init__(self) -> None:
-        self._depth = self._elements = 0
-
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self._depth += 1
-        self._elements += 1
-        if self._elements > _ELEMENTS:
-            raise _TooMuchError(f"it has more than {_ELEMENTS:,} elements")
-        if self._depth > _DEEPEST:
-            raise _TooMuchError(f"its elements are nested more than {_DEEPEST} deep")
-        values = {name.rpartition("}")[2]: value for name, value in attributes.items()}
-        self.opened(tag.rpartition("}")[2], values)
-
-    def end(self, tag: str) -> None:
-        self._depth -= 1
-        self.closed(tag.rpartition("}")[2])
-
-    def data(self, text: str) -> None:
-        """Text between tags."""
-
-    def doctype(self, *_: object) -> None:
-        raise _TooMuchError("it has a DTD, which no Word document has")
-
-    def close(self) -> None:
-        """End the file; the parser asks for it."""
-
-    def opened(self, name: str, values: Mapping[str, str]) -> None:
-        """An element begins."""
-
-    def closed(self, name: str) -> None:
-        """An element ends."""
-
-
-class _Styles(_Target):
-    """The levels of the styles that are headings, by their identifiers, which Word translates."""
+class _Styles(Target):
+    """What styles say of their paragraphs, by their identifiers, which Word translates."""
 
     def __init__(self) -> None:
         super().__init__()
         self.levels: dict[str, int] = {}
-        self._style = ""
+        """Levels of headings."""
+        self.places: dict[str, Place] = {}
+        """Places in lists."""
+        self._style = self._level = ""
 
     def opened(self, name: str, values: Mapping[str, str]) -> None:
+        value = values.get("val", "")
         if name == "style":
-            self._style = values.get("styleId", "")
-        elif name == "name" and (found := _HEADING.fullmatch(values.get("val", ""))):
+            self._style, self._level = values.get("styleId", ""), ""
+        elif name == "name" and (found := _HEADING.fullmatch(value)):
             self.levels[self._style] = int(found[1] or 1)
+        elif name == "ilvl":
+            self._level = value
+        elif name == "numId":
+            self.places[self._style] = Place(value, level_of(self._level))
 
 
-class _Title(_Target):
-    """The title that the document gives itself."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.title = ""
-        self._inside = False
-
-    def opened(self, name: str, values: Mapping[str, str]) -> None:  # noqa: ARG002 - the hook's
-        self._inside = name == "title"
-
-    def closed(self, name: str) -> None:  # noqa: ARG002 - the hook's
-        self._inside = False
-
-    def data(self, text: str) -> None:
-        if self._inside and len(self.title) < _PIECE:
-            self.title = " ".join(f"{self.title}{text}".split())[:500]
-
-
-class _Walk(_Target):
+class _Walk(Target):
     """The text, block by block."""
 
-    def __init__(self, levels: Mapping[str, int], chars: int) -> None:
+    def __init__(self, styles: _Styles, numbering: Numbering, chars: int) -> None:
         super().__init__()
         self.blocks: list[str] = []
-        self._levels = levels
+        self._styles = styles
+        self._numbering = numbering
         self._room = chars
         self._paragraphs: list[list[str]] = []
         """Texts of the paragraphs that are open; one in a text box lies within another."""
         self._cells: list[list[str]] = []
         """Cells of the table rows that are open."""
-        self._prefix = ""
+        self._spans: list[int] = []
+        """Columns of the cells that are open."""
+        self._heading, self._place, self._level = "", NO_PLACE, ""
         self._in_run = self._in_text = self._hidden = False
         self._unread = 0
         """Open elements that say again what another has said."""
@@ -191,25 +95,45 @@ class _Walk(_Target):
         match name:
             case "p":
                 self._paragraphs.append([])
-                self._prefix = ""
-            case "pStyle":
-                self._prefix = "#" * self._levels.get(values.get("val", ""), 0)
-            case "numPr" if not self._prefix:
-                self._prefix = "-"
+                self._heading, self._place, self._level = "", NO_PLACE, ""
+            case "pStyle" | "numPr" | "ilvl" | "numId":
+                self._format(name, values.get("val", ""))
             case "r":
                 self._in_run, self._hidden = True, False
             case "t":
                 self._in_text = True
-            case "tr":
-                self._cells.append([])
-            case "tc" if self._cells:
-                self._cells[-1].append("")
+            case "tr" | "tc" | "gridSpan" | "gridBefore":
+                self._tabulate(name, number_of(values.get("val", "")))
             case "Fallback":
                 self._unread += 1
             case "footnote" | "endnote":
                 self._add(f"[{name} {values.get('id', '')}]")
             case _:
                 self._mark(name, values)
+
+    def _format(self, name: str, value: str) -> None:
+        """Note what a paragraph is: a heading, a place in a list."""
+        if name == "pStyle":
+            self._heading = "#" * self._styles.levels.get(value, 0)
+            self._place = self._styles.places.get(value, NO_PLACE)
+        elif name == "ilvl":
+            self._level = value
+        else:
+            self._place = Place(value, level_of(self._level))
+
+    def _tabulate(self, name: str, columns: int) -> None:
+        """Begin a row or a cell, or note how many columns one takes."""
+        if name == "tr":
+            self._cells.append([])
+        elif not self._cells:
+            return
+        elif name == "tc":
+            self._cells[-1].append("")
+            self._spans.append(1)
+        elif name == "gridBefore":
+            self._cells[-1] += [""] * min(columns, _WIDEST)
+        elif self._spans:
+            self._spans[-1] = min(columns, _WIDEST)
 
     def closed(self, name: str) -> None:
         match name:
@@ -219,6 +143,8 @@ class _Walk(_Target):
                 self._in_run = False
             case "t":
                 self._in_text = False
+            case "tc" if self._spans:
+                self._cells[-1] += [""] * (self._spans.pop() - 1)
             case "tr" if self._cells:
                 row = self._cells.pop()
                 if any(row):
@@ -250,19 +176,23 @@ class _Walk(_Target):
             self._paragraphs[-1].append(text)
 
     def _end_paragraph(self, text: str) -> None:
-        prefix, self._prefix = self._prefix, ""
+        heading, self._heading = self._heading, ""
+        number = self._numbering.next(self._place) if text or self._place != NO_PLACE else ""
+        self._place = NO_PLACE
         if not text:
             return
+        if number and not (heading and number == "-"):
+            text = f"{number} {text}"
         if self._cells:
             cell = f"{self._cells[-1].pop()} {text}" if self._cells[-1] else text
             self._cells[-1].append(" ".join(cell.split()))
             return
-        self._add(f"{prefix} {text}".lstrip(" "))
-        if prefix != "-":
+        self._add(f"{heading} {text}".lstrip(" "))
+        if heading or not number:
             self._add("")
 
     def _add(self, block: str) -> None:
         self.blocks.append(block)
         self._room -= len(block) + 1
         if self._room < 0:
-            raise _EnoughError
+            raise EnoughError

@@ -1,82 +1,70 @@
-"""The text of a Jupyter notebook: its cells, with what they printed; each cell is a page."""
+"""The text of a Jupyter notebook: its cells, with what they printed; each cell is a page.
+
+A value that is odd costs its own place: what is not wanted is not looked at, and NaN is read, as Python writes it.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
-
-import msgspec
 
 from remit.codes import Code
 from remit.files.parsed import Job, Parsed, Refused, joined
 
-Lines = str | list[str]
 _WORD: Final = re.compile(r"[\w+#.-]{1,30}")
-
-
-class _Output(msgspec.Struct, frozen=True):
-    """What a cell left."""
-
-    text: Lines = ""
-    data: dict[str, Any] = {}
-    ename: str = ""
-    evalue: str = ""
-
-
-class _Cell(msgspec.Struct, frozen=True):
-    """One cell of format 4."""
-
-    cell_type: str
-    source: Lines = ""
-    outputs: list[_Output] = []
-
-
-class _Language(msgspec.Struct, frozen=True):
-    """The language of code cells."""
-
-    name: str = ""
-
-
-class _Metadata(msgspec.Struct, frozen=True):
-    """What a notebook says of itself."""
-
-    language_info: _Language = _Language()
-
-
-class _Notebook(msgspec.Struct, frozen=True):
-    """A notebook of format 4 (nbformat)."""
-
-    cells: list[_Cell]
-    metadata: _Metadata = _Metadata()
 
 
 def read_notebook(job: Job) -> Parsed | Refused:
     """Return the text of a notebook as Markdown."""
     try:
-        notebook = msgspec.json.decode(job.data.removeprefix(b"\xef\xbb\xbf"), type=_Notebook)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return Refused(Code.DOCUMENT_UNREADABLE.name, "it is no notebook of format 4")
-    named = _WORD.fullmatch(notebook.metadata.language_info.name)
+        notebook = json.loads(job.data.removeprefix(b"\xef\xbb\xbf"))
+    except json.JSONDecodeError as error:
+        why = f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        return Refused(Code.DOCUMENT_UNREADABLE.name, why)
+    except UnicodeDecodeError:
+        return Refused(Code.DOCUMENT_UNREADABLE.name, "it is not in UTF-8")
+    except (RecursionError, ValueError):
+        return Refused(Code.DOCUMENT_UNREADABLE.name, "its values are nested too deeply, or too long")
+    cells = _member(notebook, "cells")
+    if not isinstance(cells, list):
+        return Refused(Code.DOCUMENT_UNREADABLE.name, _other(notebook))
+    named = _WORD.fullmatch(_text(_member(_member(_member(notebook, "metadata"), "language_info"), "name")))
     language = named[0] if named else ""
     texts: list[str] = []
     room = job.chars
-    for cell in notebook.cells[: job.pages]:
+    for cell in cells[: job.pages]:
         if room <= 0:
             break
-        texts.append("\n\n".join(_parts(cell, language)))
+        texts.append("\n\n".join(_parts(cell, language)).encode("utf-8", "replace").decode())
         room -= len(texts[-1]) + 2
-    return joined(texts, job, title="", page_count=len(notebook.cells))
+    return joined(texts, job, title="", page_count=len(cells))
 
 
-def _parts(cell: _Cell, language: str) -> Iterator[str]:
-    source = _text(cell.source)
-    yield f"```{language}\n{source}\n```" if cell.cell_type == "code" else source
-    for output in cell.outputs:
-        said = _text(output.text) or _text(output.data.get("text/plain", ""))
-        said = said or f"{output.ename}: {output.evalue}".strip(": ")
+def _other(notebook: object) -> str:
+    """Return why a JSON file is no notebook that is read."""
+    form = _member(notebook, "nbformat")
+    if isinstance(form, int) and "worksheets" in (notebook if isinstance(notebook, dict) else ()):
+        return (
+            f"it is a notebook of format {form}, and only format 4 is read: `jupyter nbconvert --to notebook` writes it"
+        )
+    return "it is no notebook of format 4: it has no list of cells"
+
+
+def _parts(cell: object, language: str) -> Iterator[str]:
+    source = _text(_member(cell, "source"))
+    yield f"```{language}\n{source}\n```" if _member(cell, "cell_type") == "code" else source
+    outputs = _member(cell, "outputs")
+    for output in outputs if isinstance(outputs, list) else ():
+        said = _text(_member(output, "text")) or _text(_member(_member(output, "data"), "text/plain"))
+        said = said or f"{_text(_member(output, 'ename'))}: {_text(_member(output, 'evalue'))}".strip(": ")
         if said.strip():
             yield f"```\n{said.rstrip()}\n```"
+
+
+def _member(value: object, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None
 
 
 def _text(lines: Any) -> str:

@@ -13,7 +13,7 @@ Path = Annotated[
     str, Meta(min_length=1, max_length=4_096, description="Below the open folder, with `/` between folders.")
 ]
 Sha256 = Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$")]
-Format = Literal["pdf", "docx", "ipynb", "html", "markdown", "csv", "text"]
+Format = Literal["pdf", "docx", "pptx", "xlsx", "epub", "ipynb", "html", "markdown", "csv", "text"]
 
 
 class ReadArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,7 +24,7 @@ class ReadArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             pattern=r"^([1-9][0-9]{0,6}(-([1-9][0-9]{0,6})?)?)?$",
-            description="Pages of a PDF, or cells of a notebook, such as `3`, `3-7` or `3-`; all if empty.",
+            description="Pages, slides, sheets, chapters or cells, such as `3`, `3-7` or `3-`; all if empty.",
         ),
     ] = ""
     start: Annotated[int, Meta(ge=0, description="First character, counted in the whole text.")] = 0
@@ -51,7 +51,7 @@ class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     end: Annotated[int, Meta(description="The character after the last that was returned; less than `chars`: go on.")]
     chars: Annotated[int, Meta(description="Characters of the whole text.")]
-    page_count: Annotated[int, Meta(description="Pages of a PDF, or cells of a notebook; 0: it has none.")]
+    page_count: Annotated[int, Meta(description="Pages, slides, sheets, chapters or cells; 0: it has none.")]
     pages: Annotated[list[Page], Meta(description="The pages that the text returned is on.")]
     truncated: Annotated[bool, Meta(description="Whether the document is larger than the limits: its end is missing.")]
     note: Annotated[str, Meta(description="What is missing, and why; may be empty.")]
@@ -81,7 +81,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     path: Annotated[str, Meta(description="The document, as doc.read takes it.")]
     title: str
     heading: Annotated[str, Meta(description="The section the passage is part of; may be empty.")]
-    page: Annotated[int | None, Meta(description="The page of a PDF, or cell of a notebook, that it begins on.")]
+    page: Annotated[int | None, Meta(description="The page, slide, sheet, chapter or cell that it begins on.")]
     start: Annotated[int, Meta(description="First character of the passage in the document's text.")]
     end: Annotated[int, Meta(description="The character after its last.")]
     sha256: Annotated[str, Meta(description="Of the file's bytes.")]
