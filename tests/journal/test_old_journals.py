@@ -50,3 +50,18 @@ async def test_looking_at_it_changes_nothing_and_the_first_write_upgrades_it(tmp
     assert version_of(path) == VERSION
     assert [head.stream for head in await journal.heads(HeadQuery())] == ["job/new", *(head.stream for head in heads)]
     await journal.close()
+
+
+async def test_what_a_process_that_was_killed_after_its_upgrade_left_is_written_to(tmp_path: Path) -> None:
+    first, place = tmp_path / "first.db", tmp_path / "journal.db"
+    shutil.copyfile(OLD, first)
+    journal = Journal(SqliteStore(str(first), ManualClock()), ManualClock())
+    await journal.post("job/new", "job", note(1))
+    for ending in ("", "-wal", "-shm"):  # the header is still of the older schema
+        shutil.copyfile(f"{first}{ending}", f"{place}{ending}")
+    await journal.close()
+    journal = Journal(SqliteStore(str(place), ManualClock()), ManualClock())
+    assert await journal.head("job/new") is not None
+    await journal.post("job/newer", "job", note(1))
+    assert await journal.head("job/newer") is not None
+    await journal.close()

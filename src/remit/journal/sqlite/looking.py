@@ -34,8 +34,10 @@ Stamp = tuple[tuple[int, int, int], ...]
 class Look:
     """A connection that reads; one thread uses it at a time."""
 
-    def __init__(self, path: str, busy_ms: int) -> None:
+    def __init__(self, path: str, busy_ms: int, *, writable: bool = False) -> None:
         self._path = Path(path)
+        # All connections of a process share one mapping of the memory: one that only reads would bar those that write.
+        self._shares = "" if writable else "readonly_shm=1"
         self._busy_ms = busy_ms
         self._open()
 
@@ -94,7 +96,7 @@ class Look:
         """Return one through the shared memory of those who have the file open; None if that cannot be read."""
         if not (self._beside("-wal").exists() and self._beside("-shm").exists()):
             return None  # SQLite would make them
-        db = self._connection("readonly_shm=1")
+        db = self._connection(self._shares)
         try:
             check(db)
         except apsw.Error:

@@ -78,7 +78,7 @@ class SqliteStore:
         try:
             with self._translating:
                 if is_older(self._path):
-                    self._looking = Look(self._path, busy_ms)
+                    self._looking = Look(self._path, busy_ms, writable=True)
                 else:
                     self._db, self._db_read = self._connected(opened, busy_ms)
         except JournalError as error:
