@@ -16,7 +16,7 @@ from remit.providers.web.engine import Extractors
 from remit.recipes.research_report import research_report
 from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S
-from tests.providers.doc.made import notebook, pdf
+from tests.providers.doc.made import encrypted_pdf, notebook, pdf
 
 pytestmark = pytest.mark.slow
 
@@ -177,11 +177,14 @@ async def test_files_documents_and_pages_are_quoted_together_with_their_places(
 
 async def test_documents_alone_are_quoted(remit_in: OpenRemit, tmp_path: Path) -> None:
     (tmp_path / "minutes.pdf").write_bytes(pdf(["Minutes.", "The council set the season ticket at 58 euros."]))
+    (tmp_path / "locked.pdf").write_bytes(encrypted_pdf())
     async with remit_in(flags={"documents.seconds": int(PATIENCE_S)}) as remit:
         report = await (await remit.start(research_report("season ticket euros", documents=".")))
     assert [(each["path"], each["kind"]) for each in report["sources"]] == [("minutes.pdf", "document")]
     assert [each["page"] for each in report["evidence"]] == [2]
     assert report["searched"]["queries"] == []
+    assert report["unread"] == [{"path": "locked.pdf", "why": "no_text"}]
+    assert "locked.pdf: no_text" in report["report"].replace("\\", "")
 
 
 async def test_without_a_backend_nothing_leaves_the_machine_and_it_says_so(remit_in: OpenRemit) -> None:

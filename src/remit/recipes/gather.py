@@ -63,7 +63,8 @@ async def from_documents(run: Run, folder: str, query: str, wanted: int) -> Gath
     """The best passages of the documents in a folder that is open. Raises CallError where it cannot be searched."""
     hits = (await run.call("doc.search", {"folder": folder, "query": query, "limit": _HITS})).value
     read = await _passages(run, "document", "doc.read", {}, hits["items"], wanted)
-    return read._replace(documents=hits["files"], note=hits.get("note", ""))
+    missed = tuple(Unread(each["path"], each["why"]) for each in hits.get("unread", ()))
+    return read._replace(documents=hits["files"], note=hits.get("note", ""), unread=(*read.unread, *missed))
 
 
 async def _passages(

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from remit.files.text import suffix_of
 from remit.recipes.evidence import Claim, Kind
 
 _CODE_SPAN: Final = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\\\[\]<>!]+)(?<!`)\1(?!`)")
@@ -21,6 +22,8 @@ _UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202f\u206
 _LINK: Final = re.compile(r"https?://[^\s<>\"\\]+")
 _AROUND: Final = 280
 """Characters of a passage that are shown before and after a quotation."""
+_PLACES: Final = {".ipynb": "cell", ".pptx": "slide", ".xlsx": "sheet", ".epub": "chapter"}
+"""Kinds of pages of documents that are not pages."""
 _KINDS: Final[tuple[Kind, ...]] = ("file", "page", "document")
 
 
@@ -294,7 +297,8 @@ def place(each: Citation, source: Source) -> str:
     """Return the page that a quotation stands on, in words with a comma; empty if its source has none."""
     if each.page is None:
         return ""
-    return f"{'cell' if source.path.endswith('.ipynb') else 'page'} {each.page:,}, "
+    kind = _PLACES.get(suffix_of(source.path), "page")
+    return f"{kind} {each.page:,}, "
 
 
 def name(text: str) -> str:

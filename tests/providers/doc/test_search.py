@@ -58,6 +58,7 @@ async def test_where_pdfs_cannot_be_read_a_search_says_so(tmp_path: Path, monkey
         filled(docs)
         found = await docs.call("search", query="heating")
         assert (found["files"], found["skipped"]["no_text"]) == (2, 1)
+        assert found["unread"] == [{"path": "plans/budget.pdf", "why": "no_text"}]
         assert "remit[documents]" in found["note"]
         (docs.folder / "plans/budget.pdf").unlink()
         assert (await docs.call("search", query="heating"))["note"] == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -16,11 +17,12 @@ from remit.files.confined import ConfinedDirectory
 from remit.files.index import rank
 from remit.files.index.refresh import LARGEST, Progress, Refresh
 from remit.files.index.store import DamagedError, Hit, Index, State, Store
-from remit.files.text import Readable, Reader, readable
+from remit.files.text import Readable, Reader, is_prose, readable
 
 T = TypeVar("T")
 
 _CANDIDATES = 200
+_UNREAD_MOST = 100
 """Passages that the index proposes before the kind of file is weighed in."""
 
 
@@ -44,6 +46,8 @@ class Answer(NamedTuple):
     vanished: int
     """Files that were found and are no longer what was indexed."""
     truncated: bool
+    unread: list[tuple[str, State]]
+    """Files for people that have no text here, a hundred at most, and why."""
 
 
 class FolderIndex:
@@ -76,7 +80,8 @@ class FolderIndex:
                 expression = rank.expression(query)
                 hits = store.hits(expression, _CANDIDATES) if expression else []
                 matches, vanished = self._best([hit for hit in hits if allowed(hit.path)], query, limit, stop, store)
-                return Answer(matches, *store.counts(), vanished, truncated)
+                missed = (row for row in store.unread() if is_prose(row[0]) and allowed(row[0]))
+                return Answer(matches, *store.counts(), vanished, truncated, list(islice(missed, _UNREAD_MOST)))
 
         return _rebuilt_if_damaged(attempt, lambda: self._index.remove(stop))
 

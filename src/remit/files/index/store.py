@@ -111,6 +111,11 @@ class Store:
         [(passages,)] = self._db.execute("SELECT count(*) FROM passages")
         return _sound((states, passages), tuple[dict[State, int], int])
 
+    def unread(self) -> Iterator[tuple[str, State]]:
+        """Each file that has no text here, and its state, by path."""
+        rows = self._db.execute("SELECT path, state FROM files WHERE state != 'text' ORDER BY path")
+        return iter(_sound(list(rows), list[tuple[str, State]]))
+
     def forget(self, file: int) -> None:
         """Drop a file and its passages."""
         self._db.execute("DELETE FROM texts WHERE file = ?", (file,))

@@ -14,15 +14,16 @@ from remit.errors import ProviderError
 from remit.files.confined import ConfinedDirectory, parts_of, unsafe
 from remit.files.index.refresh import Progress, is_left_out
 from remit.files.index.search import FolderIndex, Match
-from remit.files.index.store import Index
+from remit.files.index.store import Index, State
 from remit.files.outline import title_of
 from remit.files.parsed import Parsed
 from remit.files.roots import Roots
 from remit.providers.doc.documents import Ask, Documents
-from remit.providers.doc.shapes import Item, Page, ReadArgs, ReadResult, SearchArgs, SearchResult, Skipped
+from remit.providers.doc.shapes import Item, Page, ReadArgs, ReadResult, SearchArgs, SearchResult, Skipped, Unread, Why
 
 Hidden = Callable[[str, dict[str, Any]], bool]
 _NO_PDF: Final = "PDF files are left out: pypdfium2 is not installed (pip install 'remit[documents]')."
+_WHY: Final[dict[State, Why]] = {"binary": "no_text", "too_large": "too_large", "unreadable": "unreadable"}
 _ANCHORS: Final = 1_000
 """Pages whose places are returned at most."""
 
@@ -98,6 +99,7 @@ class Reading:
             files=found.states.get("text", 0),
             passages=found.passages,
             skipped=skipped,
+            unread=[Unread(path=prefix + path, why=_WHY[state]) for path, state in found.unread],
             truncated=found.truncated,
             note=_NO_PDF if skipped.no_text and not self._documents.reads_pdf else "",
         )

@@ -89,12 +89,22 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     snippet: str
 
 
+Why = Literal["no_text", "too_large", "unreadable"]
+
+
 class Skipped(msgspec.Struct, frozen=True, kw_only=True):
     """Files that were not read, by reason."""
 
     no_text: Annotated[int, Meta(description="Not a document, damaged or encrypted.")]
     too_large: int
     unreadable: int
+
+
+class Unread(msgspec.Struct, frozen=True, kw_only=True):
+    """A document that has no text here."""
+
+    path: str
+    why: Why
 
 
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +114,7 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
     files: Annotated[int, Meta(description="Documents searched.")]
     passages: Annotated[int, Meta(description="Passages they were cut into.")]
     skipped: Skipped
+    unread: Annotated[list[Unread], Meta(description="Documents among the skipped files, a hundred at most.")]
     truncated: Annotated[bool, Meta(description="Whether the folder holds more files than a search looks at.")]
     note: Annotated[str, Meta(description="What was left out that could be searched; may be empty.")] = ""
 
