@@ -184,7 +184,7 @@ async def test_documents_alone_are_quoted(remit_in: OpenRemit, tmp_path: Path) -
     assert [each["page"] for each in report["evidence"]] == [2]
     assert report["searched"]["queries"] == []
     assert report["unread"] == [{"path": "locked.pdf", "why": "no_text"}]
-    assert "locked.pdf: no_text" in report["report"].replace("\\", "")
+    assert "- `locked.pdf`: no_text" in report["report"]
 
 
 async def test_without_a_backend_nothing_leaves_the_machine_and_it_says_so(remit_in: OpenRemit) -> None:
