@@ -25,6 +25,7 @@ from remit.process.child import Child
 from remit.process.environment import environment
 from remit.process.reaper import reaped
 from remit.redact import mask
+from remit.tasks import uncut
 
 _OUTPUT: Final = 64_000_000
 _TIMEOUT_S: Final = 300.0
@@ -194,7 +195,7 @@ async def git_on(
     variables. Raise ProviderError.
     """
     with ExitStack() as stack:
-        room, repository = await asyncio.to_thread(stack.enter_context, _room(folder, remote))
+        room, repository = await uncut(asyncio.to_thread(stack.enter_context, _room(folder, remote)))
         means = {"GIT_ALLOW_PROTOCOL": _PROTOCOLS, **(env or {})} if remote else {**_OURS, "HOME": str(room)}
         yield Git(room, repository, tree or room, means)
 
