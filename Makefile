@@ -156,7 +156,7 @@ recording: setup ## Record the terminal session of README to docs/images
 	$(BIN)/python -m scripts.recording
 
 docs: .venv-docs/.ready ## Build the documentation as a site, build/site; a broken link is an error
-	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-docs/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-docs/bin/mkdocs build --strict
 
 .venv-docs/.ready: requirements/docs.txt
 	$(PYTHON) -m venv .venv-docs
