@@ -7,6 +7,7 @@ import zipfile
 
 import pytest
 
+from remit.evidence import verify
 from tests.cli.conftest import Project, project
 
 __all__ = ["project"]
@@ -30,6 +31,15 @@ def test_nothing_is_overwritten_unasked(ran: Project) -> None:
     assert ran.here("export", "last", "-o", "one.zip").status == 0
     assert ran.here("export", "last", "-o", "one.zip").status == 2
     assert ran.here("export", "last", "-o", "one.zip", "--force").status == 0
+
+
+def test_a_package_that_its_own_check_rejects_is_not_written(ran: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    (ran.folder / "a.zip").write_bytes(b"before")
+    verdict = verify.Verdict("rejected", "event 4 is contradicted", "event_contradicted")
+    monkeypatch.setattr(verify, "check", lambda _path: verdict)
+    done = ran.here("export", "last", "-o", "a.zip", "--force", "--json")
+    assert (done.status, "RECORD_CONTRADICTED" in done.out + done.err) == (1, True)
+    assert (ran.folder / "a.zip").read_bytes() == b"before"
 
 
 def test_a_package_goes_to_stdout_whole(ran: Project) -> None:

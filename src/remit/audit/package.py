@@ -357,8 +357,7 @@ class _Record:
         try:
             self._ledger.take(event)
         except RejectedError as error:
-            remedy = "Look with `remit verify`; if the record was changed, restore a backup."
-            raise ChainBrokenError(str(error), code=Code.RECORD_CONTRADICTED, remedy=remedy) from error
+            raise ChainBrokenError(str(error), code=Code.RECORD_CONTRADICTED, remedy=RESTORE) from error
 
     def _refer(self, payload: Payload | None) -> None:
         rule, facts = getattr(payload, "rule_id", ""), getattr(payload, "facts", None)

@@ -13,7 +13,8 @@ from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.saving import require_free
-from remit.errors import UsageError
+from remit.codes import Code
+from remit.errors import ChainBrokenError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from remit.audit.formats import Form
     from remit.audit.formats.ael_join import Custody
     from remit.cli.opened import Opened
+    from remit.evidence.verify import Verdict
 
 _PART: Final = 1 << 20
 
@@ -96,7 +98,7 @@ def command(
     audit.key. --beside puts two artifacts of AEL together, of recorders on both sides of the same calls over MCP, and
     --anchored adds proofs of a log that got the hashes of their records while they were recorded.
     """
-    from tempfile import TemporaryFile
+    from tempfile import NamedTemporaryFile
 
     if to is not None and (form != "otlp" or output is not None):
         raise UsageError("--to sends spans", remedy="Use it with --format otlp, and without --output.")
@@ -110,7 +112,7 @@ def command(
         )
     if since is not None and form != "package":
         raise UsageError(f"--format {form} is of one JOB", remedy="Leave --since out, or --format.")
-    with TemporaryFile() as file:
+    with NamedTemporaryFile() as file:
         if since is None:
             name = _pack(state, job or "", file, form, publish, redacted=redacted)
         else:
@@ -215,10 +217,11 @@ def _write(
         return exit_codes.OK
     place = output or Path(name)
     require_free(place, force=force)
+    verdict = _checked(file) if form == "package" else None
     replace_file(place, iter(lambda: file.read(_PART), b""))
     size = place.stat().st_size
-    if form == "package":
-        _say(state, place, size)
+    if verdict is not None:
+        _say(state, place, size, verdict)
     elif state.as_json:
         told = {} if anchors is None else {"anchors": anchors}
         state.output.json({"file": str(place), "bytes": size, "format": form, **told})
@@ -229,11 +232,21 @@ def _write(
     return exit_codes.OK
 
 
-def _say(state: State, place: Path, size: int) -> None:
-    from remit.cli.text import counted
+def _checked(file: IO[bytes]) -> Verdict:
+    """Return the verdict on a package that was written. Raise ChainBrokenError where it would be rejected."""
     from remit.evidence.verify import check
+    from remit.journal.values import RESTORE
 
-    verdict = check(str(place))
+    file.flush()
+    verdict = check(file.name)
+    if verdict.state == "rejected":
+        raise ChainBrokenError(verdict.problem, code=Code.RECORD_CONTRADICTED, remedy=RESTORE)
+    return verdict
+
+
+def _say(state: State, place: Path, size: int, verdict: Verdict) -> None:
+    from remit.cli.text import counted
+
     recorded = f"{counted(verdict.events, 'event')} in {counted(verdict.streams, 'stream')}"
     if state.as_json:
         state.output.json({"file": str(place), "bytes": size, **verdict.members()})
