@@ -6,11 +6,14 @@ python -m tests.service.effects    writes the table into the page
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from inspect import isawaitable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from remit import Remit, Run, recipe
 from remit.codes import Code
@@ -19,6 +22,10 @@ from remit.jobs.state import ENDED
 from remit.record.state_diff import StateDiff
 from remit.record.views import JobRow
 from remit.settings import load
+from remit.tickets.execution import RunRequest
+from remit.tickets.report import RunReport
+from remit.tickets.steps import ToolStep
+from remit.tickets.tickets import tickets_of
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, ToolResult
 from tests.opened import until
@@ -28,7 +35,8 @@ BEGIN: Final = "<!-- effects: made by tests/service/effects.py -->\n"
 END: Final = "<!-- end of effects -->\n"
 NOTHING: Final = "none to record"
 HEAD: Final = (
-    "| what happened | tool | effect | who says so | the job | retry | fork |\n|---|---|---|---|---|---|---|\n"
+    "| what happened | tool | effect | who says so | the job | retry | fork | next attempt at a ticket |\n"
+    "|---|---|---|---|---|---|---|---|\n"
 )
 
 
@@ -98,7 +106,8 @@ class Odd:
         self.cause = cause
         self.paid: list[str] = []
         """The idempotency keys that it paid under, each once."""
-        self.calls = 0
+        self.calls = Counter[str]()
+        """How often it was called, by idempotency key."""
 
     async def list_tools(self) -> Sequence[ToolMeta]:
         return [
@@ -119,7 +128,7 @@ class Odd:
         ]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
-        self.calls += 1
+        self.calls[ctx.idempotency_key] += 1
         if self.cause.sent and (name != "odd.idempotent" or ctx.idempotency_key not in self.paid):
             self.paid.append(ctx.idempotency_key)
         answer = self.cause.act()
@@ -146,15 +155,20 @@ class Row(NamedTuple):
     state: str
     retry: str
     fork: str
+    ticket: str
     paid: int
     """How often it had its effect, before and after everything was tried that needs no decision."""
 
 
 async def acted(cause: Cause, tool: str) -> Row:
-    """Run a job, then retry and fork it, without a word that calls may be repeated."""
+    """Run a job, then retry and fork it, and a ticket twice, without a word that calls may be repeated."""
     odd = Odd(cause)
     rule = {"effect": "deny" if cause.refused else "allow", "tools": ["odd.*"]}
     async with Remit(":memory:", providers=[odd], recipes=[pays], policy=[rule]) as remit:
+        report = await tickets_of(remit.service).executor().execute(run_of(tool))
+        if cause.decision:
+            await remit.service.steps.decide(report.run_id, "s0", cause.decision, value=1, reason="I looked")
+            await until(remit, report.run_id, lambda row: row.state in ENDED)
         job = await remit.service.jobs.start_named("pays", {"tool": f"odd.{tool}"})
         row = await until(remit, job, settled)
         if cause.decision:
@@ -176,9 +190,16 @@ async def killed(tool: str, journal: Path) -> Row:
     async with Remit(str(journal), settings=hurried, providers=[odd], recipes=[pays], policy=[rule]) as remit:
         job = await remit.service.jobs.start_named("pays", {"tool": f"odd.{tool}"})
         await called.wait()
+        called.clear()
+        attempt = asyncio.create_task(tickets_of(remit.service).executor().execute(run_of(tool)))
+        await called.wait()
+    attempt.cancel()
+    await asyncio.wait([attempt])
     odd.cause = odd.cause._replace(act=lambda: 1)
     async with Remit(str(journal), providers=[odd], recipes=[pays], policy=[rule]) as remit:
-        return await tried(remit, odd, await until(remit, job, settled), tool)
+        await tickets_of(remit.service).executor().execute(run_of(tool))
+        row = await until(remit, job, settled)
+        return await tried(remit, odd, row, tool)
 
 
 def settled(row: JobRow) -> bool:
@@ -186,25 +207,35 @@ def settled(row: JobRow) -> bool:
     return not row.worker and (row.state in ENDED or (row.state == "waiting" and row.due_at is None))
 
 
+def run_of(tool: str) -> RunRequest:
+    """A ticket's run of one call."""
+    return RunRequest(ticket_id="tkt_a", tool_steps=(ToolStep(tool_name=f"odd_{tool}"),))
+
+
 async def tried(remit: Remit, odd: Odd, row: JobRow, tool: str) -> Row:
-    """Retry a job and fork it."""
+    """Retry a job and fork it, and make the next attempt at a ticket that came to the same end."""
     told = (await remit.service.streams.narrative(row.job)).steps[0].state_diff
-    attempts, before = odd.calls, len(odd.paid)
+    attempts, before = max(odd.calls.values(), default=0), len(odd.paid)
     completed = "1" if row.state == "completed" else ""
-    retry = await refused_or_made(remit, odd, remit.service.jobs.retry(row.job, completed))
-    fork = await refused_or_made(remit, odd, remit.service.forks.make(row.job, "1"))
-    return Row(odd.cause, tool, *said(told), state(row.state, attempts), retry, fork, len(odd.paid) - before)
+    attempt = tickets_of(remit.service).executor().execute(replace(run_of(tool), attempt=1))
+    ends = (
+        await refused_or_made(remit, odd, remit.service.jobs.retry(row.job, completed)),
+        await refused_or_made(remit, odd, remit.service.forks.make(row.job, "1")),
+        await refused_or_made(remit, odd, attempt),
+    )
+    return Row(odd.cause, tool, *said(told), state(row.state, attempts), *ends, len(odd.paid) - before)
 
 
 async def refused_or_made(remit: Remit, odd: Odd, making: Any) -> str:
-    """Say what a retry or a fork did."""
-    before = odd.calls
+    """Say what a retry, a fork or an attempt did."""
+    before = odd.calls.total()
     try:
         made = await making
     except RemitError as error:
         return f"`{error.code.name}`"
-    await until(remit, made.job, settled)
-    return "calls again" if odd.calls > before else "makes no call"
+    if not isinstance(made, RunReport):
+        await until(remit, made.job, settled)
+    return "calls again" if odd.calls.total() > before else "makes no call"
 
 
 def said(told: StateDiff | None) -> tuple[str, str]:
@@ -222,7 +253,7 @@ def table(rows: Sequence[Row]) -> str:
     """The rows as the page has them; classes of tools of which the same is true share one."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
-        cells = (row.effect or NOTHING, row.by or NOTHING, row.state, row.retry, row.fork)
+        cells = (row.effect or NOTHING, row.by or NOTHING, row.state, row.retry, row.fork, row.ticket)
         lines.setdefault((row.cause.words, *cells), []).append(row.tool)
     return HEAD + "".join(
         f"| {words} | {', '.join(tools)} | {' | '.join(cells)} |\n" for (words, *cells), tools in lines.items()

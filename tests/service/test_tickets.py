@@ -9,12 +9,13 @@ import msgspec
 import pytest
 
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import StateError, UsageError
+from remit.journal.leases import LeaseProof
 from remit.tickets.report import without_moments
 from remit.tickets.runner import RunnerConfig
 from remit.tickets.ticket import Ticket
 from tests.opened import OpenRemit
-from tests.service.ticket_desk import CALLS, EVENT, REPLIES, RUNG, TOOLS, step, tool_ticket, worked
+from tests.service.ticket_desk import CALLS, EVENT, MAY, REPLIES, RUNG, TOOLS, step, tool_ticket, worked
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +88,28 @@ async def test_a_retry_runs_only_what_was_not_done(remit_in: OpenRemit) -> None:
         run = await remit.service.tickets.report(ticket.id)
         assert run is not None
         assert [one.status for one in run.step_reports] == ["ok", "failed"]
+
+
+async def test_what_took_effect_is_done_again_only_if_a_person_says_so(remit_in: OpenRemit) -> None:
+    async with remit_in(tools=TOOLS, flags=MAY) as remit:
+        tickets = remit.service.tickets
+        ticket = await tool_ticket(remit, step("desk_look", what="x"), step("desk_pay", what="5"))
+        assert (await worked(remit)).by_code == {"RESULT_INVALID": 1}
+        with pytest.raises(StateError) as refused:
+            await tickets.retry(ticket.id)
+        assert refused.value.code is Code.RETRY_REPEATS
+        assert (await tickets.get(ticket.id)).metadata.retry_count == 0
+
+        leased = await tickets.lease_by_id(ticket.id, owner="other")  # that counts as a retry, and nobody was asked
+        await tickets.release(ticket.id, LeaseProof(owner="other", token=leased.lease_token))
+        assert (await worked(remit)).by_code == {"RETRY_REPEATS": 1}
+        assert CALLS == ["x", "5"]
+
+        assert (await tickets.retry(ticket.id, repeat=True)).metadata.retry_count == 2
+        assert (await worked(remit)).by_code == {"RESULT_INVALID": 1}
+        assert CALLS == ["x", "5", "5"]
+        with pytest.raises(StateError):  # the word was for one attempt
+            await tickets.retry(ticket.id)
 
 
 async def test_a_step_that_needs_a_person_blocks_the_ticket_until_somebody_has_answered(remit_in: OpenRemit) -> None:

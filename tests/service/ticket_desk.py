@@ -12,6 +12,7 @@ from remit.tickets.tickets import tickets_of
 
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello", "actor": "ann"}
 REPLIES = {"tickets.derive_replies": True}
+MAY = {"policy.rules": [{"effect": "allow", "tools": ["desk.pay"]}]}
 CALLS: list[str] = []
 
 
@@ -33,6 +34,13 @@ def write(text: str) -> str:
     """Write something."""
     CALLS.append(f"write {text}")
     return text
+
+
+@tool("desk.pay", confirm=False, output_schema={"type": "integer"})
+def pay(what: str) -> str:
+    """Pay, and answer with what is no receipt."""
+    CALLS.append(what)
+    return "paid"
 
 
 @tool("desk.wait", level="L0")
@@ -57,7 +65,7 @@ async def ask() -> str:
     return "yes"
 
 
-TOOLS = [look, break_it, write, wait, away, ask]
+TOOLS = [look, break_it, write, pay, wait, away, ask]
 RUNG: list[asyncio.Event] = []
 
 

@@ -245,7 +245,7 @@ SHOWN_BY: Final[dict[str, tuple[str, ...]]] = {
     "limits from EVIDENCE_*": (f"{SETTINGS}::test_short_environment_names_work_and_yield_to_the_full_ones",),
     "bytes never enter a report": (
         f"{EXECUTION}::check_a_report_holds_no_bytes",
-        f"{REPORT}::test_the_summary_holds_no_more_evidence_than_allowed",
+        f"{REPORT}::test_the_summary_holds_no_more_evidence_than_allowed_and_says_how_much_is_left_out",
     ),
     # --- Reports
     "RunReport and StepReport": (

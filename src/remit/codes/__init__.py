@@ -97,7 +97,7 @@ class Code(Enum):
     JOB_NOT_FOUND = Row(ERROR, 404, False, "No job has this identifier, beginning or ending.")
     JOB_NOT_RETRYABLE = Row(ERROR, 409, False, "The job has not ended, has completed, or was retried already.")
     JOB_NOT_REPLAYABLE = Row(ERROR, 409, False, "It is a session: no recipe made its calls, so none can run again.")
-    RETRY_REPEATS = Row(ERROR, 409, False, "The retry or fork would repeat calls that took effect, or may have.")
+    RETRY_REPEATS = Row(ERROR, 409, False, "A retry, fork or attempt would repeat calls that took effect, or may have.")
     GOLDEN_INVALID = Row(ERROR, 400, False, "The golden job cannot be read, or none was named.")
     FORK_INVALID = Row(ERROR, 400, False, "A change does not fit the job: the step is not there, or runs again anyway.")
     JOB_FINISHED = Row(ERROR, 409, False, "The job has already ended.")

@@ -50,7 +50,7 @@ def take_over(events: Sequence[Event], history: History, step: str) -> TakenOver
     # What a model was asked builds on what it was asked before, and nodes of a plan on the results of others.
     strict = any(cut in history.models for cut in cuts) or (bool(step) and history.plan is not None)
     again = _again(order, cuts, strict=strict)
-    repeated = tuple(place for place in order if place in again and _effective(history, place))
+    repeated = tuple(place for place in order if place in again and acted(history, place))
     kept = [(one, at) for one, at in timed if not isinstance(one, _LEFT_BEHIND) and _belongs(one, again)]
     return TakenOver(
         events=tuple(_detached(one) for one, _ in kept),
@@ -99,7 +99,7 @@ def _beside(one: str, other: str) -> bool:
     return False
 
 
-def _effective(history: History, place: str) -> bool:
+def acted(history: History, place: str) -> bool:
     """Return whether a call had its effect there, or may have, and it was not undone."""
     record, undone = history.calls.get(place), history.undone.get(place)
     if record is None or record.started is None or record.refused is not None:

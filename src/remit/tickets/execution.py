@@ -9,8 +9,11 @@ from typing import Any, Protocol
 
 import msgspec
 
+from remit.codes import Code
+from remit.errors import UsageError
 from remit.tickets.report import RunReport
-from remit.tickets.steps import ToolStep
+from remit.tickets.steps import ToolStep, steps_of
+from remit.tickets.ticket import Ticket
 
 
 class ToolPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,13 +47,26 @@ class ToolExecutor(Protocol):
         """Run the steps in order and report on them. A refusal or failure of a step is part of the report.
 
         Asked again for the same ticket and attempt, continue that run: what was done is not done again (rule 2).
-        Raise StateError (IDEMPOTENCY_MISMATCH) if that run has other steps, and any other RemitError only if the run
-        could not be started or followed.
+        Raise StateError (IDEMPOTENCY_MISMATCH) if that run has other steps, or (RETRY_REPEATS) if it would do again
+        what an earlier one did, and any other RemitError only if the run could not be started or followed.
         """
         ...
 
 
-def policy_of(tool_input: Any) -> ToolPolicy:
-    """The limits of a ticket. Raise msgspec.ValidationError for ones of another form."""
+def request_of(ticket: Ticket) -> RunRequest:
+    """The run that a ticket asks for now. Raise UsageError (INVALID_TOOL_STEP, INVALID_BUDGET) if none can be read."""
+    given = ticket.metadata.tool_input
+    return RunRequest(
+        ticket_id=ticket.id,
+        attempt=ticket.metadata.retry_count,
+        tool_steps=steps_of(given, ticket.tool_steps),
+        tool_policy=_policy_of(given),
+    )
+
+
+def _policy_of(tool_input: Any) -> ToolPolicy:
     given = tool_input.get("tool_policy") if isinstance(tool_input, dict) else None
-    return msgspec.convert(given or {}, ToolPolicy)
+    try:
+        return msgspec.convert(given or {}, ToolPolicy)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"tool_policy: {error}", code=Code.INVALID_TOOL_STEP) from error

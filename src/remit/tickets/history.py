@@ -26,6 +26,8 @@ class History:
         self.block: Block | None = None
         self.failure: Block | None = None
         self.retries = 0
+        self.repeats = set[int]()
+        """Attempts that a person let do again what was done."""
         self.derived: kinds.TicketDerived | None = None
         self.updated_at = 0
         for event in events:
@@ -96,6 +98,8 @@ class History:
     def _retried(self, payload: kinds.TicketRetried) -> None:
         self.status, self.lease, self.retries = "pending", None, payload.retry_count
         self.block = self.failure = None
+        if payload.repeat:
+            self.repeats.add(payload.retry_count)
 
     def _derived(self, payload: kinds.TicketDerived) -> None:
         self.derived = payload

@@ -100,9 +100,12 @@ class TicketRetried(Payload, frozen=True, kw_only=True):
     KIND: ClassVar[str] = "ticket_retried"
     by: str = ""
     retry_count: int
+    repeat: bool = False
+    """Calls that took effect, or may have, are made again in this attempt."""
 
     def words(self) -> str:
-        return joined(f"retry {self.retry_count}", f"by {self.by}" if self.by else "")
+        again = "repeating what took effect" if self.repeat else ""
+        return joined(f"retry {self.retry_count}", again, f"by {self.by}" if self.by else "")
 
 
 class TicketDerived(Payload, frozen=True, kw_only=True):

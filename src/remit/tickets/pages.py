@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
 from remit.clock import SECOND
 from remit.errors import RemitError, UsageError
-from remit.pages.page import Nothing, Page, PageRequest, See, View
+from remit.pages.page import Page, PageRequest, See, View
 from remit.pages.text import Shown, link, shown, written
 from remit.record.words import words
 from remit.tickets.report import RunReport
 from remit.tickets.steps import ToolStep, steps_of
 from remit.tickets.ticket import Kind, Status, Ticket
-from remit.tickets.tickets import tickets_of
+from remit.tickets.tickets import may_retry, tickets_of
 
 _COLUMN: Final = 20
 """Tickets of a column of the board."""
@@ -41,6 +41,12 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     thread: str = ""
     before: str = ""
     """Continue after this ticket of an earlier page."""
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether side effects may happen again."""
+
+    repeat: Literal["", "yes"] = ""
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,10 +169,9 @@ async def moved(asked: PageRequest) -> object:
 
 async def retry(asked: PageRequest) -> See:
     """Make a failed or blocked ticket pending again."""
-    asked.access.require_all_tools("the ticket")
-    if (await tickets_of(asked.service).get(asked.path["ticket"])).type == "TOOL":
-        asked.access.require("call")
-    await tickets_of(asked.service).retry(asked.path["ticket"], by=asked.principal)
+    tickets = tickets_of(asked.service)
+    await may_retry(tickets, asked.access, asked.path)
+    await tickets.retry(asked.path["ticket"], repeat=asked.form.repeat == "yes", by=asked.principal)
     return See(link("/tickets/{}", asked.path["ticket"]))
 
 
@@ -229,5 +234,5 @@ PAGES: Final = (
         live="heads",
     ),
     Page(path="/tickets/{ticket}", scope="tickets", handler=ticket, live="events", mark=moved),
-    Page(path="/tickets/{ticket}/retry", scope="tickets", handler=retry, form=Nothing),
+    Page(path="/tickets/{ticket}/retry", scope="tickets", handler=retry, form=Retry),
 )

@@ -177,7 +177,13 @@ ROUTES: Final = (
         also=(PENDING,),
         starts=True,
         keeps_key=True,
-        codes=(Code.INVALID_TOOL_STEP, Code.INVALID_BUDGET, Code.MCP_REQUIRED_UNAVAILABLE, Code.IDEMPOTENCY_MISMATCH),
+        codes=(
+            Code.INVALID_TOOL_STEP,
+            Code.INVALID_BUDGET,
+            Code.MCP_REQUIRED_UNAVAILABLE,
+            Code.IDEMPOTENCY_MISMATCH,
+            Code.RETRY_REPEATS,
+        ),
         example={"tool_name": "fs_read", "args": {"path": "README.md"}},
     ),
     Route(

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from remit.codes import Code
+from remit.jobs.retry import acted
 from remit.journal import kinds as k
 from remit.journal.event import Event
 from remit.journal.kinds import STUCK
@@ -59,6 +60,10 @@ class TicketRun:
         """Return whether a step did what was asked."""
         step = self._steps.get(key_of(index))
         return step is not None and step.state == "ok"
+
+    def acted(self, index: int) -> bool:
+        """Return whether a step had its effect, or may have; its result says nothing of that."""
+        return acted(self._story.history, key_of(index))
 
     def report(self, index: int, step: ToolStep) -> StepReport:
         """The report of one step; one that has not run yet is blocked."""

@@ -17,9 +17,8 @@ from remit.codes import Code
 from remit.errors import RemitError, StateError, UsageError
 from remit.journal.leases import LeaseProof, keep_renewing
 from remit.tasks import first
-from remit.tickets.execution import RunRequest, ToolPolicy, policy_of
+from remit.tickets.execution import RunRequest, request_of
 from remit.tickets.outputs import outputs_of
-from remit.tickets.steps import ToolStep, steps_of
 from remit.tickets.ticket import Leased, Ticket, moment
 
 if TYPE_CHECKING:
@@ -52,6 +51,10 @@ _EVERYWHERE: Final = frozenset(
     }
 )
 """Codes of what would fail with any other ticket as well."""
+_REFUSED: Final = frozenset(
+    {Code.INVALID_TOOL_STEP, Code.INVALID_BUDGET, Code.IDEMPOTENCY_MISMATCH, Code.RETRY_REPEATS}
+)
+"""Codes of a run that cannot be had of this ticket as it is."""
 _log: Final = logging.getLogger("remit.tickets")
 
 
@@ -262,30 +265,16 @@ class Runner:
 
     async def _run(self, ticket: Ticket, proof: LeaseProof) -> None:
         try:
-            steps = steps_of(ticket.metadata.tool_input, ticket.tool_steps)
-            policy = policy_of(ticket.metadata.tool_input)
-        except UsageError as error:
-            return await self._refuse(ticket, proof, error.code, error.message)
-        except msgspec.ValidationError as error:
-            return await self._refuse(ticket, proof, Code.INVALID_TOOL_STEP, f"tool_policy: {error}")
-        request = RunRequest(
-            ticket_id=ticket.id,
-            attempt=ticket.metadata.retry_count,
-            tool_steps=steps,
-            tool_policy=policy,
-        )
-        try:
+            request = request_of(ticket)
             report = await self._executor.execute(request)
-        except StateError as error:
-            if error.code is not Code.IDEMPOTENCY_MISMATCH:
+        except (StateError, UsageError) as error:
+            if error.code not in _REFUSED:
                 raise
-            return await self._refuse(ticket, proof, error.code, error.message)
-        return await self._end(ticket, proof, report, steps, policy)
+            return await self._refuse(ticket, proof, error.code, f"{error.message} {error.remedy}".strip())
+        return await self._end(ticket, proof, request, report)
 
-    async def _end(
-        self, ticket: Ticket, proof: LeaseProof, report: RunReport, steps: tuple[ToolStep, ...], policy: ToolPolicy
-    ) -> None:
-        outputs = outputs_of(report, steps, policy.max_turns)
+    async def _end(self, ticket: Ticket, proof: LeaseProof, request: RunRequest, report: RunReport) -> None:
+        outputs = outputs_of(report, request.tool_steps, request.tool_policy.max_turns)
         reason = report.tool_verdict.reason
         derived: Derived | None = None
         if report.status == "ok":

@@ -22,8 +22,10 @@ from remit.redact import line
 from remit.service.many import at_rest
 from remit.service.options import Options
 from remit.tasks import first
+from remit.tickets.history import History
 from remit.tickets.report import RunFacts, RunReport, run_report
-from remit.tickets.run import TicketRun
+from remit.tickets.run import TicketRun, key_of
+from remit.tickets.ticket import stream_of as ticket_stream
 
 if TYPE_CHECKING:
     from remit.journal.event import Event, Head
@@ -105,9 +107,30 @@ class TicketRuns:
         earlier = await self._attempts(run)
         newest = max(earlier, default=-1)
         if newest < 0 or (newest < run.attempt and earlier[newest].over and not _all_ok(run, earlier)):
+            await self._check_repeats(run, earlier)
             await self._start(run, _kept(run, earlier))
             return run.attempt
         return newest
+
+    async def check_repeats(self, run: RunRequest) -> None:
+        """Raise StateError (RETRY_REPEATS) if this attempt would do again what was done, and no person said so."""
+        earlier = await self._attempts(run)
+        if earlier and earlier[max(earlier)].over:  # else that one goes on, and repeats nothing by itself
+            await self._check_repeats(run, earlier)
+
+    async def _check_repeats(self, run: RunRequest, earlier: dict[int, TicketRun]) -> None:
+        kept = _kept(run, earlier)
+        again = [index for index in range(len(run.tool_steps)) if index not in kept]
+        repeated = ", ".join(key_of(index) for index in again if any(done.acted(index) for done in earlier.values()))
+        ticket = line(run.ticket_id)
+        if not repeated or run.attempt in History(await self._journal.read(ticket_stream(run.ticket_id))).repeats:
+            return
+        why = f"another attempt at {ticket} would repeat calls that took effect, or may have: step {repeated}"
+        remedy = (
+            f"See what they did: remit trace {job_of(run.ticket_id, max(earlier))}. Repeat them with "
+            f"`remit tickets retry {ticket} --repeat`; or fill the ticket, once it is leased, with what they did."
+        )
+        raise StateError(why, code=Code.RETRY_REPEATS, remedy=remedy)
 
     async def _attempts(self, run: RunRequest) -> dict[int, TicketRun]:
         """Return what is recorded of this run's attempts, without earlier ones that had other steps.

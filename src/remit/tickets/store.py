@@ -171,12 +171,12 @@ class TicketStore(TicketLeases):
         patch = HeadPatch(state="blocked", due_at=None, release=status == "running")
         return await self._written(found, blocked, patch, "block", packed)
 
-    async def retry(self, ticket: str, *, by: str = "") -> Ticket:
-        """Make a failed or blocked ticket pending again."""
+    async def retry(self, ticket: str, *, repeat: bool = False, by: str = "") -> Ticket:
+        """Make a failed or blocked ticket pending again; with `repeat`, its next attempt does again what was done."""
         found = await self.load(ticket)
         if found.history.status not in {"failed", "blocked"}:
             raise self._state(ticket, found.history.status, "retry")
-        retried = kinds.TicketRetried(by=by, retry_count=found.history.retries + 1)
+        retried = kinds.TicketRetried(by=by, retry_count=found.history.retries + 1, repeat=repeat)
         patch = HeadPatch(state="pending", due_at=self.journal.clock.now())
         return await self._written(found, retried, patch, "retry")
 

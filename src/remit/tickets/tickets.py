@@ -10,19 +10,18 @@ import msgspec
 from msgspec.structs import replace
 
 from remit.codes import Code
-from remit.errors import AppendConflictError
+from remit.errors import AppendConflictError, UsageError
 from remit.http.access import Access
 from remit.journal.leases import LeaseProof
 from remit.operation import Body, By, Document, Flat, FromKey, JsonObject, Wire, operation
 from remit.tickets.derivation import Derived
 from remit.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
-from remit.tickets.execution import RunRequest, policy_of
+from remit.tickets.execution import request_of
 from remit.tickets.leasing import LEASE_SEC, MAX_LEASE_SEC, MAX_LEASED
 from remit.tickets.reading import Filled
 from remit.tickets.report import RunReport
 from remit.tickets.runner import Runner, RunnerConfig
 from remit.tickets.runs import TicketRuns
-from remit.tickets.steps import steps_of
 from remit.tickets.ticket import Kind, Leased, Status, Ticket
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ async def _check_steps(_: Tickets, access: Access, arguments: Mapping[str, Any])
         access.require_all_tools("the steps of a ticket")
 
 
-async def _check_retry(tickets: Tickets, access: Access, arguments: Mapping[str, Any]) -> None:
+async def may_retry(tickets: Tickets, access: Access, arguments: Mapping[str, Any]) -> None:
     """Raise Problem if a token that may not call, or only some tools, would have a ticket's calls made again."""
     access.require_all_tools("the ticket")
     if (await tickets.get(arguments["ticket"])).type == "TOOL":
@@ -111,15 +110,7 @@ class Tickets:
 
         Raise NotFoundError or UsageError.
         """
-        found = await self._store.get(ticket)
-        steps = steps_of(found.metadata.tool_input, found.tool_steps)
-        request = RunRequest(
-            ticket_id=found.id,
-            attempt=found.metadata.retry_count,
-            tool_steps=steps,
-            tool_policy=policy_of(found.metadata.tool_input),
-        )
-        return await TicketRuns(self._desk, self._jobs, self._worker).report(request)
+        return await self._runs().report(request_of(await self._store.get(ticket)))
 
     # --- commands
 
@@ -316,17 +307,36 @@ class Tickets:
         f"POST {_ONE}/retry",
         "tickets",
         "Make a failed or blocked ticket pending again.",
-        codes=(Code.not_found, Code.lease_conflict, Code.lease_owner_mismatch),
-        check=_check_retry,
+        body=Body("TicketRetryBody", "Whether calls that took effect, or may have, are made again."),
+        codes=(Code.not_found, Code.lease_conflict, Code.lease_owner_mismatch, Code.RETRY_REPEATS),
+        check=may_retry,
     )
-    async def retry(self, ticket: str, *, by: By = "") -> Ticket:
-        """Make a failed or blocked ticket pending again; what was done stays done."""
-        return await self._store.retry(ticket, by=by or self._principal)
+    async def retry(self, ticket: str, *, repeat: bool = False, by: By = "") -> Ticket:
+        """Make a failed or blocked ticket pending again; what was done stays done.
+
+        Calls that took effect, or may have, and whose result was of no use, are made again only with `repeat`. Raise
+        NotFoundError, or StateError (lease_conflict, RETRY_REPEATS).
+        """
+        if not repeat:
+            await self._check_repeats(await self._store.get(ticket))
+        return await self._store.retry(ticket, repeat=repeat, by=by or self._principal)
+
+    async def _check_repeats(self, ticket: Ticket) -> None:
+        if ticket.status not in {"failed", "blocked"}:
+            return
+        try:
+            request = request_of(ticket)
+        except UsageError:  # no run of it was ever begun
+            return
+        await self._runs().check_repeats(replace(request, attempt=request.attempt + 1))
 
     # --- work
 
     def executor(self) -> ToolExecutor:
         """Run steps as jobs (path Z)."""
+        return self._runs()
+
+    def _runs(self) -> TicketRuns:
         return TicketRuns(self._desk, self._jobs, self._worker)
 
     def runner(self, config: RunnerConfig, executor: ToolExecutor) -> Runner:

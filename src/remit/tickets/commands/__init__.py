@@ -315,11 +315,12 @@ def release_command(state: State, ticket: str, owner: str, token: str, reason: s
 
 @command.command("retry")
 @click.argument("ticket")
+@click.option("--repeat", is_flag=True, help="Repeat calls that took effect, or may have.")
 @json_option("the ticket")
 @pass_state
-def retry_command(state: State, ticket: str) -> int:
+def retry_command(state: State, ticket: str, repeat: bool) -> int:
     """Make a failed or blocked ticket pending again.
 
     Finished steps are kept; only the others run again.
     """
-    return state.show(session(state, lambda tickets: tickets.retry(ticket)), print_ticket)
+    return state.show(session(state, lambda tickets: tickets.retry(ticket, repeat=repeat)), print_ticket)
