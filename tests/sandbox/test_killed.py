@@ -8,11 +8,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pytest
 
-from remit.sandbox.scratch import scratch
 from tests.sandbox.abuse.plain import NOBODY, plain_python
 from tests.sandbox.abuse.subjects import CONTAINERS, HERE, skip_untried
 from tests.sandbox.killed import RUNTIMES
@@ -30,9 +30,9 @@ _KEPT: Final = (
 @pytest.fixture
 def temporary() -> Iterator[Path]:
     """A folder for temporary files that nobody else uses."""
-    with scratch() as place:
-        place.chmod(0o711)
-        yield place
+    with TemporaryDirectory() as place:
+        Path(place).chmod(0o711)
+        yield Path(place)
 
 
 def kill(python: str, name: str, temporary: Path, user: int | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
@@ -42,7 +42,7 @@ class _Archive:
     def feed(self, data: bytes) -> None:
         """Write what fits."""
         room = MAX_LOG - self.size
-        if room > 0:
+        if room > 0 and not self._file.closed:  # it is once its end was cut short
             self._file.write(data[:room])
             if len(data) > room:
                 self._file.write(_CUT)
@@ -86,40 +86,38 @@ async def run_program(
     the sandbox, which ends all of it; else the reaper does. Cancellation ends all of it too, and then goes on. Raise
     what `launch` and `talk` raise.
     """
-    out, err = _Archive(logs[0]), _Archive(logs[1])
-    child, family = _Program(out, err, heard), Family()
-    started, timed_out, error, status = clock.now(), False, "", None
-    try:
-        words = reaped(command, _GRACE_S) if launch is None else command
-        await child.start(words, cwd=str(cwd), env={**env, **family.env}, launch=launch)
-        async with asyncio.timeout(timeout_s) as deadline:
-            if talk is None:
-                child.close_stdin()
-            status = await (child.ended() if talk is None else _talked(child, talk(child, deadline)))
-    except TimeoutError:
-        timed_out = True
-    except OSError as failure:
-        error = f"{command[0]}: {failure.strerror or failure}"
-    finally:
-        if child.exit_status is None:
-            child.send_signal(signal.SIGTERM)
-        await child.close()
-        survivors = await asyncio.to_thread(family.end) if launch is None else 0
-        out.close()
-        err.close()
-    return Ending(
-        program=command[0],
-        args=tuple(command[1:]),
-        timeout=timeout_s,
-        started=started,
-        finished=clock.now(),
-        exit_code=status if status is not None else child.exit_status,
-        timed_out=timed_out,
-        stdout_bytes=out.size,
-        stderr_bytes=err.size,
-        survivors=survivors,
-        error=error,
-    )
+    with closing(_Archive(logs[0])) as out, closing(_Archive(logs[1])) as err:
+        child, family = _Program(out, err, heard), Family()
+        started, timed_out, error, status = clock.now(), False, "", None
+        try:
+            words = reaped(command, _GRACE_S) if launch is None else command
+            await child.start(words, cwd=str(cwd), env={**env, **family.env}, launch=launch)
+            async with asyncio.timeout(timeout_s) as deadline:
+                if talk is None:
+                    child.close_stdin()
+                status = await (child.ended() if talk is None else _talked(child, talk(child, deadline)))
+        except TimeoutError:
+            timed_out = True
+        except OSError as failure:
+            error = f"{command[0]}: {failure.strerror or failure}"
+        finally:
+            if child.exit_status is None:
+                child.send_signal(signal.SIGTERM)
+            await child.close()
+            survivors = await asyncio.to_thread(family.end) if launch is None else 0
+        return Ending(
+            program=command[0],
+            args=tuple(command[1:]),
+            timeout=timeout_s,
+            started=started,
+            finished=clock.now(),
+            exit_code=status if status is not None else child.exit_status,
+            timed_out=timed_out,
+            stdout_bytes=out.size,
+            stderr_bytes=err.size,
+            survivors=survivors,
+            error=error,
+        )
 
 
 async def _talked(child: Child, talk: Awaitable[None]) -> int | None:
