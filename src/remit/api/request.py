@@ -34,9 +34,10 @@ async def body_of(route: Route, headers: Mapping[str, str], receive: Receive, se
     if route.body is None:
         return None
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != _JSON:
+    empty = "transfer-encoding" not in headers and headers.get("content-length", "0") == "0"
+    if kind != _JSON and not (empty and not any(field.required for field in msgspec.structs.fields(route.body))):
         raise Problem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_JSON}.")
-    data = await bytes_of(headers, receive, seconds)
+    data = b"{}" if empty else await bytes_of(headers, receive, seconds)
     try:
         body = msgspec.json.decode(data, type=route.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
