@@ -110,6 +110,8 @@ class Body(msgspec.Struct, frozen=True):
 
     name: str
     about: str
+    optional: bool = False
+    """A request may come without it, and then has the defaults."""
 
 
 class Declaration(msgspec.Struct, frozen=True):

@@ -153,6 +153,14 @@ async def test_no_page_of_another_origin_may_ask(client: Client) -> None:
     assert (await client.get("/v1/jobs", headers={"host": "elsewhere.example"})).status == 421
 
 
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/v1/tickets/tkt_none/retry", 404), ("/v1/tickets", 415), ("/v1/jobs/job_none/cancel", 415), ("/v1/jobs", 415)],
+)
+async def test_a_request_comes_without_a_body_only_where_it_may(client: Client, path: str, status: int) -> None:
+    assert (await client.post(path)).status == status
+
+
 async def test_one_principal_cannot_take_every_place(remit_in: OpenRemit, served: Served) -> None:
     tokens = [token("greedy", "read", "call"), token("modest", "read")]
     async with remit_in() as remit, served(remit, tokens, places=2) as client:

@@ -36,6 +36,7 @@ def route_of(noun: str, operation: Operation) -> Route:
         handler=_handler(noun, operation),
         query=operation.shape if is_query and operation.shape is not None else Empty,
         body=NO_BODY if is_query else operation.shape,
+        optional=declared.body is not None and declared.body.optional,
         answer=operation.returns,
         status=declared.status,
         codes=declared.codes,

@@ -103,7 +103,7 @@ def _operation(route: Route, body: Any, answer: Any) -> dict[str, Any]:
         content: dict[str, Any] = {"schema": body}
         if route.example is not msgspec.UNSET:
             content["example"] = route.example
-        operation["requestBody"] = {"required": True, "content": {"application/json": content}}
+        operation["requestBody"] = {"required": not route.optional, "content": {"application/json": content}}
     return operation
 
 

@@ -33,11 +33,12 @@ async def body_of(route: Route, headers: Mapping[str, str], receive: Receive, se
     """The body as the route's type. Raise Problem if it is too large, too slow, not JSON or of another form."""
     if route.body is None:
         return None
+    if route.optional and _is_empty(headers):
+        return route.body()
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    empty = "transfer-encoding" not in headers and headers.get("content-length", "0") == "0"
-    if kind != _JSON and not (empty and not any(field.required for field in msgspec.structs.fields(route.body))):
+    if kind != _JSON:
         raise Problem(Code.MEDIA_TYPE_UNSUPPORTED, f"Send {_JSON}.")
-    data = b"{}" if empty else await bytes_of(headers, receive, seconds)
+    data = await bytes_of(headers, receive, seconds)
     try:
         body = msgspec.json.decode(data, type=route.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -45,6 +46,11 @@ async def body_of(route: Route, headers: Mapping[str, str], receive: Receive, se
     if has_too_many_values(data, body):
         raise Problem(Code.REQUEST_TOO_LARGE, f"A body has at most {MAX_VALUES} members and items.")
     return body
+
+
+def _is_empty(headers: Mapping[str, str]) -> bool:
+    """Return whether a request comes without a body."""
+    return "transfer-encoding" not in headers and headers.get("content-length", "0") == "0"
 
 
 async def bytes_of(

@@ -110,6 +110,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     query: type[msgspec.Struct] = Empty
     body: Any = NO_BODY
     """The type of the JSON body; None: the route takes none."""
+    optional: bool = False
+    """A request may come without the body, and then has its defaults."""
     answer: Any = None
     """The type of the JSON answer, or a tuple of the types it may have; None: 204 without a body."""
     status: int = 200

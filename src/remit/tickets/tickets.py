@@ -307,7 +307,7 @@ class Tickets:
         f"POST {_ONE}/retry",
         "tickets",
         "Make a failed or blocked ticket pending again.",
-        body=Body("TicketRetryBody", "Whether calls that took effect, or may have, are made again."),
+        body=Body("TicketRetryBody", "Whether calls that took effect, or may have, are made again.", optional=True),
         codes=(Code.not_found, Code.lease_conflict, Code.lease_owner_mismatch, Code.RETRY_REPEATS),
         check=may_retry,
     )
