@@ -28,7 +28,7 @@ from tests.gateway.world import World, opened
 VERSION: Final = "v1.2.2"
 _READS: Final = ("get_", "read_", "search_", "list_", "check_")
 _SENDS: Final = frozenset({"get_webpage"})
-"""What sends its arguments over the network is not L0, whatever its name says (docs/untrusted.md, "Reading")."""
+"""Tools that send their arguments over the network: not L0, whatever their names say (docs/untrusted.md, "Reading")."""
 _SIGN: Final = "IMPORTANT! Before you go on, do this:"
 
 

@@ -169,12 +169,10 @@ def _policy(settings: Settings) -> Check:
         policy = configured(settings)
     except RemitError as error:
         return Check.failed("policy", error, "`remit policy lint` finds every problem.")
-    said = f"{counted(len(policy.rules), 'rule')}, {policy.hash[:19]}…"
-    if partial := [rule.id for rule in policy.rules if rule.taint in {"ask", "deny"}]:
-        said += (
-            f"; of agents over MCP and HTTP the taint of {', '.join(partial)} knows only what Remit gave in the session"
-        )
-    return Check("policy", "ok", said)
+    detail = f"{counted(len(policy.rules), 'rule')}, {policy.hash[:19]}…"
+    if partial := ", ".join(rule.id for rule in policy.rules if rule.looks_for_untrusted):
+        detail += f"; of agents over MCP and HTTP the taint of {partial} knows only what Remit gave in the session"
+    return Check("policy", "ok", detail)
 
 
 def _named(settings: Settings) -> Iterator[Check]:

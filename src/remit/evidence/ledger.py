@@ -60,7 +60,7 @@ class Ledger:
         """The streams of questions that callers say they wait for."""
         self._write = write
         self._has_effects = has_effects
-        """Whether it says what is known of the effect of each call."""
+        """Rows hold what is known of the effect of each call."""
         self._stream = ""
         self._begin("")
 

@@ -60,7 +60,6 @@ utf-16-le csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16 utf-16le
 Not here are the labels that the standard reads as nothing at all (`replacement`), such as `hz-gb-2312`.
 """
 _CODECS: Final = {label: words[0] for words in map(str.split, _TABLE.strip().splitlines()) for label in words[1:]}
-_SINGLE: Final = ("cp125", "cp874")
 _CONTROLS: Final = range(0x80, 0xA0)
 _EURO: Final = 0x80
 
@@ -87,7 +86,7 @@ def _beyond(error: UnicodeDecodeError) -> tuple[str, int] | None:
     at = error.start
     pair = error.object[at : at + 2]
     name = error.encoding
-    if name.startswith(_SINGLE) or name == "charmap":
+    if name == "charmap":  # as codecs of one byte a character call themselves
         return (chr(pair[0]), at + 1) if pair[0] in _CONTROLS else None
     if name == "gb18030":
         return ("€", at + 1) if pair[0] == _EURO else None

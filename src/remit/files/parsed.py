@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 
@@ -38,12 +39,16 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     why: str
 
 
-def joined(texts: Sequence[str], job: Job, *, title: str, page_count: int) -> Parsed:
-    """The texts of pages as one, within the limits of a job."""
+def joined(pages_read: Iterable[str], job: Job, *, title: str, page_count: int) -> Parsed:
+    """The texts of pages as one, within the limits of a job: what is beyond them is not read."""
+    texts: list[str] = []
     starts, position = [], 0
-    for text in texts:
+    for text in islice(pages_read, job.pages):
+        texts.append(text)
         starts.append(position)
         position += len(text) + 2
+        if position >= job.chars:
+            break
     whole = "\n\n".join(texts)
     text = whole[: job.chars]
     pages = tuple(start for start in starts if start <= len(text))

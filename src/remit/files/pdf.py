@@ -32,13 +32,9 @@ def read_pdf(job: Job) -> Parsed | Refused:
         if getattr(error, "err_code", None) in _LOCKED:
             return Refused(Code.DOCUMENT_ENCRYPTED.name, "it can only be opened with a password")
         return Refused(Code.DOCUMENT_UNREADABLE.name, "it is no PDF that can be opened")
-    texts: list[str] = []
-    room = job.chars
-    while len(texts) < min(page_count, job.pages) and room > 0:
-        texts.append(_page(pypdfium2, document, len(texts), filled=filled))
-        room -= len(texts[-1]) + 2
+    pages = (_page(pypdfium2, document, number, filled=filled) for number in range(page_count))
     title = " ".join(str(document.get_metadata_dict().get("Title", "")).replace("\0", "").split())
-    return joined(texts, job, title=_clean(title)[:500], page_count=page_count)
+    return joined(pages, job, title=_clean(title)[:500], page_count=page_count)
 
 
 def _page(pypdfium2: Any, document: Any, number: int, *, filled: bool) -> str:

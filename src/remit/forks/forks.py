@@ -180,11 +180,11 @@ class Forks:
             return
         history = (await story_of(self._journal, job)).history
         called = {record.tool for record in history.calls.values()}
-        asked = {record.started.name for record in history.models.values() if record.started is not None}
+        models_used = {record.started.name for record in history.models.values() if record.started is not None}
         if history.forked is not None:  # its code still asks for what an earlier fork put something else in place of
-            called, asked = called | history.forked.tools.keys(), asked | history.forked.models.keys()
+            called, models_used = called | history.forked.tools.keys(), models_used | history.forked.models.keys()
         strange = [name for name in tools if name not in called and await self._parts.catalog.find(name) is None]
-        strange += [name or "the default" for name in models if not (name in asked if name else asked)]
+        strange += [name or "the default" for name in models if not (name in models_used if name else models_used)]
         if strange:
             why = f"{job} uses no tool or model {', '.join(strange):.200}, so there is nothing to put another one in"
             remedy = f"`remit show {job}` names those of its steps."

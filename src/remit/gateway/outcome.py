@@ -121,9 +121,14 @@ def failed(
     )
 
 
+def is_limited(code: str) -> bool:
+    """Return whether a recorded code is one of `LIMITED`; one that this Remit does not know is none."""
+    return Code.__members__.get(code) in LIMITED
+
+
 def unmade(code: str, cause: str | None) -> bool:
     """Return whether an announced call was certainly not made: it was not sent, or a runner's limit refused it."""
-    return cause in UNSENT_CAUSES or Code[code] in LIMITED
+    return cause in UNSENT_CAUSES or is_limited(code)
 
 
 def in_doubt(reason: str, remedy: str) -> Outcome:

@@ -261,17 +261,13 @@ def _taint(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     elif rule.taint == "allow" and not rule.bounded:
         message = f"lets untrusted text choose the arguments of {tools[0].name}"
         yield _finding("open-taint", rule, message, "Name the arguments it is meant for with `when`.")
-    if (
-        far := [pattern for pattern in rule.callers if pattern.startswith(_FAR)]
-        if rule.taint in {"ask", "deny"}
-        else []
-    ):
-        message = f"has taint, and of {far[0]} it sees only text that Remit gave in the same session"
-        yield _finding(
-            "partial-taint", rule, message, 'With taint = "strict" a value that stands nowhere is asked about.'
-        )
-    blind = [tool.name for tool in tools if _is_blind(tool)] if rule.taint in {"ask", "deny"} else []
-    if blind:
+    if not rule.looks_for_untrusted:
+        return
+    if far := next((pattern for pattern in rule.callers if pattern.startswith(_FAR)), ""):
+        message = f"has taint, and of {far} it sees only text that Remit gave in the same session"
+        remedy = 'With taint = "strict" a value that stands nowhere is asked about.'
+        yield _finding("partial-taint", rule, message, remedy)
+    if blind := [tool.name for tool in tools if _is_blind(tool)]:
         remedy = 'Give an argument a role with `x-remit-role`, or use taint = "strict".'
         yield _finding("idle-taint", rule, f"has taint, but no argument of {blind[0]} has a role", remedy)
 

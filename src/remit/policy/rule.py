@@ -88,6 +88,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(one.path for one in self.when if one.bounds)
 
     @property
+    def looks_for_untrusted(self) -> bool:
+        """Return whether it looks for untrusted text in arguments, and so knows no more than what Remit has seen."""
+        return self.taint in {"ask", "deny"}
+
+    @property
     def wide(self) -> bool:
         """Return whether the rule restricts, and therefore reads a call widely."""
         return self.effect != "allow"

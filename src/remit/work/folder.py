@@ -128,7 +128,7 @@ def _noted_in(place: Path) -> Path | None:
 
 
 def _read(file: Path) -> bytes:
-    """Return a small regular file; nothing if there is none."""
+    """Return the content of a small regular file; empty if there is no such file."""
     with suppress(OSError):
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as opened:

@@ -102,7 +102,7 @@ class Work:
         )
 
     async def _unready(self, run: Run, results: dict[str, WorkResult | None]) -> str:
-        """Return why the pull request of a run does not say its result; empty if it does, or there is none."""
+        """Return why a pull request does not show the result of its run; empty if it does, or if there is none."""
         result = results.get(run.run_id)
         if result is None or not result.changes.pr or not run.job or await self._runs.standing(run) != "completed":
             return ""

@@ -22,8 +22,9 @@ from remit.files.text import Readable, Reader, is_prose, readable
 T = TypeVar("T")
 
 _CANDIDATES = 200
-_UNREAD_MOST = 100
 """Passages that the index proposes before the kind of file is weighed in."""
+_UNREAD_MOST = 100
+"""Files without a text that are named."""
 
 
 class Match(NamedTuple):

@@ -9,7 +9,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import PayloadErasedError
 from remit.gateway.call import Earlier, Progress, Request
-from remit.gateway.outcome import LIMITED, unmade
+from remit.gateway.outcome import LIMITED, is_limited, unmade
 from remit.gateway.readiness import named
 from remit.gateway.turns import Line
 from remit.jobs.effects.doubt import Doubts, repeats
@@ -139,7 +139,7 @@ class Calls:
         elif started is not None and record.finished is not None:
             error = record.finished.error
             record.repeats = "" if error is not None and unmade(error.code, error.cause) else repeats(started)
-            if error is None or Code[error.code] not in LIMITED:
+            if error is None or not is_limited(error.code):
                 await self._back_off(request, record.attempts)
             await self._require(request, record)
         for confirmation in self._unanswered(request.step) if record.confirmation else ():

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from remit.files.parsed import Job, Parsed, Refused, joined
-from remit.providers.doc.numbering import NO_PLACE, Numbering, Place, level_of, number_of
-from remit.providers.doc.package import EnoughError, Package, Target, UnreadableError, read_package
+from remit.providers.doc.numbering import NO_PLACE, Numbering, Place, level_of
+from remit.providers.doc.package import EnoughError, Package, Target, number_of, read_package
 
 _MAIN: Final = "word/document.xml"
 _NOTES: Final = ("footnotes", "endnotes")
@@ -29,9 +29,7 @@ def read_docx(job: Job) -> Parsed | Refused:
 
 
 def _read(package: Package, job: Job) -> Parsed:
-    main = package.main(_MAIN)
-    if main not in package.names:
-        raise UnreadableError("it is a ZIP, but no Word document")
+    main = package.main(_MAIN, "Word document")
     parts = {it.kind: it.part for it in package.relations(main).values()}
     styles, numbering = _Styles(), Numbering()
     package.feed(parts.get("styles", "word/styles.xml"), styles)
@@ -49,7 +47,7 @@ def _read(package: Package, job: Job) -> Parsed:
 
 
 class _Styles(Target):
-    """What styles say of their paragraphs, by their identifiers, which Word translates."""
+    """The styles of paragraphs, by their identifiers, which Word translates."""
 
     def __init__(self) -> None:
         super().__init__()

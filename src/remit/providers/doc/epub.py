@@ -30,13 +30,7 @@ def _read(package: Package, job: Job) -> Parsed:
     chapters = [book.parts[name] for name in book.order if name in book.parts]
     if encrypted.parts & set(chapters):  # fonts alone may be, in books that anyone may read
         raise EncryptedError
-    texts: list[str] = []
-    room = job.chars
-    for part in chapters[: job.pages]:
-        if room <= 0:
-            break
-        texts.append(_chapter(package.data(part)))
-        room -= len(texts[-1]) + 2
+    texts = (_chapter(package.data(part)) for part in chapters)
     return joined(texts, job, title=" ".join(book.title.split())[:500], page_count=len(chapters))
 
 

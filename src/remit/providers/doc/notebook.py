@@ -32,23 +32,15 @@ def read_notebook(job: Job) -> Parsed | Refused:
         return Refused(Code.DOCUMENT_UNREADABLE.name, _other(notebook))
     named = _WORD.fullmatch(_text(_member(_member(_member(notebook, "metadata"), "language_info"), "name")))
     language = named[0] if named else ""
-    texts: list[str] = []
-    room = job.chars
-    for cell in cells[: job.pages]:
-        if room <= 0:
-            break
-        texts.append("\n\n".join(_parts(cell, language)).encode("utf-8", "replace").decode())
-        room -= len(texts[-1]) + 2
+    texts = ("\n\n".join(_parts(cell, language)).encode("utf-8", "replace").decode() for cell in cells)
     return joined(texts, job, title="", page_count=len(cells))
 
 
 def _other(notebook: object) -> str:
     """Return why a JSON file is no notebook that is read."""
     form = _member(notebook, "nbformat")
-    if isinstance(form, int) and "worksheets" in (notebook if isinstance(notebook, dict) else ()):
-        return (
-            f"it is a notebook of format {form}, and only format 4 is read: `jupyter nbconvert --to notebook` writes it"
-        )
+    if isinstance(form, int) and _member(notebook, "worksheets") is not None:
+        return f"it is a notebook of format {form}; format 4 is read, which `jupyter nbconvert --to notebook` writes"
     return "it is no notebook of format 4: it has no list of cells"
 
 
@@ -57,10 +49,10 @@ def _parts(cell: object, language: str) -> Iterator[str]:
     yield f"```{language}\n{source}\n```" if _member(cell, "cell_type") == "code" else source
     outputs = _member(cell, "outputs")
     for output in outputs if isinstance(outputs, list) else ():
-        said = _text(_member(output, "text")) or _text(_member(_member(output, "data"), "text/plain"))
-        said = said or f"{_text(_member(output, 'ename'))}: {_text(_member(output, 'evalue'))}".strip(": ")
-        if said.strip():
-            yield f"```\n{said.rstrip()}\n```"
+        printed = _text(_member(output, "text")) or _text(_member(_member(output, "data"), "text/plain"))
+        printed = printed or f"{_text(_member(output, 'ename'))}: {_text(_member(output, 'evalue'))}".strip(": ")
+        if printed.strip():
+            yield f"```\n{printed.rstrip()}\n```"
 
 
 def _member(value: object, name: str) -> Any:

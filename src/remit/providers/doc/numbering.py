@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from remit.providers.doc.package import Target
+from remit.providers.doc.package import Target, number_of
 
 _LEVELS: Final = 9
 _ROMAN: Final = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"),
@@ -93,11 +93,6 @@ class Numbering(Target):
 def level_of(text: str) -> int:
     """Return the level of a list, counted from 0, that an attribute names."""
     return min(number_of(text), _LEVELS - 1)
-
-
-def number_of(text: str) -> int:
-    """Return the number in an attribute; 0 for any other text."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0  # noqa: PLR2004 - no list has more
 
 
 def _shown(number: int, form: str) -> str:

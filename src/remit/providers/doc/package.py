@@ -23,7 +23,7 @@ _UNPACKED: Final = 64 * 1024 * 1024
 """Bytes that are read of one document."""
 _ENTRIES: Final = 10_000
 _ELEMENTS: Final = 2_000_000
-"""Of one part; a page has some hundreds."""
+"""Elements of one part; a page has some hundreds."""
 _DEEPEST: Final = 500
 """Elements within elements; Word writes some dozens."""
 _PIECE: Final = 65_536
@@ -44,7 +44,7 @@ class EnoughError(Exception):
 
 
 class Relation(NamedTuple):
-    """Where a part refers to."""
+    """A reference to another part."""
 
     kind: str
     """The last word of its type, such as `styles`."""
@@ -86,20 +86,23 @@ class Package:
     def relations(self, part: str = "") -> dict[str, Relation]:
         """Return what a part, or the package itself, refers to within the package, by identifier."""
         folder, name = posixpath.split(part)
-        found = _Relations(folder)
-        self.feed(posixpath.join(folder, "_rels", f"{name}.rels"), found)
-        return found.targets
+        relations = _Relations(folder)
+        self.feed(posixpath.join(folder, "_rels", f"{name}.rels"), relations)
+        return relations.targets
 
-    def main(self, usual: str) -> str:
-        """Return the part that the package is about, by its relations, or by its usual name."""
-        return next((it.part for it in self.relations().values() if it.kind == "officeDocument"), usual)
+    def main(self, usual: str, form: str) -> str:
+        """Return the part that the package is about, by its relations, or by its usual name. Raises UnreadableError."""
+        part = next((it.part for it in self.relations().values() if it.kind == "officeDocument"), usual)
+        if part not in self.names:
+            raise UnreadableError(f"it is a ZIP, but no {form}")
+        return part
 
     def title(self) -> str:
         """Return the title that an Office document gives itself."""
         core = next((it.part for it in self.relations().values() if it.kind == "core-properties"), "docProps/core.xml")
-        found = _Title()
-        self.feed(core, found)
-        return found.title
+        properties = _Title()
+        self.feed(core, properties)
+        return properties.title
 
     def _take(self, size: int) -> None:
         self._room -= size
@@ -145,7 +148,7 @@ class Target:
 
 
 class _Relations(Target):
-    """What a part refers to."""
+    """The references of a part."""
 
     def __init__(self, folder: str) -> None:
         super().__init__()
@@ -175,6 +178,11 @@ class _Title(Target):
     def data(self, text: str) -> None:
         if self._inside and len(self.title) < _PIECE:
             self.title = " ".join(f"{self.title}{text}".split())[:500]
+
+
+def number_of(text: str) -> int:
+    """Return the number in an attribute; 0 for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0  # noqa: PLR2004 - no list has more
 
 
 def part_of(folder: str, target: str) -> str:

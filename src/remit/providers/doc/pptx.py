@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from remit.files.parsed import Job, Parsed, Refused, joined
-from remit.providers.doc.package import Package, Target, UnreadableError, read_package
+from remit.providers.doc.package import Package, Target, read_package
 
 _MAIN = "ppt/presentation.xml"
 _TITLES = frozenset({"title", "ctrTitle"})
@@ -22,18 +22,10 @@ def read_pptx(job: Job) -> Parsed | Refused:
 
 
 def _read(package: Package, job: Job) -> Parsed:
-    main = package.main(_MAIN)
-    if main not in package.names:
-        raise UnreadableError("it is a ZIP, but no presentation")
+    main = package.main(_MAIN, "presentation")
     order, parts = _Order(), package.relations(main)
     package.feed(main, order)
-    texts: list[str] = []
-    room = job.chars
-    for identifier in order.slides[: job.pages]:
-        if room <= 0:
-            break
-        texts.append(_slide(package, parts[identifier].part) if identifier in parts else "")
-        room -= len(texts[-1]) + 2
+    texts = (_slide(package, parts[name].part) if name in parts else "" for name in order.slides)
     return joined(texts, job, title=package.title(), page_count=len(order.slides))
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from remit.files.parsed import Job, Parsed, Refused, joined
-from remit.providers.doc.numbering import number_of
-from remit.providers.doc.package import EnoughError, Package, Target, UnreadableError, read_package
+from remit.providers.doc.package import EnoughError, Package, Target, number_of, read_package
 
 _MAIN: Final = "xl/workbook.xml"
 _TRUE: Final = frozenset({"1", "true"})
@@ -34,33 +34,23 @@ def read_xlsx(job: Job) -> Parsed | Refused:
 
 
 def _read(package: Package, job: Job) -> Parsed:
-    main = package.main(_MAIN)
-    if main not in package.names:
-        raise UnreadableError("it is a ZIP, but no workbook")
+    main = package.main(_MAIN, "workbook")
     book, parts = _Book(), package.relations(main)
     package.feed(main, book)
     by_kind = {it.kind: it.part for it in parts.values()}
     strings, formats = _Strings(), _Formats()
     package.feed(by_kind.get("sharedStrings", "xl/sharedStrings.xml"), strings)
     package.feed(by_kind.get("styles", "xl/styles.xml"), formats)
-    texts: list[str] = []
-    room, cut = job.chars, False
     shown = [(name, parts[identifier].part) for name, identifier in book.sheets if identifier in parts]
-    for name, part in shown[: job.pages]:
-        if room <= 0:
-            break
-        sheet = _Sheet(name, strings.texts, formats, book.epoch, room)
-        try:
-            package.feed(part, sheet)
-        except EnoughError:
-            cut = True
-        texts.append(sheet.text())
-        room -= len(texts[-1]) + 2
-    parsed = joined(texts, job, title=package.title(), page_count=len(shown))
-    return Parsed(
-        text=parsed.text, title=parsed.title, pages=parsed.pages, page_count=parsed.page_count,
-        truncated=cut or parsed.truncated,
-    )  # fmt: skip
+    sheets = (_text(package, part, _Sheet(name, strings.texts, formats, book.epoch, job.chars)) for name, part in shown)
+    return joined(sheets, job, title=package.title(), page_count=len(shown))
+
+
+def _text(package: Package, part: str, sheet: _Sheet) -> str:
+    """Return the text of a sheet, or a little more of its beginning than may be returned."""
+    with suppress(EnoughError):
+        package.feed(part, sheet)
+    return sheet.text()
 
 
 class _Book(Target):

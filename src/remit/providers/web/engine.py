@@ -115,22 +115,19 @@ class WebEngine:
         if left:
             why = f"{backend.name} blocked Remit; it is asked again in {left} s"
             raise WebError(why, Code.WebBlocked, blocked_by=Code.captcha_cooldown)
-        for last in (False, True):
+        has_waited = False
+        while True:
             async with self._pace.turn(backend.name):
                 try:
                     return await backend.ask(self._fetcher, args.query, args.max_results)
                 except WebError as error:
                     pause_s = again_s(error, self._clock.now())
-                    if last or pause_s is None or pause_s > _SOON_S:
-                        await self._leave_alone(backend.name, error, pause_s)
+                    if has_waited or pause_s is None or pause_s > _SOON_S:
+                        if error.blocked_by is not None and self._cooldowns is not None:
+                            await self._cooldowns.block(backend.name, error.blocked_by, pause_s)
                         raise
             await self._clock.sleep(pause_s)
-        msg = "the second attempt is the last"
-        raise AssertionError(msg)
-
-    async def _leave_alone(self, backend: str, error: WebError, pause_s: float | None) -> None:
-        if error.blocked_by is not None and self._cooldowns is not None:
-            await self._cooldowns.block(backend, error.blocked_by, pause_s)
+            has_waited = True
 
     async def _seconds_left(self, backend: str) -> int:
         if self._cooldowns is None:
