@@ -97,6 +97,20 @@ CAUSES: Final = (
 CLASSES: Final = ("reads", "idempotent", "writes")
 
 
+class Ending(NamedTuple):
+    """What the call comes to that is made again after its process ended."""
+
+    words: str
+    act: Callable[[], Any]
+
+
+ENDINGS: Final = (
+    Ending("", lambda: 1),
+    Ending(", and the next call is never sent", raises(ProviderError("x", cause=Code.SpawnFailed))),
+    Ending(", and the next is refused as `InvalidInput`", raises(ProviderError("no such account"))),
+)
+
+
 class Odd:
     """A provider of one tool of each class, which pays and then does what a cause says."""
 
@@ -177,7 +191,7 @@ async def acted(cause: Cause, tool: str) -> Row:
         return await tried(remit, odd, row, tool)
 
 
-async def killed(tool: str, journal: Path) -> Row:
+async def killed(tool: str, journal: Path, then: Ending) -> Row:
     """Run a job whose process ends before the answer came; resume it in the next, then retry and fork it."""
     never, called = asyncio.Event(), asyncio.Event()
 
@@ -185,7 +199,8 @@ async def killed(tool: str, journal: Path) -> Row:
         called.set()
         await never.wait()
 
-    odd, rule = Odd(Cause("its process ends before the answer came", silence)), {"effect": "allow", "tools": ["odd.*"]}
+    words = f"its process ends before the answer came{then.words}"
+    odd, rule = Odd(Cause(words, silence)), {"effect": "allow", "tools": ["odd.*"]}
     hurried = load(cwd=journal.parent, file=None, env={}, flags={"jobs.drain_seconds": 0})
     async with Remit(str(journal), settings=hurried, providers=[odd], recipes=[pays], policy=[rule]) as remit:
         job = await remit.service.jobs.start_named("pays", {"tool": f"odd.{tool}"})
@@ -195,10 +210,11 @@ async def killed(tool: str, journal: Path) -> Row:
         await called.wait()
     attempt.cancel()
     await asyncio.wait([attempt])
-    odd.cause = odd.cause._replace(act=lambda: 1)
+    odd.cause = odd.cause._replace(act=then.act, sent=False)
     async with Remit(str(journal), providers=[odd], recipes=[pays], policy=[rule]) as remit:
         await tickets_of(remit.service).executor().execute(run_of(tool))
         row = await until(remit, job, settled)
+        odd.cause = odd.cause._replace(act=lambda: 1, sent=True)
         return await tried(remit, odd, row, tool)
 
 
@@ -264,7 +280,9 @@ async def every() -> list[Row]:
     """Act all of it out; a person is asked only about what may not be repeated."""
     rows = [await acted(cause, tool) for cause in CAUSES for tool in (CLASSES if not cause.decision else ("writes",))]
     with TemporaryDirectory() as folder:
-        return [*rows, *[await killed(tool, Path(folder) / tool) for tool in CLASSES]]
+        for number, then in enumerate(ENDINGS):
+            rows += [await killed(tool, Path(folder) / f"{tool}{number}", then) for tool in CLASSES]
+    return rows
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from remit.codes import Code, named
-from remit.journal.effects import LOST, READS, UNSENT_CAUSES, Effect
+from remit.journal.effects import LOST, READS, Effect
 from remit.redact import line
 
 Status = Literal["ok", "failed", "blocked", "pending"]
@@ -124,11 +124,6 @@ def failed(
 def is_limited(code: str) -> bool:
     """Return whether a recorded code is one of `LIMITED`; one that this Remit does not know is none."""
     return Code.__members__.get(code) in LIMITED
-
-
-def unmade(code: str, cause: str | None) -> bool:
-    """Return whether an announced call was certainly not made: it was not sent, or a runner's limit refused it."""
-    return cause in UNSENT_CAUSES or is_limited(code)
 
 
 def in_doubt(reason: str, remedy: str) -> Outcome:

@@ -26,6 +26,7 @@ from remit.errors import AppendConflictError, JournalError, NotFoundError
 from remit.gateway.call import Progress, Request, asked, no_progress
 from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.ids import encode, new_id
+from remit.jobs.effects.doubt import repeats
 from remit.jobs.effects.outcomes import recorded_outcome
 from remit.jobs.records import CallRecord
 from remit.jobs.state import History
@@ -230,12 +231,11 @@ class Calls:
     async def _made(
         self, turn: HeldLease, opened: CallOpened, record: CallRecord, request: Request, live: Live
     ) -> Outcome:
-        started = record.started
         again = msgspec.structs.replace(
             request,
             step=opened.step,
             attempt=record.attempts + 1,
-            repeats=_repeats(started) if started is not None and record.repeats else "",
+            repeats=record.repeats,
             confirmation=record.confirmation,
         )
         return await self._gateway.call(again, turn.writer, live.progress, live.peer)
@@ -252,7 +252,7 @@ class Calls:
         if isinstance(verdict, Outcome):
             return verdict
         if verdict == "never" or started.repeatable:
-            record.repeats = _repeats(started) if verdict != "never" else ""
+            record.repeats = repeats(started) if verdict != "never" else ""
             return None
         return await (self._recorded(record) if record.finished is not None else self._doubted(turn, started))
 
@@ -287,11 +287,6 @@ def _state_after(outcome: Outcome, opened: CallOpened) -> str:
     if outcome.status == "pending" or refused_for_now or outcome.again is not None:
         return _WAITING
     return _UNCERTAIN if outcome.uncertain and opened.key_hash else _DONE
-
-
-def _repeats(started: ToolInvocationStarted) -> str:
-    """The provider that alone may repeat an attempt that may have happened; empty: any, since it changes nothing."""
-    return started.provider_id if started.side_effect != "read" else ""
 
 
 def _alike_of(opened: CallOpened) -> str:

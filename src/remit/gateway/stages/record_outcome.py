@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from remit.gateway.call import Call, Proceed
 from remit.gateway.evidence import Kept
-from remit.gateway.outcome import LIMITED, Outcome, unmade
+from remit.gateway.outcome import LIMITED, Outcome
 from remit.gateway.result import Checked, Results, StepOutcome, events_of, remedy_of
-from remit.journal.effects import COMMITTED, UNSENT_CAUSES
+from remit.journal.effects import COMMITTED, LOST, UNSENT_CAUSES
 from remit.journal.kinds import ToolInvocationFinished
 from remit.large import is_large
 from remit.tools.provider import ToolResult
@@ -40,6 +40,8 @@ class RecordOutcome:
             effect = COMMITTED if call.tool.meta.side_effects else effect
         else:
             checked = self._attached(call)
+        if call.request.repeats and effect.known == "none":
+            effect = LOST  # nothing came of this attempt, but of the one before it is unknown
         outcome = checked.failure or outcome
         step_outcome = _step_outcome(call, outcome, effect)
         outcome = replace(
@@ -49,7 +51,7 @@ class RecordOutcome:
             value=checked.value,
             evidence=checked.kept.items,
             invocation_id=call.invocation_id,
-            again=_again(call, outcome) if step_outcome == "retryable_failure" else None,
+            again=_again(call, effect) if step_outcome == "retryable_failure" else None,
             duration_us=call.duration_us,
         )
         events, blobs = events_of(
@@ -81,10 +83,9 @@ class RecordOutcome:
         return self._results.check(call.tool, call.result)
 
 
-def _again(call: Call, outcome: Outcome) -> str:
-    """Say who may repeat it: anyone, for a read or an unsent call; else only the provider that knows its key."""
-    meta, code = call.tool.meta, outcome.code.name if outcome.code else ""
-    return meta.provider_id if meta.side_effects and not unmade(code, outcome.cause) else ""
+def _again(call: Call, effect: Effect) -> str:
+    """Return who may repeat it: anyone where nothing happened, else only the provider that knows its key."""
+    return call.tool.meta.provider_id if effect.stands else ""
 
 
 def _step_outcome(call: Call, outcome: Outcome, effect: Effect) -> StepOutcome:

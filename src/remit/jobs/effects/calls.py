@@ -9,7 +9,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import PayloadErasedError
 from remit.gateway.call import Earlier, Progress, Request
-from remit.gateway.outcome import LIMITED, is_limited, unmade
+from remit.gateway.outcome import LIMITED, is_limited
 from remit.gateway.readiness import named
 from remit.gateway.turns import Line
 from remit.jobs.effects.doubt import Doubts, repeats
@@ -17,6 +17,7 @@ from remit.jobs.effects.port import CallRequest, Held, Wait
 from remit.jobs.routes import LackingError, of_tool
 from remit.jobs.skills import in_force
 from remit.jobs.state import UNDO
+from remit.journal.effects import effect_of
 from remit.tools.catalog import ResolveError
 from remit.tools.meta import Retry
 
@@ -137,8 +138,8 @@ class Calls:
             if settled is not None:
                 return settled
         elif started is not None and record.finished is not None:
-            error = record.finished.error
-            record.repeats = "" if error is not None and unmade(error.code, error.cause) else repeats(started)
+            error, effect = record.finished.error, effect_of(started, record.finished)
+            record.repeats = repeats(started) if effect.stands else ""
             if error is None or not is_limited(error.code):
                 await self._back_off(request, record.attempts)
             await self._require(request, record)
