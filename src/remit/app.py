@@ -8,9 +8,10 @@ async with Remit("jobs.db", tools=[charge], recipes=[triage]) as remit:
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 import msgspec
 
@@ -20,12 +21,13 @@ from remit.errors import StateError, UsageError
 from remit.jobs.state import ENDED, stream_of
 from remit.service.handle import JobEndedError, JobHandle, id_of
 from remit.settings import load, override
+from remit.settings.loader import CONFIG
 from remit.settings.places import data_folder
 from remit.trust.register import Register
 from remit.trust.standing import made_here, missing_journal, standing, untrusted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
     from types import TracebackType
 
     from remit.capability import Capability, Upkeep
@@ -53,6 +55,7 @@ __all__ = ["Job", "JobEndedError", "Remit", "run_sync"]
 
 T = TypeVar("T")
 
+_log: Final = logging.getLogger("remit")
 _LOOK_S = 0.5
 """The interval at which a job that another process runs is looked at, should no change be seen."""
 
@@ -110,8 +113,9 @@ class Remit:
         if policy is not None:
             flags["policy.rules"] = [dict(rule) for rule in policy]
         self._found = settings is None
+        self._flags = flags
         if settings is None:
-            self.settings = load(cwd=Path.cwd(), file=None, env=os.environ, flags=flags, guarded=True)
+            self.settings = self._load()
         else:
             self.settings = override(settings, flags)
         self._tools, self._recipes, self._providers = tuple(tools), tuple(recipes), tuple(providers)
@@ -131,14 +135,20 @@ class Remit:
     async def __aenter__(self) -> Self:
         """Open the journal and begin to work. Raises JournalError, SettingsError or UsageError.
 
-        A remit.toml that was found, not given, has to be trusted (`remit trust`): FOLDER_NOT_TRUSTED.
+        A remit.toml that was found, not given, has to be trusted (`remit trust`): FOLDER_NOT_TRUSTED. With `:memory:`,
+        what would need trust in one that REMIT_CONFIG does not name is ignored instead.
         """
         from remit.wiring.journal import find_key, make_key
         from remit.wiring.runtime import open_runtime
 
         register = Register(data_folder(os.environ) / "trust")
         if self._found and not (found := standing(self.settings, register, os.environ)).trusted:
-            raise untrusted(found)
+            if self._flags.get("journal.url") != ":memory:" or os.environ.get(CONFIG):
+                raise untrusted(found)
+            _log.warning("%s", found.ignored)
+            self.settings = self._load(found.keys)
+            if not (found := standing(self.settings, register, os.environ)).trusted:
+                raise untrusted(found)  # the file was changed in between
         missing = missing_journal(self.settings, os.environ)
         if missing is not None:
             make_key(self.settings)
@@ -166,6 +176,9 @@ class Remit:
         if self._work:
             self._runtime.engine.start(role="" if self.settings.journal.url == ":memory:" else "python")
         return self
+
+    def _load(self, doubted: Collection[str] = ()) -> Settings:
+        return load(cwd=Path.cwd(), env=os.environ, flags=self._flags, doubted=doubted, guarded=True)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -131,6 +131,27 @@ def test_the_library_refuses_it_too(clone: Folder) -> None:
     assert not clone.ran()
 
 
+@pytest.mark.parametrize("named", [False, True], ids=["found", "named by REMIT_CONFIG"])
+def test_the_library_in_memory_goes_without_settings_that_nobody_named(clone: Folder, *, named: bool) -> None:
+    clone.write("workflow.toml", '[outbox]\nbackend = "github"\nrepo = "a/b"\ntoken_env = "TOKEN"\n')
+    clone.write(
+        "main.py",
+        "import asyncio, remit\nasync def go():\n  async with remit.Remit(':memory:') as opened:\n"
+        "    print(opened.settings.sources['app.modules'], opened.settings.doubted)\nasyncio.run(go())\n",
+    )
+    env = {**clone.env, **({"REMIT_CONFIG": "remit.toml"} if named else {})}
+    done = subprocess.run(
+        [sys.executable, "main.py"], cwd=clone.path, env=env, capture_output=True, text=True, check=False
+    )
+    if named:
+        assert "FOLDER_NOT_TRUSTED" in done.stderr
+    else:
+        assert done.stdout.startswith("default")
+        assert "'app.modules'" in done.stdout
+        assert "'workflow.toml'" in done.stdout
+    assert not clone.ran()
+
+
 # --- trusting
 
 

@@ -174,12 +174,10 @@ class State:
         found = standing_of(settings, trusted=self.trust)
         if found.settings_trusted:
             return settings
-        keys = sorted({claim.key for claim in found.claims})
-        if keys != self._ignored:  # a command may look more than once
-            names = ", ".join(keys)
-            self.note(f"{settings.folder} is not trusted (`remit trust`), so these settings are ignored: {names}")
-        self._ignored = keys
-        believed = self.settings(flags, doubted=keys)
+        if found.keys != self._ignored:  # a command may look more than once
+            self.note(found.ignored)
+        self._ignored = found.keys
+        believed = self.settings(flags, doubted=found.keys)
         return _with(believed, "journal", url=_EMPTY) if found.linked else believed
 
     def open(

@@ -62,7 +62,8 @@ def claims(settings: Settings, env: Mapping[str, str]) -> tuple[Claim, ...]:
     given = [key for key, source in settings.sources.items() if source == str(settings.file) and key not in HARMLESS]
     linked = settings.sources["journal.url"] == "default" and list(_journal(settings, env))
     links = [Claim("journal.url", f"{text}, through a link") for text in linked or ()]
-    beside = [Claim(file.name, text) for file in beside_in(settings) for text in acts_of(file.name, _content(file))]
+    files = [file for file in beside_in(settings) if file.name not in settings.doubted]
+    beside = [Claim(file.name, text) for file in files for text in acts_of(file.name, _content(file))]
     return (*links, *(Claim(key, text) for key in given for text in _texts(key, settings, env)), *beside)
 
 

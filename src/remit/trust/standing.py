@@ -55,6 +55,17 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def keys(self) -> list[str]:
+        """Return the settings, and the files beside theirs, that need trust."""
+        return sorted({claim.key for claim in self.claims})
+
+    @property
+    def ignored(self) -> str:
+        """Return a sentence for who goes on without what needs trust."""
+        folder, names = self.settings.folder, ", ".join(self.keys)
+        return f"{folder} is not trusted (`remit trust`), so these settings are ignored: {names}"
+
+    @property
     def settings_trusted(self) -> bool:
         """Return whether the settings count."""
         if not self.claims:
