@@ -41,7 +41,7 @@ class RecordOutcome:
         else:
             checked = self._attached(call)
         if call.request.repeats and effect.known == "none":
-            effect = LOST  # nothing came of this attempt, but of the one before it is unknown
+            effect = LOST  # this attempt had none; that of the one before is unknown
         outcome = checked.failure or outcome
         step_outcome = _step_outcome(call, outcome, effect)
         outcome = replace(
