@@ -17,10 +17,10 @@ import msgspec
 
 import remit.wiring.sections  # noqa: F401 - declares the settings of the parts that ship
 from remit.codes import Code
-from remit.errors import StateError, UsageError
+from remit.errors import SettingsError, StateError, UsageError
 from remit.jobs.state import ENDED, stream_of
 from remit.service.handle import JobEndedError, JobHandle, id_of
-from remit.settings import load, override
+from remit.settings import Settings, load, override
 from remit.settings.loader import CONFIG
 from remit.settings.places import data_folder
 from remit.trust.register import Register
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from remit.record.views import ConfirmationView, JobRow
     from remit.service.options import Options
     from remit.service.service import Service
-    from remit.settings import Settings
     from remit.tools.function import FunctionTool
     from remit.tools.migration import Migration
     from remit.tools.provider import ToolProvider
@@ -95,15 +94,13 @@ class Remit:
         report: Report | None = None,
         versions: ToolVersionRegistry | None = None,
     ) -> None:
-        """Nothing is opened before `async with`.
+        """Open nothing before `async with`.
 
-        `journal` and `policy` stand in for the settings of those names, also of `settings`. Those are what
-        `remit.settings.load` makes of files, environment and flags; without them, remit.toml and the environment are
-        read. Raises SettingsError for a value that does not fit, and UsageError for an empty `journal`.
-
-        `work=False` starts and watches jobs but leaves them to other processes. `always_replay` runs every recipe again
-        from its journal after each step, to find what is not deterministic (for tests). `versions` gives tools their
-        versions where their providers give none, and stands in for the journal as the registry of what ran.
+        `journal` and `policy` stand in for the settings of those names, also of `settings`. Those come from
+        `remit.settings.load`; without them, remit.toml and the environment are read. Raises SettingsError for a value
+        that does not fit, and UsageError for an empty `journal`. `work=False` leaves jobs to other processes.
+        `always_replay` runs every recipe again from its journal after each step, for tests. `versions` gives tools
+        their versions where providers give none, and stands in for the journal as the registry of what ran.
         """
         flags: dict[str, Any] = {}
         if journal is not None:
@@ -116,12 +113,15 @@ class Remit:
         self._flags = flags
         if settings is None:
             self.settings = self._load()
+        elif not isinstance(settings, Settings):
+            raise SettingsError(
+                "settings are no Settings", remedy="Make them with remit.settings.load(env={}, flags=…)."
+            )
         else:
             self.settings = override(settings, flags)
         self._tools, self._recipes, self._providers = tuple(tools), tuple(recipes), tuple(providers)
-        self._migrations, self._versions = tuple(migrations), versions
-        self._clock, self._report = clock, report
-        self._work, self._always_replay = work, always_replay
+        self._migrations, self._versions, self._clock = tuple(migrations), versions, clock
+        self._report, self._work, self._always_replay = report, work, always_replay
         self._runtime: Runtime | None = None
         self._session = ""
         self._opening = asyncio.Lock()

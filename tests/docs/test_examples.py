@@ -35,6 +35,14 @@ SAID = {
     ],
     "spending.py": ["spam: BUDGET_EXCEEDED", "less than the day allows: True"],
     "migrated.py": ["500 cents, begun under version 1"],
+    "library.py": [
+        "1 left",
+        "not packed: grace refused stock.take: deny by size",
+        "['5 apples', '2 apples']",
+        "pending True",
+        "JOB_FAILED LookupError: no pears",
+        "JOB_NOT_FOUND",
+    ],
     "mailbox.py": [
         "asked: bank.pay {'iban': 'DE89370400440532013000', 'euros': 900}",
         "The printer is paid. ['40 EUR to DE02120300000000202051']",

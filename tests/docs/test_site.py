@@ -19,10 +19,10 @@ def test_every_page_stands_once_in_the_navigation() -> None:
     assert sorted(re.findall(r"^ +- ([\w-]+\.md)$", CONFIG, re.MULTILINE)) == PAGES
 
 
-def test_the_kinds_are_tutorials_guides_reference_and_explanation() -> None:
+def test_the_first_day_and_the_guides_come_before_reference_and_explanation() -> None:
     nav = CONFIG.partition("\nnav:\n")[2]
     assert re.findall(r"^  - ([^:\n]+):$", nav, re.MULTILINE) == [
-        "Tutorials",
+        "First day",
         "How-to guides",
         "Reference",
         "Explanation",

@@ -305,7 +305,7 @@ ANSWERED: Final[dict[str, tuple[str, str]]] = {
     "CONFIG_MISSING": ("docs/codes.md", "| `CONFIG_MISSING` |"),
     "server names [a-z0-9_]+": ("docs/mcp.md", "Names such as `a_`, `_a` or `a__b` are refused"),
     "POLICY_DENIED as a status of a sandbox run": ("docs/sandbox.md", "and no status of a run, because nothing ran"),
-    "artifacts.evidence with source_index": ("docs/tour.md", "`source_index`, its place in `sources`"),
+    "artifacts.evidence with source_index": ("docs/web.md", "`source_index` is its place in `sources`"),
     "state diff": ("docs/cli.md", "What was there before and after stands in the [trace as a file]"),
     "batch of events": ("docs/http.md", '`POST /v1/triage/batch` (`{"events": […]}`, messages)'),
 }
