@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ import pytest
 from tests.cli.conftest import Project
 from tests.typechecked import mypy
 
+GIT = shutil.which("git") or "/usr/bin/git"
 WRITTEN = [".remit/.gitignore", ".remit/remit.schema.json", "desk.py", "test_desk.py", "remit.toml"]
 
 
@@ -25,7 +27,7 @@ def test_a_new_project_runs_asks_and_passes_its_own_tests(empty: Project) -> Non
     assert done.json["files"] == WRITTEN
     assert "remit run triage --customer grace" in " ".join(done.json["next"])
     shop = empty.folder / "shop"
-    assert (shop / ".remit" / ".gitignore").read_text() == "*\n"
+    assert (shop / ".remit" / ".gitignore").read_text() == "*\n!*.schema.json\n"
     empty.folder = shop
     small = empty.apart("run", "triage", "--customer", "ada", "--json")
     assert small.json["result"] == "refunded 700 cents to ada"
@@ -38,6 +40,18 @@ def test_a_new_project_runs_asks_and_passes_its_own_tests(empty: Project) -> Non
         [sys.executable, "test_desk.py"], cwd=shop, env=empty.env, capture_output=True, text=True, check=False
     )
     assert (tested.returncode, tested.stdout) == (0, "ok\n"), tested.stderr
+
+
+def test_git_keeps_the_schema_that_the_settings_name_and_no_journal(empty: Project) -> None:
+    empty.here("init")
+    (first, *_) = (empty.folder / "remit.toml").read_text().splitlines()
+    (empty.folder / ".remit/journal.db").touch()
+    subprocess.run([GIT, "init", "--quiet"], cwd=empty.folder, check=True)
+    listed = subprocess.run(
+        [GIT, "ls-files", "--others", "--exclude-standard", ".remit"],
+        cwd=empty.folder, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    assert [f"#:schema ./{name}" for name in listed] == [first]
 
 
 @pytest.mark.slow

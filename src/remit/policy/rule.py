@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -40,10 +40,54 @@ from remit.policy.when import parse_when
 from remit.policy.window import Window, parse_window
 from remit.tools.meta import Level, ToolMeta
 
-KEYS: Final = (
-    "approvals", "approvers", "callers", "default", "during", "effect", "expires", "id", "levels", "limit", "only",
-    "outside", "providers", "reason", "taint", "tools", "unless", "when", "where",
-)  # fmt: skip
+_Texts = str | tuple[str, ...]
+_Constraints = dict[str, dict[str, Any]]
+
+
+class RuleTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One `[[policy.rules]]` table: its keys, and their forms for editors. `parse_rule` says what fits."""
+
+    id: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")] = ""
+    """The name under which decisions are recorded; without it, `rule-<n>`."""
+    effect: Effect
+    """The decision about the calls that the rule matches."""
+    tools: _Texts = ()
+    """Full names (`fs.write`), globs (`fs.*`) or keys (`github` is every tool of that MCP server)."""
+    levels: Literal["L0", "L1", "L2"] | tuple[Literal["L0", "L1", "L2"], ...] = ()
+    """The level that Remit assumes for the tool."""
+    providers: _Texts = ()
+    """Provider ids or globs: `builtin`, `mcp_*`."""
+    callers: _Texts = ()
+    """Callers: `alice`, `job:triage`, `session:alice`, `@group`."""
+    when: _Constraints = {}
+    """Constraints on the arguments: `{ path = { prefix = "docs/" } }`."""
+    unless: _Constraints = {}
+    """Exceptions, as constraints: the rule does not match if all of them hold."""
+    where: str = ""
+    """A condition over arguments, caller, the job's input and earlier results."""
+    during: dict[str, Any] = {}
+    """Times at which the rule applies: `days`, `hours`, `since`, `until`, `zone`."""
+    outside: dict[str, Any] = {}
+    """Times at which it does not."""
+    limit: dict[str, Any] = {}
+    """Most calls, or the largest sum: `per`, `by`, and `calls`, or `sum` and `max`."""
+    default: bool = False
+    """For deny and ask: whether the rule decides only when no other rule does."""
+    only: _Texts = ()
+    """For allow: the arguments that a call may have."""
+    approvals: Annotated[int, msgspec.Meta(ge=1)] = 1
+    """For ask: the number of different people who must approve."""
+    approvers: _Texts = ()
+    """For ask: who may decide, by name."""
+    expires: int | str = ""
+    """For ask: the time for which the question stays open: seconds, or `"90s"`, `"30m"`, `"2h"`, `"1d12h"`."""
+    taint: Taint = "ask"
+    """For allow and ask: the decision if an argument that decides what the call reaches comes from untrusted text."""
+    reason: str = ""
+    """Shown to the refused caller and to the person who is asked."""
+
+
+KEYS: Final = tuple(sorted(RuleTable.__struct_fields__))
 """Every key of a rule's table."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")

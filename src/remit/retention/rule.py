@@ -33,6 +33,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     keep: str
     """The time from the last event on, such as `365d`."""
     kinds: tuple[Kind, ...] = KINDS
+    """Only records of these kinds."""
     states: tuple[str, ...] = ()
     """Only records in one of these states; empty: any."""
     recipes: tuple[str, ...] = ()

@@ -56,6 +56,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sandbox: bool | SandboxTerms = False
     """Whether it is started in the sandbox, and on which terms; paths are absolute once loaded."""
     disabled: bool = False
+    """Whether it is ignored."""
 
     def __repr__(self) -> str:
         """Leave out what may be secret."""
@@ -77,3 +78,14 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def where(self) -> str:
         """The program that is started, or the URL without what may be secret in it."""
         return address(self.url) if self.url else program("".join(self.command[:1]))
+
+
+class McpServerTable(McpServer, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One `[[mcp.servers]]` table as it may be written."""
+
+    command: str | tuple[str, ...] = ()  # type: ignore[assignment]  # one text too: loading makes a list of it
+    """The command to start: a list, or the program as one text with `args` beside it; never a shell line."""
+    cmd: str | tuple[str, ...] = ()
+    """As `command`."""
+    args: tuple[str, ...] = ()
+    """The arguments of the command."""

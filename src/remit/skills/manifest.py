@@ -98,9 +98,13 @@ class SandboxLayer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What a skill leaves of the sandbox, by the names of `[sandbox]`; what that allows is the most."""
 
     limits: dict[str, int] = {}
+    """Its limits, by their names."""
     network: tuple[str, ...] | None = None
+    """Hosts that it may reach; None: as `[sandbox]` says."""
     commands: tuple[str, ...] | None = None
+    """Commands that it may run; None: as `[sandbox]` says."""
     min_isolation: str = ""
+    """The weakest isolation that it may run in."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,6 +50,7 @@ class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The operator's word on one skill."""
 
     enabled: bool = True
+    """Whether it may be used."""
     run_types: tuple[str, ...] | None = None
     """The run types that it allows, in place of its author's; None: as the author says."""
     tools: tuple[str, ...] = ()

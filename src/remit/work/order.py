@@ -25,6 +25,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     args: tuple[str, ...]
     """The program and its arguments; no shell reads them."""
     timeout_seconds: Int32 = 600
+    """Seconds that it may take."""
 
 
 class Constraints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -39,6 +39,7 @@ class OutboxTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """`[outbox]`: where the issues are."""
 
     backend: Literal["local", "github", "gitlab", "forgejo"] = "local"
+    """The place of the issues: Remit's journal, or a forge."""
     path: str = ""
     """For `local`: the journal; empty: the one that Remit uses."""
     repo: str = ""
@@ -71,8 +72,11 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """`[groups.X]`: issues that are worked on by one role."""
 
     role: Name
+    """The role of its runs."""
     executor: Executor = "shell"
+    """The executor that begins."""
     max_concurrent: Annotated[int, Meta(ge=1, le=1_000)] = 1
+    """Runs at once."""
     listen_labels: tuple[str, ...] = ()
     """An issue that carries all of them is worked on; none: every open issue is."""
     switch_to: Executor | None = None
@@ -85,11 +89,15 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """`[flow]`: what moves an issue."""
 
     require_claim_before_work: bool = True
+    """Whether the issue says `state:doing` before the work begins."""
     close_issue_requires_decision: bool = True
+    """Whether an issue is closed only once someone accepted its result."""
     ask_for_decision: bool = False
     """Whether each result in review is asked about in the inbox, as a call that needs a confirmation is."""
     auto_block_when_dependency_open: bool = True
+    """Whether an issue is blocked while one that it depends on is open."""
     auto_unblock_when_dependency_closed: bool = True
+    """Whether such an issue is unblocked once those are closed."""
 
 
 Mode = Literal["governed", "ask", "free"]
@@ -117,6 +125,7 @@ class ExecutorTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     args: tuple[str, ...] = ()
     """`{pack}`, `{repo}`, `{issue}` and `{run}` stand for the context pack, the worktree and the names of the work."""
     timeout_seconds: Annotated[int, Meta(ge=1, le=604_800)] = 3_600
+    """Seconds that a run may take."""
     setup: tuple[str, ...] = ()
     """A program that is run in a new worktree first, for what a checkout lacks."""
     commits: bool = True
@@ -137,6 +146,7 @@ class WorkflowFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The whole file."""
 
     outbox: OutboxTable = OutboxTable()
+    """The place of the issues."""
     roles: dict[Name, str] = {}
     """The use of each role."""
     repos: dict[Name, str] = {}
@@ -146,8 +156,11 @@ class WorkflowFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     labels: dict[str, str] = {}
     """The meaning of the labels of this project."""
     groups: dict[Name, Group] = {}
+    """Issues that are worked on by one role, by the group's name."""
     flow: Flow = Flow()
+    """The rules by which issues move."""
     executors: dict[Name, ExecutorTable] = {}
+    """Programs and agents that do the work, by name."""
     constraints: Constraints = Constraints()
     """Of every order, beside its own."""
 

@@ -182,7 +182,7 @@ async def test_other_users_cannot_read_what_is_made(tmp_path: Path) -> None:
     files = names(path.parent)
     assert files == [".gitignore", "journal.db", "journal.db-shm", "journal.db-wal"]
     assert {mode(path.parent / name) for name in files} == {0o600}
-    assert (path.parent / ".gitignore").read_text() == "*\n"
+    assert (path.parent / ".gitignore").read_text() == "*\n!*.schema.json\n"
     assert [mode(folder) for folder in (path.parent, path.parent.parent)] == [0o700, 0o700]
     await journal.close()
 

@@ -162,7 +162,7 @@ def files_of(wishes: Wishes) -> dict[str, str]:
     """The files of a project, by path: the settings come last, so that they never name what is not there."""
     from remit.wiring.schemas import REMIT_TOML, schema_text
 
-    found = {IGNORE: "*\n", SCHEMA: schema_text(REMIT_TOML)}
+    found = {IGNORE: "*\n!*.schema.json\n", SCHEMA: schema_text(REMIT_TOML)}
     if wishes.tool:
         found |= {EXAMPLE: _EXAMPLE, TEST: _TEST}
     return {**found, SETTINGS: _settings(wishes)}

@@ -156,7 +156,7 @@ def _make_private(path: Path) -> None:
     """
     _make_folder(path.parent)
     if path.parent.name == _OURS:
-        _make(path.parent / ".gitignore", b"*\n")
+        _make(path.parent / ".gitignore", b"*\n!*.schema.json\n")
     _make(path)
 
 

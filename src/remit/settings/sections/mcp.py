@@ -21,6 +21,7 @@ class McpSettings(Section, frozen=True):
         About(
             "The servers, one `[[mcp.servers]]` table each, as explained below. A JSON array in the environment.",
             picture=pictures.servers,
+            entry="remit.settings.mcp:McpServerTable",
         ),
     ] = ()
     timeout_ms: Annotated[

@@ -12,7 +12,10 @@ class PolicySettings(Section, frozen=True):
 
     rules: Annotated[
         Tables,
-        About("The rules, one `[[policy.rules]]` table each. A JSON array in the environment."),
+        About(
+            "The rules, one `[[policy.rules]]` table each. A JSON array in the environment.",
+            entry="remit.policy.rule:RuleTable",
+        ),
     ] = ()
     groups: Annotated[
         dict[str, list[str]],
