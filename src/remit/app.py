@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
@@ -27,7 +28,7 @@ from remit.trust.register import Register
 from remit.trust.standing import made_here, missing_journal, standing, untrusted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from types import TracebackType
 
     from remit.capability import Capability, Upkeep
@@ -57,6 +58,10 @@ T = TypeVar("T")
 _log: Final = logging.getLogger("remit")
 _LOOK_S = 0.5
 """The interval at which a job that another process runs is looked at, should no change be seen."""
+
+
+def _register() -> Register:
+    return Register(data_folder(os.environ) / "trust")
 
 
 class Job(JobHandle[T]):
@@ -141,14 +146,9 @@ class Remit:
         from remit.wiring.journal import find_key, make_key
         from remit.wiring.runtime import open_runtime
 
-        register = Register(data_folder(os.environ) / "trust")
+        register = _register()
         if self._found and not (found := standing(self.settings, register, os.environ)).trusted:
-            if self._flags.get("journal.url") != ":memory:" or os.environ.get(CONFIG):
-                raise untrusted(found)
-            _log.warning("%s", found.ignored)
-            self.settings = self._load(found.keys)
-            if not (found := standing(self.settings, register, os.environ)).trusted:
-                raise untrusted(found)  # the file was changed in between
+            raise untrusted(found)
         missing = missing_journal(self.settings, os.environ)
         if missing is not None:
             make_key(self.settings)
@@ -177,8 +177,16 @@ class Remit:
             self._runtime.engine.start(role="" if self.settings.journal.url == ":memory:" else "python")
         return self
 
-    def _load(self, doubted: Collection[str] = ()) -> Settings:
-        return load(cwd=Path.cwd(), env=os.environ, flags=self._flags, doubted=doubted, guarded=True)
+    def _load(self) -> Settings:
+        """Return the settings that were found; in memory, without what needs trust and has none: no cell shows it."""
+        read = partial(load, cwd=Path.cwd(), env=os.environ, flags=self._flags, guarded=True)
+        settings = read()
+        if self._flags.get("journal.url") != ":memory:" or os.environ.get(CONFIG):
+            return settings
+        if (found := standing(settings, _register(), os.environ)).trusted:
+            return settings
+        _log.warning("%s", found.ignored)
+        return read(doubted=found.keys)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -136,8 +136,9 @@ def test_the_library_in_memory_goes_without_settings_that_nobody_named(clone: Fo
     clone.write("workflow.toml", '[outbox]\nbackend = "github"\nrepo = "a/b"\ntoken_env = "TOKEN"\n')
     clone.write(
         "main.py",
-        "import asyncio, remit\nasync def go():\n  async with remit.Remit(':memory:') as opened:\n"
-        "    print(opened.settings.sources['app.modules'], opened.settings.doubted)\nasyncio.run(go())\n",
+        "import asyncio, remit\nasync def go():\n  unopened = remit.Remit(':memory:')\n"
+        "  print(repr(unopened.settings), unopened.settings.explain())\n  async with unopened as opened:\n"
+        "    print('OPEN', opened.settings.sources['app.modules'], opened.settings.doubted)\nasyncio.run(go())\n",
     )
     env = {**clone.env, **({"REMIT_CONFIG": "remit.toml"} if named else {})}
     done = subprocess.run(
@@ -146,7 +147,10 @@ def test_the_library_in_memory_goes_without_settings_that_nobody_named(clone: Fo
     if named:
         assert "FOLDER_NOT_TRUSTED" in done.stderr
     else:
-        assert done.stdout.startswith("default")
+        before, _, after = done.stdout.partition("OPEN ")
+        assert before
+        assert "evil.py" not in before
+        assert after.startswith("default")
         assert "'app.modules'" in done.stdout
         assert "'workflow.toml'" in done.stdout
     assert not clone.ran()
