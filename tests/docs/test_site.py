@@ -3,11 +3,10 @@
 import re
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from scripts.site_hooks import on_page_content, on_page_markdown, slug
+from scripts.site_hooks import slug
 
 ROOT = Path(__file__).parents[2]
 CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
@@ -40,26 +39,6 @@ def test_the_readme_and_the_first_page_lead_to_every_page() -> None:
 def test_nothing_is_loaded_from_elsewhere() -> None:
     assert "font: false" in CONFIG
     assert "://" not in re.sub(r"#.*", "", CONFIG)
-
-
-@pytest.mark.parametrize(
-    ("html", "found"),
-    [
-        ("<p>one | two</p><pre>```\n| a | b |\n</pre><code>```</code>", []),
-        ("<p>```json vscode after\n{}</p>", ["```"]),
-        ("<p>| | |\n|---|---|\n| a | b |</p>", ["<p>| | |", "|---|---|", "| a | b |"]),
-    ],
-)
-def test_markdown_that_a_page_would_show_as_text_is_warned_of(
-    html: str, found: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    assert on_page_content(html, SimpleNamespace(file=SimpleNamespace(src_uri="a.md"))) == html
-    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == found
-
-
-def test_a_block_with_words_after_its_language_keeps_its_language() -> None:
-    shown = on_page_markdown("```json vscode after\n{}\n```\n```toml\n```")
-    assert shown == '```json title="vscode after"\n{}\n```\n```toml\n```'
 
 
 @cache
