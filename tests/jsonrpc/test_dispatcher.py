@@ -148,16 +148,16 @@ async def test_an_id_of_ones_own_is_sent_as_it_is_and_taken_once(own: str | int)
         assert await asking == {"ok": True}
 
 
-async def test_a_number_that_comes_back_as_text_is_the_same_id_and_minted_ids_pass_it_by() -> None:
+async def test_a_number_that_comes_back_as_text_is_the_same_id_unless_another_has_that_text() -> None:
     client = Side()
     async with running(client):
-        first = asyncio.create_task(client.ask("x", request_id="1"))
+        first = asyncio.create_task(client.ask("x", request_id="2"))
         await turns()
         second = asyncio.create_task(client.ask("y"))
         await turns()
-        assert [message["id"] for message in client.wire.messages] == ["1", 2]
-        client.dispatcher.received(line(id="2", result={"of": 2}))
-        client.dispatcher.received(line(id=1, result={"of": 1}))
+        assert [message["id"] for message in client.wire.messages] == ["2", 1]
+        client.dispatcher.received(line(id="1", result={"of": 2}))
+        client.dispatcher.received(line(id="2", result={"of": 1}))
         assert (await first, await second) == ({"of": 1}, {"of": 2})
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 
 from remit.codes import Code
 from remit.jsonrpc import dispatcher as module
+from remit.jsonrpc.message import LEVELS, UnreadableError, read
 from remit.jsonrpc.protocol import MCPError, UnansweredError
 from tests.jsonrpc.pair import Context, Params, Side, line, running, turns
 
@@ -68,7 +71,6 @@ NONSENSE = [
     b"\xff\xfe",
     b"{",
     b"{}",
-    b'{"id": 1.5, "result": {}}',
     b'{"id": null, "method": "x"}',
     b'{"id": true, "method": "x"}',
     b"[" * 100_000,
@@ -116,14 +118,50 @@ async def test_an_id_of_ten_thousand_digits_is_an_id_like_another() -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"result":{"text":"a\xff"}}', {"text": "a\ufffd"}),
+        (b'{"jsonrpc": "2.0", "id": 1, "result": {"text": "\\ud800 \\\\ud83d"}}', {"text": "\ufffd \\ud83d"}),
+        (
+            b'{"result":{"text":"\\ude00\\ud83d\\ude00\\ud83d"},"jsonrpc":"2.0","id":1}',
+            {"text": "\ufffd\U0001f600\ufffd"},
+        ),
+        (b'{"result":{"list":[NaN,-Infinity,1E400,2]},"jsonrpc":"2.0","id":1}', {"list": [None, None, None, 2]}),
+        (b'{"result":{"number":-' + b"9" * 5_000 + b'},"jsonrpc":"2.0","id":1}', {"number": None}),
+        (b'{"result":{"text":"\\x tab\there"},"jsonrpc":"2.0","id":1}', {"text": "\ufffdx tab\there"}),
+        (b'\xef\xbb\xbf{"result":{"text":"\xe9"},"id":1.0}', {"text": "\ufffd"}),
+    ],
+    ids=["invalid UTF-8", "half a character", "other halves", "numbers", "5,000 digits", "escapes", "a mark before it"],
+)
+async def test_a_value_that_cannot_be_read_costs_itself(answer: bytes, result: dict[str, Any]) -> None:
+    client = Side()
+    async with running(client):
+        asking = asyncio.create_task(client.ask())
+        await turns()
+        client.dispatcher.received(answer)
+        assert await asking == result
+        assert client.dispatcher.invalid_messages == 0
+
+
+async def test_what_is_too_deep_in_an_answer_is_null() -> None:
+    client = Side()
+    async with running(client):
+        asking = asyncio.create_task(client.ask())
+        await turns()
+        deep = b"[" * 100_000 + b"]" * 100_000
+        client.dispatcher.received(b'{"result":{"deep":' + deep + b',"text":"[ok]"},"jsonrpc":"2.0","id":1}')
+        result = await asking
+        assert result["text"] == "[ok]"
+        assert result["deep"] == json.loads("[" * (LEVELS - 2) + "null" + "]" * (LEVELS - 2))
+
+
+@pytest.mark.parametrize(
     "answer",
     [
-        b'{"jsonrpc":"2.0","id":1,"result":{"text":"\xff"}}',
-        b'{"jsonrpc": "2.0", "id": 1, "result": {"text": "\\ud800"}}',
-        b'{"result":{"number":NaN},"jsonrpc":"2.0","id":1}',
-        b'{"result":' + b"[" * 100_000 + b"]" * 100_000 + b',"jsonrpc":"2.0","id":1}',
+        b'{"jsonrpc":"2.0","id":1,"result":{"text":"ok"',
+        b'{"result":{"text":{"id":2}},"jsonrpc":"2.0","id":1,"x',
+        b'{"jsonrpc":"2.0","id":1,"error" "x"}',
     ],
-    ids=["invalid UTF-8", "half a character", "NaN", "100,000 levels"],
 )
 async def test_whoever_waits_for_an_answer_that_cannot_be_read_hears_so(answer: bytes) -> None:
     client = Side()
@@ -135,6 +173,70 @@ async def test_whoever_waits_for_an_answer_that_cannot_be_read_hears_so(answer: 
             await asking
         assert caught.value.cause is Code.BadGateway
         assert client.dispatcher.invalid_messages == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "request_id"),
+    [
+        (b'{"method":"x","params":{"n":NaN},"jsonrpc":"2.0","id":7}', 7),
+        (b'{"jsonrpc":"2.0","id":"7","method":"x","params":{"n":1E400}}', "7"),
+        (b'{"jsonrpc":"2.0","id":7.5,"method":"x","params":' + b"[" * 3_000 + b"]" * 3_000 + b"}", 7.5),
+        (b'{"method":"x","params":{"id":1,"n":"\\x"},"jsonrpc":"2.0","id":-3}', -3),
+        (b'{"jsonrpc":"2.0","id":"a\\u0041","method":"x","params":{"n":oops', "aA"),
+        (b'{"method":"\\"id\\":5,","params":{"n":oops},"jsonrpc":"2.0","id":7}', 7),
+        (b'{"jsonrpc":"2.0","method":"x","params":{"n":oops},"id":12', None),
+        (b'{"method":"x","id":7,oops', None),
+    ],
+)
+@pytest.mark.parametrize("answers_invalid", [True, False])
+async def test_a_request_that_cannot_be_read_is_refused_under_its_id(
+    request_: bytes, request_id: object, answers_invalid: bool
+) -> None:
+    side = Side(answers_invalid=answers_invalid)
+    async with running(side):
+        side.dispatcher.received(request_)
+        await turns()
+        answers = [(each["id"], each["error"]["code"]) for each in side.wire.messages]
+        assert answers == ([] if request_id is None and not answers_invalid else [(request_id, PARSE_ERROR)])
+
+
+@pytest.mark.parametrize("text", [b'"a\\ud83d"', b'"a\xff"'])
+async def test_half_a_character_in_a_request_is_one_that_stands_for_it(text: bytes) -> None:
+    server = Side(answers_invalid=True)
+    async with running(server):
+        server.dispatcher.received(b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"text":' + text + b"}}")
+        await turns()
+        assert server.wire.messages[0]["result"]["params"] == {"text": "a\ufffd"}
+
+
+async def test_ids_of_requests_are_json_values_and_come_back_as_they_were() -> None:
+    server = Side(answers_invalid=True)
+    ids = [b"5", b'"5"', b'"05"', b"1.0", b"1e3", b"0", b'""', b"-1", b"7.5", b"12345678901234567890123"]
+    async with running(server):
+        for each in ids:
+            server.dispatcher.received(b'{"jsonrpc":"2.0","id":' + each + b',"method":"x"}')
+        await turns()
+        assert [(type(each["id"]), each["id"]) for each in server.wire.messages] == [
+            (type(json.loads(each)), json.loads(each)) for each in ids
+        ]
+        assert not any("error" in each for each in server.wire.messages)
+
+
+@pytest.mark.parametrize("request_id", [b"1", b"1.0", b"1e0", b'"1"'])
+async def test_an_answer_is_known_by_its_id_however_it_is_written(request_id: bytes) -> None:
+    client = Side()
+    async with running(client):
+        asking = asyncio.create_task(client.ask())
+        await turns()
+        client.dispatcher.received(b'{"jsonrpc":"2.0","id":"01","result":{"wrong":1}}')
+        client.dispatcher.received(b'{"jsonrpc":"2.0","id":' + request_id + b',"result":{}}')
+        assert await asking == {}
+
+
+def test_the_time_to_mend_a_message_grows_with_its_length() -> None:
+    for filler in (b"\\", b"[", b'"', b"\\ud83d", b"1,", b'\\"', b" "):
+        with suppress(UnreadableError):
+            read(b'{"jsonrpc":"2.0","id":1,"result":NaN,"x":"' + filler * 50_000)
 
 
 @pytest.mark.parametrize("printed", [b'{"id":1,"result": oops', b'{"jsonrpc":"2.0","id":1,"method":"x", oops'])
@@ -158,7 +260,7 @@ async def test_an_id_under_way_is_refused_and_one_that_is_free_again_is_not() ->
     server = Side(wait)
     async with running(server):
         server.dispatcher.received(line(id=1, method="x"))
-        server.dispatcher.received(line(id="1", method="x"))
+        server.dispatcher.received(line(id=1.0, method="x"))
         gate.set()
         await turns()
         server.dispatcher.received(line(id=1, method="x"))

@@ -30,12 +30,17 @@ ANSWERS: Final[dict[str, tuple[str, str, str, bool]]] = {
     "failed": ("pay", "TOOL_EXEC_FAILED", "unknown", False),
     "null": ("pay", "TOOL_EXEC_FAILED", "unknown", True),
     "text": ("pay", "TOOL_EXEC_FAILED", "unknown", True),
-    "nan": ("pay", "TOOL_EXEC_FAILED", "unknown", True),
-    "huge": ("pay", "TOOL_EXEC_FAILED", "unknown", True),
-    "utf8": ("pay", "TOOL_EXEC_FAILED", "unknown", True),
+    "broken off": ("pay", "TOOL_EXEC_FAILED", "unknown", True),
     "die": ("pay", "TOOL_UNAVAILABLE", "unknown", True),
 }
 """The tool, and what a client is told: code, effect, `uncertain`."""
+MENDED: Final[dict[str, dict[str, Any]]] = {
+    "nan": {"content": [], "n": None},
+    "huge": {"content": [], "structuredContent": {"n": None}},
+    "utf8": {"content": [{"type": "text", "text": "\ufffd"}]},
+    "half": {"content": [{"type": "text", "text": "\ufffd"}]},
+}
+"""What a client is told where a value cannot be read."""
 ERRORS: Final = ("-32000", "-32001", "-32050", "-32603", "-32700")
 
 
@@ -80,6 +85,13 @@ async def test_a_client_hears_what_is_known_of_the_effect(remit_in: OpenRemit, t
     assert (told["code"], told["effect"], told.get("uncertain", False)) == (code, effect, uncertain)
     assert "docs/" not in str(result)
     assert (effect == "committed") is ("do not make the call again" in result["content"][0]["text"])
+
+
+@pytest.mark.parametrize("how", MENDED)
+async def test_a_value_that_cannot_be_read_costs_itself(remit_in: OpenRemit, tmp_path: Path, how: str) -> None:
+    async with client_of(remit_in, tmp_path) as client:
+        result = await raw(client, "tools/call", {"name": "pay", "arguments": {"how": how}})
+    assert {name: value for name, value in result.items() if name != "_meta"} == {**MENDED[how], "isError": False}
 
 
 @pytest.mark.parametrize("code", ERRORS)

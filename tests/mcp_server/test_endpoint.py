@@ -85,7 +85,7 @@ def routed(body: dict[str, Any]) -> dict[str, str]:
     [
         (b"", -32700),
         (b"{", -32700),
-        (b'{"jsonrpc": NaN}', -32700),
+        (b'{"jsonrpc": NaN}', -32600),
         (b"\xff", -32700),
         (b"[" * 100_000, -32700),
         ([listing()], -32600),
@@ -93,7 +93,7 @@ def routed(body: dict[str, Any]) -> dict[str, str]:
         ({"id": 1, "method": "ping"}, -32600),
         ({"jsonrpc": "1.0", "id": 1, "method": "ping"}, -32600),
         (listing(id=None), -32600),
-        (listing(id=1.5), -32600),
+        (listing(id=[1]), -32600),
         (listing(id=True), -32600),
     ],
     ids=str,

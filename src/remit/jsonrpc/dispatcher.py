@@ -16,12 +16,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
 
 from remit.codes import Code
 from remit.jsonrpc import message as words
@@ -34,7 +31,7 @@ from remit.jsonrpc.inbound import (
     contained,
     intercepted,
 )
-from remit.jsonrpc.message import CANCELLED, error_of, is_request, key_of, number, unreadable_answer
+from remit.jsonrpc.message import CANCELLED, UnreadableError, error_of, is_request, number, own_id
 from remit.jsonrpc.protocol import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -44,7 +41,6 @@ from remit.jsonrpc.protocol import (
     UnansweredError,
     as_request_id,
 )
-from remit.large import decode
 from remit.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -52,6 +48,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger("remit.mcp")
 OnNotify = Callable[[Inbound, str, Mapping[str, Any] | None], Awaitable[None]]
+_ANSWERS: Final = frozenset({"result", "error"})
 MAX_REQUESTS: Final = 1_000
 """Requests of the peer that are served at a time; more are refused."""
 
@@ -125,10 +122,14 @@ class Dispatcher:
                 self._notified(Inbound(via or self._wire, None, params, asking=self, caller=caller), method, params)
             else:
                 self._invalid(INVALID_REQUEST, "the id is neither text nor a number")
-        elif request_id is not None:
+        elif (
+            request_id is not None
+            and "method" not in message
+            and (_ANSWERS & message.keys() or not self._answers_invalid)
+        ):
             self._answered(request_id, message)
         else:
-            self._invalid(INVALID_REQUEST, "neither a request nor an answer")
+            self._invalid(INVALID_REQUEST, "neither a request nor an answer", request_id)
         return None
 
     def left(self, via: Transport) -> None:
@@ -141,12 +142,12 @@ class Dispatcher:
 
     def awaits(self, request_id: RequestId) -> bool:
         """Return whether a request of ours has no answer yet."""
-        future = self._waiting.get(key_of(request_id))
+        future = self._waiting.get(request_id)
         return future is not None and not future.done()
 
     def fail(self, request_id: RequestId, error: MCPError) -> None:
         """A request of ours gets no answer any more; a waiter for it hears why."""
-        future = self._waiting.get(key_of(request_id))
+        future = self._waiting.get(own_id(request_id, self._waiting))
         if future is not None:
             _fail(future, error)
 
@@ -213,19 +214,18 @@ class Dispatcher:
             raise UnansweredError(Code.ConnectionError, why)
         opts = opts or {}
         request_id = opts.get("request_id") or next(each for each in self._ids if each not in self._waiting)
-        key = key_of(request_id)
-        if key in self._waiting:
+        if request_id in self._waiting:
             raise ValueError(f"a request with the id {request_id!r} is under way")
         body = dict(params or {})
         if (report := opts.get("on_progress")) is not None:
             body["_meta"] = {**(body.get("_meta") or {}), "progressToken": request_id}
         message = words.request(request_id, method, body, opts.get("headers", {}))
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._waiting[key] = future
+        self._waiting[request_id] = future
         if via is not self._wire:
-            self._asked[key] = via
+            self._asked[request_id] = via
         if report is not None:
-            self._progress[key] = report
+            self._progress[request_id] = report
         try:
             via.send(message)
             async with asyncio.timeout(opts.get("timeout")):
@@ -237,9 +237,9 @@ class Dispatcher:
             self._abandon(request_id, opts, "cancelled", via)
             raise
         finally:
-            self._waiting.pop(key, None)
-            self._asked.pop(key, None)
-            self._progress.pop(key, None)
+            self._waiting.pop(request_id, None)
+            self._asked.pop(request_id, None)
+            self._progress.pop(request_id, None)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
         """Send a notification; it is dropped once the conversation is over."""
@@ -265,33 +265,32 @@ class Dispatcher:
         return self._held is not None
 
     def _read(self, body: bytes) -> None:
-        body = body.removeprefix(BOM_UTF8)  # which a reader of JSON may skip (RFC 8259, section 8.1)
         try:
-            message = decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._unreadable(body, str(error))
+            message = words.read(body)
+        except UnreadableError as error:
+            self._unreadable(body, error)
             return
         if isinstance(message, dict):
             self.take(message)
         else:
             self._invalid(INVALID_REQUEST, "not a message")
 
-    def _unreadable(self, body: bytes, why: str) -> None:
-        """A waiter for an answer that cannot be read hears so, instead of waiting for another."""
+    def _unreadable(self, body: bytes, error: UnreadableError) -> None:
+        """A waiter for an answer that cannot be read hears so, as does who asks something that cannot be."""
         if body.strip():
             _log.debug("not JSON: %r", body[:200])
-            self._invalid(PARSE_ERROR, "not JSON")
-        if (request_id := unreadable_answer(body)) is not None:
-            self.fail(request_id, UnansweredError(Code.BadGateway, f"its answer cannot be read: {why}"))
+            self._invalid(PARSE_ERROR, f"it cannot be read: {error}", None if error.is_answer else error.request_id)
+        if error.is_answer and error.request_id is not None:
+            self.fail(error.request_id, UnansweredError(Code.BadGateway, f"its answer cannot be read: {error}"))
 
-    def _invalid(self, code: int, why: str) -> None:
+    def _invalid(self, code: int, why: str, request_id: RequestId | None = None) -> None:
         self.invalid_messages += 1
         _log.debug("something came that is not a message: %s", why)
-        if self._answers_invalid:
-            self._wire.send(words.error(None, {"code": code, "message": why}))
+        if self._answers_invalid or request_id is not None:
+            self._wire.send(words.error(request_id, {"code": code, "message": why}))
 
     def _answered(self, request_id: RequestId, message: Mapping[str, Any]) -> None:
-        future = self._waiting.get(key_of(request_id))
+        future = self._waiting.get(own_id(request_id, self._waiting))
         if future is None or future.done():
             _log.debug("an answer without a request: id %r", request_id)
             return
@@ -309,7 +308,7 @@ class Dispatcher:
         _, on_notify, intercept = self._on
         if method == CANCELLED:
             request_id = as_request_id((params or {}).get("requestId"))
-            cancelled = self._served.get(key_of(request_id)) if request_id is not None else None
+            cancelled = self._served.get(request_id) if request_id is not None else None
             if cancelled is not None:
                 cancelled.cancel()
         elif method == "notifications/progress" and not self._progressed(params or {}):
@@ -321,7 +320,7 @@ class Dispatcher:
         """Tell who waits of progress; whether the notification is one."""
         token, done = as_request_id(params.get("progressToken")), number(params.get("progress"))
         total, message = params.get("total"), params.get("message")
-        report = self._progress.get(key_of(token)) if token is not None else None
+        report = self._progress.get(own_id(token, self._waiting)) if token is not None else None
         if report is not None and done is not None:
             told = message if isinstance(message, str) else None
             self._tasks.begin(contained(report(done, number(total), told)))
@@ -333,26 +332,25 @@ class Dispatcher:
     def _serve(
         self, inbound: Inbound, request_id: RequestId, method: str, params: dict[str, Any] | None
     ) -> asyncio.Task[None] | None:
-        key = key_of(request_id)
-        if self._on is None or key in self._served or len(self._served) >= MAX_REQUESTS:
-            why = "its id is that of a request under way" if key in self._served else "too many requests at once"
+        if self._on is None or request_id in self._served or len(self._served) >= MAX_REQUESTS:
+            why = "its id is that of a request under way" if request_id in self._served else "too many requests at once"
             inbound.wire.send(words.error(request_id, {"code": INVALID_REQUEST, "message": why}))
             return None
-        self._served[key] = inbound
+        self._served[request_id] = inbound
         if method not in self._lasting:
-            self._owed.add(key)
+            self._owed.add(request_id)
         inline = method in self._inline
         if inline:
             self._held = []
         task = inbound.task = asyncio.create_task(self._answer(inbound, self._on[0], method, params))
-        task.add_done_callback(lambda _: self._served_to_the_end(key, inline=inline))
+        task.add_done_callback(lambda _: self._served_to_the_end(request_id, inline=inline))
         self._tasks.keep(task)
         return task
 
-    def _served_to_the_end(self, key: RequestId, *, inline: bool) -> None:
+    def _served_to_the_end(self, request_id: RequestId, *, inline: bool) -> None:
         """A request is over, even if it was cancelled before its handler began."""
-        self._served.pop(key, None)
-        self._owed.discard(key)
+        self._served.pop(request_id, None)
+        self._owed.discard(request_id)
         if inline:
             self._release()
         self._go_on()

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from codecs import BOM_UTF8
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from remit.jsonrpc.protocol import INTERNAL_ERROR, MCPError, RequestId
+from remit.jsonrpc.protocol import INTERNAL_ERROR, MCPError, RequestId, as_request_id
 from remit.large import decode
 
 CANCELLED: Final = "notifications/cancelled"
+LEVELS: Final = 256
+"""The depth to which a message is read that is too deep as a whole."""
 _encode: Final = msgspec.json.Encoder().encode
-_DIGITS: Final = 18
-"""Digits of a number that is an id; what has more is text (`int` refuses thousands of them)."""
-_ID: Final = rb'"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*'
-_HEAD: Final = re.compile(rb"\s*\{\s*" + _ID + rb',\s*"result"')
-_TAIL: Final = re.compile(_ID + rb"\}\s*\Z")
-_EDGE: Final = 200
+_TOKENS: Final = 2_000_000
+"""Texts and brackets of a message up to which it is repaired: that takes half a second."""
+_HALF: Final = re.compile(
+    r"(?<!\\)(\\++)u(?:[dD][89abAB][0-9a-fA-F]{2}(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|[dD][c-fC-F][0-9a-fA-F]{2})"
+)
+"""Escapes of surrogates: pairs, and halves that stand alone."""
+_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}]|[^"\[\]{}]++', re.DOTALL)
+"""A text (the last may have no end), a bracket, or what stands between."""
+_WORD: Final = re.compile(r"[^\s,:]++")
+_BAD: Final = re.compile(r'[\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|\\')
+_ID: Final = re.compile(r'"id"\s*:\s*("(?:[^"\\]++|\\.)*+"|-?\d[\d.eE+-]*+)\s*[,}]')
+_NUMBER: Final = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -71,21 +80,21 @@ def _written(head: dict[str, Any], params: Mapping[str, Any] | None) -> bytes:
     return _encode({"jsonrpc": "2.0", **head, "params": params} if params else {"jsonrpc": "2.0", **head})
 
 
-def key_of(request_id: RequestId) -> RequestId:
-    """Return what an id is compared by: a number that comes back as text is the same id."""
-    if isinstance(request_id, str) and len(request_id) <= _DIGITS and request_id.isascii() and request_id.isdigit():
-        return int(request_id)
-    return request_id
+def own_id(request_id: RequestId, waiting: Collection[RequestId]) -> RequestId:
+    """Return the id of the request of ours that is meant: a number that comes back as text is the same, as in SDKs."""
+    digits = isinstance(request_id, str) and request_id not in waiting and _NUMBER.fullmatch(request_id)
+    return int(request_id) if digits else request_id
 
 
 def number(value: object) -> float | None:
-    """A JSON number as a float; None for anything else, and for what no float can hold."""
+    """A JSON number as it came; None for anything else, and for what no float can hold."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     try:
-        return float(value)
+        float(value)
     except OverflowError:
         return None
+    return value
 
 
 def error_of(told: dict[str, Any]) -> MCPError:
@@ -98,22 +107,103 @@ def error_of(told: dict[str, Any]) -> MCPError:
     )
 
 
-def unreadable_answer(line: bytes) -> int | None:
-    """The id in the head or tail of an answer, as SDKs write it, that cannot be decoded; None if neither has it.
+class UnreadableError(ValueError):
+    """A message that cannot be read, with its id where that can be, and whether it is an answer."""
 
-    Text that is not UTF-8, half of a surrogate pair, NaN or 10,000 brackets spoil an answer, and still someone waits
-    for it.
+    def __init__(self, why: str, request_id: RequestId | None, *, is_answer: bool) -> None:
+        super().__init__(why)
+        self.request_id = request_id
+        self.is_answer = is_answer
+
+
+def read(body: bytes) -> Any:
+    """A message, where a value that cannot be read costs that value alone. Raises UnreadableError.
+
+    Text that is not Unicode gets U+FFFD, as by `toWellFormed`. In what is not a request, a word outside of JSON, or a
+    number that nothing can hold (NaN, 1E400) is null, as by JSON.stringify, and so is what lies deeper than LEVELS; a
+    request that asks for something else than it says is refused.
     """
-    found = _HEAD.match(line[:_EDGE])
-    if found is None and b'"result"' in line[:_EDGE]:
-        found = _TAIL.search(line[-_EDGE:])
-    return int(found[1]) if found is not None else None
+    body = body.removeprefix(BOM_UTF8)  # which a reader of JSON may skip (RFC 8259, section 8.1)
+    try:
+        return decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        text = _HALF.sub(_paired, body.decode(errors="replace"))
+    try:
+        return decode(text.encode())
+    except (msgspec.DecodeError, RecursionError) as error:
+        return _mended(text, str(error))
+
+
+def _paired(match: re.Match[str]) -> str:
+    """An escape of a surrogate, with U+FFFD for a half without its other half."""
+    slashes, low = match.groups()
+    if len(slashes) % 2 == 0:  # the last of them is a character, and begins no escape
+        return match[0] if low is None else match[0].removesuffix(low) + r"\ufffd"
+    return match[0] if low is not None else slashes[:-1] + r"\ufffd"
+
+
+def _mended(text: str, why: str) -> Any:
+    """The message without what cannot be read. Raises UnreadableError, for a request always."""
+    if sum(map(text.count, '"[{')) > _TOKENS:
+        raise UnreadableError(why, None, is_answer=False)
+    pieces: list[str] = []
+    top: list[str] = []
+    depth = 0
+    for match in _TOKEN.finditer(text):
+        part = match[0]
+        opens, closes = part in "[{", part in "]}"
+        depth -= closes
+        if depth < LEVELS or (depth == LEVELS and not (opens or closes)):
+            pieces.append(_piece(part))
+        elif depth == LEVELS and opens:
+            pieces.append("null")
+        if depth == 1:
+            top.append(part)
+        depth += opens
+    members = "".join(top) + "}" * (depth == 0)
+    found = _ID.search(members) if '"jsonrpc"' in members else None
+    request_id = as_request_id(read(found[1].encode())) if found is not None else None
+    is_answer = '"method"' not in members and ('"result"' in members or '"error"' in members)
+    try:
+        message = decode("".join(pieces).encode()) if len(pieces) > 1 else None
+    except (msgspec.DecodeError, RecursionError):
+        message = None
+    if message is None:
+        raise UnreadableError(why, request_id, is_answer=is_answer)
+    if any(isinstance(each, dict) and {"id", "method"} <= each.keys() for each in _all(message)):
+        raise UnreadableError(why, request_id, is_answer=False)
+    return message
+
+
+def _all(message: Any) -> list[Any]:
+    """The messages of a batch, or the one."""
+    return message if isinstance(message, list) else [message]
+
+
+def _piece(part: str) -> str:
+    if part[0] == '"':
+        return _BAD.sub(_escaped, part)
+    return part if part in "[]{}" else _WORD.sub(_known, part)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    """A character of a text: a control character as an escape, a backslash that begins none as U+FFFD."""
+    found = match[0]
+    return f"\\u{ord(found):04x}" if found < " " else "\ufffd" if found == "\\" else found
+
+
+def _known(match: re.Match[str]) -> str:
+    try:
+        decode(match[0].encode())
+    except msgspec.DecodeError:
+        return "null"
+    return match[0]
 
 
 def is_request(line: bytes) -> bool:
     """Return whether a message is a request, of whatever kind."""
     try:
-        message = decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        message = read(line)
+    except UnreadableError:
         return False
     return isinstance(message, dict) and isinstance(message.get("method"), str) and "id" in message

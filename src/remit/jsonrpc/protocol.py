@@ -49,7 +49,8 @@ _NUMBERS: Final = {
     Code.Timeout: REQUEST_TIMEOUT,
     Code.permission_denied: INVALID_REQUEST,
 }
-RequestId = int | str
+RequestId = int | float | str
+"""A JSON value: 1.0 is 1, and \"1\" is another."""
 
 
 class MCPError(Exception):
@@ -105,7 +106,7 @@ class NoBackChannelError(MCPError):
 
 def as_request_id(value: object) -> RequestId | None:
     """The id of a message; None for what cannot be one, such as `true`."""
-    return value if isinstance(value, str | int) and not isinstance(value, bool) else None
+    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else None
 
 
 def has_handshake(version: str) -> bool:

@@ -15,7 +15,6 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
     MCP_PARAM_HEADER_PREFIX,
@@ -33,6 +32,7 @@ from remit.http.problem import Problem, Refusal
 from remit.http.router import REQUEST, Request
 from remit.jsonrpc import message
 from remit.jsonrpc.inbound import Inbound, answer_to
+from remit.jsonrpc.message import UnreadableError, read
 from remit.jsonrpc.protocol import (
     HEADER_MISMATCH,
     INVALID_REQUEST,
@@ -41,7 +41,7 @@ from remit.jsonrpc.protocol import (
     as_request_id,
     has_handshake,
 )
-from remit.large import MAX_VALUES, decode, has_too_many_values
+from remit.large import MAX_VALUES, has_too_many_values
 from remit.mcp_server.client import MAX_REQUEST_BYTES, Caller
 from remit.mcp_server.conversation import Envelope
 from remit.mcp_server.exchange import Exchange
@@ -270,9 +270,10 @@ async def _message(headers: Mapping[str, str], receive: Receive, seconds: float)
     except TimeoutError:
         raise Problem(Code.BODY_TIMEOUT, f"The body did not arrive within {seconds:g} s.") from None
     try:
-        message = decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise RpcError(400, PARSE_ERROR, "Parse error") from None
+        message = read(body)
+    except UnreadableError as error:
+        about = None if error.is_answer else error.request_id
+        raise RpcError(400, PARSE_ERROR, f"Parse error: {error}", about=about) from None
     if has_too_many_values(body, message):
         raise Problem(Code.REQUEST_TOO_LARGE, f"A message has at most {MAX_VALUES} members and items.")
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":

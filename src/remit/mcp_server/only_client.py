@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
+from remit.jsonrpc.message import UnreadableError, read
 from remit.jsonrpc.protocol import CLIENT_CAPABILITIES_META_KEY, MCPError
-from remit.large import decode
 from remit.tasks import Tasks
 from remit.tools.peer import CAPABILITY, PeerError, Requests
 
@@ -45,8 +43,8 @@ class OnlyClient:
         if self._spoke.is_set():
             return
         try:
-            message = decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            message = read(line)
+        except UnreadableError:
             return  # the dispatcher says so
         params = message.get("params") if isinstance(message, dict) and "id" in message else None
         if isinstance(params, dict):

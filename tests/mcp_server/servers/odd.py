@@ -28,6 +28,8 @@ LINES: dict[str, bytes] = {
     "nan": b'"result":{"content":[],"n":NaN}}',
     "huge": b'"result":{"content":[],"structuredContent":{"n":1E400}}}',
     "utf8": b'"result":{"content":[{"type":"text","text":"\xff"}]}}',
+    "half": b'"result":{"content":[{"type":"text","text":"\\ud83d"}]}}',
+    "broken off": b'"result":{"content":[',
 }
 
 

@@ -298,12 +298,12 @@ async def test_what_a_server_prints_beside_its_messages_is_passed_over(mcp: Worl
     assert (await provider.invoke(ECHO, {"text": "x"}, call_context())).value == "x"
 
 
-async def test_an_answer_that_is_no_utf_8_fails_that_call_at_once(mcp: World) -> None:
+async def test_an_answer_that_cannot_be_read_fails_that_call_at_once(mcp: World) -> None:
     provider = mcp.provider()
     await provider.list_tools()
     call = asyncio.create_task(provider.invoke("mcp.puppet.hang", {}, call_context()))
     asked = await mcp.strings.heard("tools/call")
-    bad = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": "?"}}).encode().replace(b"?", b"\xff")
+    bad = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": "?"}}).encode().partition(b"?")[0]
     mcp.strings.order(raw=base64.b64encode(bad + b"\n").decode())
     with pytest.raises(ProviderError) as caught:
         await call
