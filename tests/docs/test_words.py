@@ -1,0 +1,65 @@
+"""The pages stay short: a ceiling of words written by hand, which may only fall, and no sentence stands twice."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+DOCS: Final = Path(__file__).parents[2] / "docs"
+PAGES: Final = sorted(path.name for path in DOCS.glob("*.md"))
+CEILING: Final = 130_000
+"""Words written by hand in all pages. Lower it when you cut; raise it for nothing."""
+SENTENCE: Final = 12
+"""Words from which on a sentence counts."""
+
+MADE: Final = r"^<!-- (?:figures|effects|battery)\b.*?^<!-- end of \w+ -->$"
+DERIVED: Final = {
+    "cli.md": r"^\| `-.*$|^\| \d+ \|.*$|^`remit .*\]?`$|(?<=^### remit )[^\n]*\n[^\n]+$",
+    "codes.md": r"^\| `\w+` \|.*\|.*\|.*\|.*$",
+    "configuration.md": r"^\| `\w+` \|.*\|.*\|.*\|.*$",
+    "events.md": r"^\| `\w+` \|.*\|.*\|.*$|(?<=^### )`\w+`\n[^\n]+$",
+}
+"""What other tests compare word for word with the code: options, codes, settings, kinds and their fields."""
+
+
+@cache
+def written(page: str) -> str:
+    """What people wrote of a page, without what is made of code and measurements."""
+    text = re.sub(MADE, "", (DOCS / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(DERIVED[page], "", text, flags=re.MULTILINE) if page in DERIVED else text
+
+
+def sentences(page: str) -> list[str]:
+    """The sentences of a page outside of code, one paragraph, item or cell after the other."""
+    prose = re.sub(r"^ *```.*?^ *```$", "\n\n", written(page), flags=re.MULTILINE | re.DOTALL)
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*|#]|\d+\.) )|\s\|\s|\|$", prose, flags=re.MULTILINE)
+    plain = [" ".join(re.sub(r"\]\([^)]*\)|[*\[\]`|]", "", block).split()) for block in blocks]
+    return [sentence for block in plain for sentence in re.split(r"(?<=[.:;!?]) ", block)]
+
+
+def test_the_words_written_by_hand_only_become_fewer() -> None:
+    words = {page: len(written(page).split()) for page in PAGES}
+    assert sum(words.values()) <= CEILING, words
+
+
+def test_the_ceiling_is_not_far_above_them() -> None:
+    assert CEILING - sum(len(written(page).split()) for page in PAGES) < 2_000
+
+
+@pytest.mark.parametrize("page", DERIVED)
+def test_what_counts_as_derived_is_on_the_page(page: str) -> None:
+    assert re.search(DERIVED[page], (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_no_sentence_stands_twice() -> None:
+    places = defaultdict(list)
+    for page in PAGES:
+        for sentence in sentences(page):
+            if len(sentence.split()) >= SENTENCE:
+                places[sentence.lower().rstrip(".:;")].append(page)
+    assert {sentence: pages for sentence, pages in places.items() if len(pages) > 1} == {}
