@@ -22,9 +22,10 @@ DERIVED: Final = {
     "cli.md": r"^\| `-.*$|^\| \d+ \|.*$|^`remit .*\]?`$|(?<=^### remit )[^\n]*\n[^\n]+$",
     "codes.md": r"^\| `\w+` \|.*\|.*\|.*\|.*$",
     "configuration.md": r"^\| `\w+` \|.*\|.*\|.*\|.*$",
+    "sandbox-battery.md": r"^\| .*$",
     "events.md": r"^\| `\w+` \|.*\|.*\|.*$|(?<=^### )`\w+`\n[^\n]+$",
 }
-"""What other tests compare word for word with the code: options, codes, settings, kinds and their fields."""
+"""What is made by a program, or compared word for word with the code by another test: options, codes, settings, fields."""
 
 
 @cache
