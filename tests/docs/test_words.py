@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -12,8 +12,8 @@ import pytest
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGES: Final = sorted(path.name for path in DOCS.glob("*.md"))
-CEILING: Final = 130_000
-"""Words written by hand in all pages. Lower it when you cut; raise it for nothing."""
+CEILING: Final = 110_000
+"""Words written by hand in all pages. Lower it after a cut; nothing raises it."""
 SENTENCE: Final = 12
 """Words from which on a sentence counts."""
 
@@ -25,7 +25,9 @@ DERIVED: Final = {
     "sandbox-battery.md": r"^\| .*$",
     "events.md": r"^\| `\w+` \|.*\|.*\|.*$|(?<=^### )`\w+`\n[^\n]+$",
 }
-"""What is made by a program, or compared word for word with the code by another test: options, codes, settings, fields."""
+"""What a program makes, or another test compares word for word with the code: options, codes, settings, fields."""
+PLACE: Final = r"^In .+; written by .+\.$"
+"""The line of an event that says where it lies, in one form for all."""
 
 
 @cache
@@ -38,9 +40,10 @@ def written(page: str) -> str:
 def sentences(page: str) -> list[str]:
     """The sentences of a page outside of code, one paragraph, item or cell after the other."""
     prose = re.sub(r"^ *```.*?^ *```$", "\n\n", written(page), flags=re.MULTILINE | re.DOTALL)
+    prose = re.sub(PLACE, "", prose, flags=re.MULTILINE)
     blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*|#]|\d+\.) )|\s\|\s|\|$", prose, flags=re.MULTILINE)
     plain = [" ".join(re.sub(r"\]\([^)]*\)|[*\[\]`|]", "", block).split()) for block in blocks]
-    return [sentence for block in plain for sentence in re.split(r"(?<=[.:;!?]) ", block)]
+    return [sentence for block in plain for sentence in re.split(r"(?<=[.!?]) ", block)]
 
 
 def test_the_words_written_by_hand_only_become_fewer() -> None:
