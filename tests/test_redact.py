@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from remit.redact import LENGTH, MASK, line, mask, preview, preview_of, words_of
+from remit.redact.clues import kinds
 
 SECRET = "Zq7Rk2Vx9Tm4Lp"  # nothing else in these tests looks like it
 NAMES = [
@@ -133,6 +136,19 @@ def test_names_in_any_text(text: str) -> None:
         '{"a":"token","b":"x"}',
         '["secret santa",{"b":1}]',
         "an ordinary line: with a colon, and = signs",
+        "'d/034_r2-user-password.pdf': it can only be opened with a password.",
+        "file:///etc/passwd: only http and https are fetched",
+        "invalid token: expected a string of three parts",
+        "token: expired 3 days ago",
+        "Give the secret: what the form asks for.",
+        "run it with --token of the lease",
+        "see sk-learn",
+        "patterns/human-in-the-loop",
+        "listens on http://127.0.0.1:8765",
+        "token_url: https://issuer.example/oauth/token",
+        'headers = { authorization = "Bearer ${OTLP_TOKEN}" }, token_env = "GITLAB_TOKEN", password=…, --token TOKEN',
+        "postgresql://user:password@host/database",
+        '{"token": "${ANN_TOKEN}", "list": [1, 2]}',
         "",
     ],
 )
@@ -165,6 +181,25 @@ def test_a_token_that_was_cut_is_known_too(token: str) -> None:
 def test_the_rest_of_the_text_stays() -> None:
     assert mask(f"a ghp_{SECRET}{SECRET} b sk-{SECRET}{SECRET}, c") == f"a {MASK} b {MASK}, c"
     assert mask(f"https://user:{SECRET}@host/path") == f"https://{MASK}@host/path"
+
+
+KINDS = [*kinds("own_shapes.txt"), *kinds("shapes.txt")]
+
+
+@given(st.data())
+def test_each_kind_of_token_is_known_by_an_example_of_its_shape(data: st.DataObject) -> None:
+    head, body, least = data.draw(st.sampled_from(KINDS))
+    token = head + data.draw(st.from_regex(rf"[{body}]{{{least}}}", fullmatch=True))
+    before = data.draw(st.sampled_from(["", "x ", "=", '"', "\\n", "%22", "\x1b[31m", "é", "\\u00e9", "--key-"]))
+    after = data.draw(st.sampled_from(["", " ", '"', "\n", ","]))
+    assert token not in mask(f"{before}{token}{after}")
+    assert token not in preview_of({"text": [f"{before}{token}{after}"]}, 10_000)
+
+
+@pytest.mark.parametrize("page", sorted(Path("docs").rglob("*.md")), ids=lambda page: page.stem)
+def test_no_word_of_our_own_pages_is_taken_for_a_secret(page: Path) -> None:
+    prose = re.sub(r"^ *```.*?^ *```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert [line for line in prose.splitlines() if mask(line) != line] == []
 
 
 # --- one short line
@@ -280,7 +315,17 @@ def test_masking_any_text_ends_and_masks_no_less_the_second_time(text: str) -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["token" * 5_000, '"token' * 4_000, "\\" * 20_000, "://a:" * 4_000, "-" * 20_000, 'token["' * 3_000, "eyJ" * 7_000],
+    [
+        "token" * 5_000,
+        '{"token' * 30_000,
+        '[1,{"token":' * 9_000,
+        '"token' * 4_000,
+        "\\" * 20_000,
+        "://a:" * 4_000,
+        "-" * 20_000,
+        'token["' * 3_000,
+        "eyJ" * 7_000,
+    ],
     ids=lambda text: text[:7],
 )
 @pytest.mark.timeout(20)  # seconds; exponential or cubic work would take longer than anybody waits

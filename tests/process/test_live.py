@@ -38,3 +38,13 @@ def test_lines_come_in_order_and_whole(text: str, cuts: list[int]) -> None:
     live.end()
     wanted = data.decode().split("\n")
     assert said == (wanted if wanted[-1] else wanted[:-1])
+
+
+def test_a_secret_is_masked_wherever_a_long_line_is_cut() -> None:
+    for before in range(0, 17_000, 350):
+        said: list[str] = []
+        live = Live(lambda done, total, line: said.append(line))  # noqa: B023 - called within the round
+        live("stdout", b"word " * (before // 5) + b"token=abc123def456 next " + b"more " * 4_000)
+        live.end()
+        assert "token=******** next" in "".join(said)
+        assert not any("def456" in line for line in said)

@@ -1,4 +1,4 @@
-"""Passes a program's output on as it comes, line by line, to anyone who watches the call."""
+"""Passes a program's output on as it comes, line by line and with secrets masked, to anyone who watches the call."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import codecs
 from collections.abc import Callable
 from typing import Final, Literal
 
+from remit.redact import mask
+
 _LONGEST: Final = 4_000
-"""Characters that are passed on at once; a longer line, or one without an end, is passed on in pieces."""
+"""Characters that are passed on at once; a longer line is passed on in pieces."""
+_HELD: Final = 16_000
+"""Characters of a line that are kept until its end comes: secrets are masked before a line is cut."""
 
 
 class Live:
@@ -35,15 +39,27 @@ class Live:
         *lines, rest = (self._rest[stream] + text).split("\n")
         for line in lines:
             self._say(line)
-        while len(rest) > _LONGEST:
-            self._say(rest[:_LONGEST])
-            rest = rest[_LONGEST:]
+        while len(rest) > _HELD:
+            end = _cut(rest[:_HELD])
+            self._say(rest[:end])
+            rest = rest[end:]
         self._rest[stream] = rest
 
     def _say(self, line: str) -> None:
+        line = mask(line)
         for start in range(0, len(line) or 1, _LONGEST):
             self._count += 1
             self._progress(self._count, None, OutputLine(line[start : start + _LONGEST]))
+
+
+def _cut(text: str) -> int:
+    """Return where a text without an end may be cut: where that cuts no secret, if there is such a place."""
+    masked, end = mask(text), len(text) // 2
+    for _ in range(8):
+        if mask(text[:end]) + mask(text[end:]) == masked:
+            return end
+        end = text.rfind(" ", 0, end) if " " in text[1:end] else end - 100
+    return len(text)
 
 
 class OutputLine(str):

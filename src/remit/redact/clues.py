@@ -1,10 +1,16 @@
-"""Clues to secrets: parts of names, and parts of tokens. Most texts hold none, which is quick to see."""
+"""Clues to secrets: parts of names, and beginnings of tokens. Most texts hold none, which is quick to see.
+
+A token is a long run of characters without a blank. Runs are looked for first, as bytes, and only where one begins (or
+goes on behind a hyphen, a dot …) the beginnings of tokens are: so a megabyte of prose costs a few milliseconds, however
+many kinds of tokens are known.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
+from pkgutil import get_data
 from typing import Final, NamedTuple
 
 _KEYS: Final = ("api", "access", "private", "signing", "encryption", "account", "shared")
@@ -28,22 +34,25 @@ class Clues(NamedTuple):
 
     def within(self, text: str) -> bool:
         """Return whether this part of the text may hold one of them."""
-        return (
-            names_secret(text, self.names)
-            or any(shape.clue in text for shape in self.shapes)
-            or any(escape in text for escape in _ESCAPES)
-        )
+        lowered = lower(text)
+        for name in self.names:
+            if name in lowered:
+                return True
+        for shape in self.shapes:
+            if shape.clue in text:
+                return True
+        return "\\" in text and any(escape in text for escape in _ESCAPES)
 
 
 def clues_of(text: str) -> Clues | None:
     """Return what the text holds; None where it holds nothing."""
-    if any(escape in text for escape in _ESCAPES):
-        return Clues(NAMES, SHAPES)
     lowered = lower(text)
-    names = tuple([name for name in _WORDS if name in lowered])
-    if "key" in lowered:  # most texts hold none, and need not be searched for each
-        names += tuple([name for name in _KEY_NAMES if name in lowered])
-    shapes = tuple([shape for shape in SHAPES if shape.clue in text])
+    names = NAMES
+    if not any(escape in text for escape in _ESCAPES):
+        names = tuple([name for name in _WORDS if name in lowered])
+        if "key" in lowered:  # most texts hold none, and need not be searched for each
+            names += tuple([name for name in _KEY_NAMES if name in lowered])
+    shapes = shapes_of(text)
     return Clues(names, shapes) if names or shapes else None
 
 
@@ -55,13 +64,8 @@ def names_secret(name: str, names: Iterable[str] = NAMES) -> bool:
 
 def lower(text: str) -> str:
     """The text in lower case, of the same length."""
-    return text.replace("İ", "I").lower()
-
-
-_BEGIN: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-f]{4}))"
-"""Where a word begins: also after an escape sequence."""
-_CUT: Final = r"(?=[\s\"'\\.…]{0,16}\Z)"
-"""The end of a text that may have been cut there."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else text.replace("İ", "I").lower()
 
 
 class Shape(NamedTuple):
@@ -70,11 +74,13 @@ class Shape(NamedTuple):
     clue: str
     """A part of every text that holds such a token."""
     source: str
-    """A regular expression; most begin with a fixed text, which is quick to search for."""
+    """A regular expression; it begins with a fixed text, which is quick to search for."""
+    kept: str = ""
+    """The part of what the expression matches that stays, as the template of a substitution."""
 
     def without(self, text: str, mask: str) -> str:
         """The text with `mask` in the place of such tokens."""
-        return _pattern(self.source).sub(mask, text) if self.clue in text else text
+        return _pattern(self.source).sub(self.kept + mask, text) if self.clue in text else text
 
 
 @cache
@@ -82,56 +88,123 @@ def _pattern(source: str) -> re.Pattern[str]:
     return re.compile(source)
 
 
-def _shape(clue: str, head: str, body: str, *, least: int = 1) -> Shape:
-    """A token: a `body` behind its `head`, or `least` characters or more of it before the end of the text."""
-    return Shape(clue, rf"{head}(?:{body}|[\w.~+/=-]{{{least},256}}+{_CUT})")
+_CUT: Final = r"(?=[\s\"'\\.…]{0,16}\Z)"
+"""The end of a text that may have been cut there."""
+_AFTER: Final = (
+    r"(?<![A-Za-z0-9]{0})",
+    r"(?<=\\[nrtbf]{0})",
+    r"(?<=\\u[0-9a-fA-F]{{4}}{0})",
+    r"(?<=%[0-9A-Fa-f]{{2}}{0})",
+    r"(?<=[0-9;\[]m{0})",
+)
+"""Places that a token begins after: no letter and no digit, unless they end an escape sequence or set a colour."""
 
 
-SHAPES: Final = (
-    *(_shape(f"{k}{s}", f"{_BEGIN}{k}{s}", r"[\w-]{16,}") for k in ("sk", "rk") for s in "-_"),
-    # In the middle of a word only with a long part that has a digit: "task-…" and "risk-…" are words.
+def _shape(head: str, body: str, least: int, cut: int = 1) -> Shape:
+    """A token: `least` of the characters of its body behind its head, or before the end of the text `cut` of them.
+
+    There one has to be a digit, for a text may well end with a word that begins like a token.
+    """
+    fixed, after = re.escape(head), f"[{body}]"
+    begin = "|".join([place.format(fixed) for place in _AFTER])
+    many = f"|{after}{{16}}" if cut == 1 else ""
+    rest = rf"(?={after}{{0,32}}[0-9]{many}){after}{{{cut},256}}+{_CUT}"
+    return Shape(head, rf"{fixed}(?:{begin})(?:{after}{{{least},}}[\w-]*+|{rest})")
+
+
+_DISTINCT: Final = 5
+"""Characters of a beginning of shapes.txt that no word has; behind a shorter one a cut token needs eight more."""
+
+
+def kinds(file: str) -> list[tuple[str, str, int]]:
+    """Return the rows of `shapes.txt` or `own_shapes.txt`: a beginning, what characters follow, how many at least."""
+    lines = (get_data(__package__, file) or b"").decode().splitlines()  # a part of the program, like its code
+    rows = [line.split(" ") for line in lines if not line.startswith("#")]
+    return [(head, body, int(least)) for _, head, body, least in rows]
+
+
+@cache
+def _rows() -> dict[str, tuple[Shape, ...]]:
+    """Return the shapes by what their tokens begin with, the longest first; each with those of shorter ones."""
+    rows: dict[str, list[Shape]] = {}
+    for head, body, least in kinds("own_shapes.txt"):
+        rows[head] = [_shape(head, body, least, 1 if len(head) > 2 else 24)]  # noqa: PLR2004 - SK begins words
+    for head, body, least in kinds("shapes.txt"):
+        rows.setdefault(head, []).append(_shape(head, body, least, 1 if len(head) >= _DISTINCT else 8))
+    return {
+        head: tuple([shape for end in range(len(head)) for shape in rows.get(head[: end + 1], ())])
+        for head in sorted(rows, key=len, reverse=True)
+    }
+
+
+@cache
+def _heads() -> re.Pattern[str]:
+    """Return what finds a beginning behind a character that no word has, or an escape sequence."""
+    by_first: dict[str, list[str]] = {}
+    for head in _rows():
+        by_first.setdefault(head[0], []).append(re.escape(head[1:]))
+    heads = "|".join([f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in by_first.items()])
+    escape = r"(?:(?<=\\)(?:[nrtbf]|u[0-9a-fA-F]{4})|(?<=%)[0-9A-Fa-f]{2}|(?<=[\[;])[0-9]{1,3}m|)"
+    return re.compile(rf"[^A-Za-z0-9]{escape}(?=({heads}))")
+
+
+_LEAST: Final = 16
+"""Characters of the shortest token."""
+_LONG: Final = b"\1" * _LEAST
+_TOKEN_CHARS: Final = bytes([re.fullmatch(r"[\w.~+/=-]", chr(byte), re.ASCII) is not None for byte in range(256)])
+
+
+def shapes_of(text: str) -> tuple[Shape, ...]:
+    """Return the shapes of tokens that the text may hold."""
+    shapes = {shape: None for shape in _OTHER if shape.clue in text}
+    runs = "".join(_runs(text))
+    if runs:
+        for head in {match[1] for match in _heads().finditer(runs)}:
+            shapes.update(dict.fromkeys(_rows()[head]))
+    return tuple(shapes)
+
+
+def _runs(text: str) -> Iterator[str]:
+    """Give the long runs of characters of tokens, and the last one, which may be cut; each behind what is before it."""
+    marks = text.encode("latin-1", "replace").translate(_TOKEN_CHARS)  # a byte for each character
+    end, at = 0, marks.find(_LONG)
+    while at >= 0:
+        end = marks.find(0, at + _LEAST)
+        end = len(marks) if end < 0 else end
+        yield text[at - 1 : end] if at else " " + text[:end]
+        at = marks.find(_LONG, end)
+    last = len(marks.rstrip(b"\0"))
+    start = marks.rfind(0, 0, last) + 1
+    if last > end and not text[start:last].isalpha():
+        yield text[start - 1 : last] if start else " " + text[:last]
+
+
+_OTHER: Final = (
+    # What keys, and the tokens of a few, begin with in base64.
     *(
-        _shape(
-            f"k{s}",
-            rf"[spr]k{s}(?:[a-z]{{2,8}}[0-9]{{0,2}}[-_]){{0,4}}(?=[A-Za-z]{{0,64}}[0-9])",
-            r"[A-Za-z0-9]{16,}[\w-]*",
-            least=8,  # what is shorter may be a name, such as that of the model "desk-1"
-        )
-        for s in "-_"
-    ),
-    *(_shape(f"gh{k}_", f"gh{k}_", "[A-Za-z0-9]{20,}") for k in "pousr"),
-    _shape("github_pat_", "github_pat_", r"\w{20,}"),
-    _shape("gl", "gl(?:pat|dt|rt|cbt|ptt|soat)-", r"[\w-]{16,}"),
-    _shape("xox", "xox[a-z]-", r"[\w-]{10,}"),
-    *(_shape(f"A{k}IA", f"A{k}IA", "[0-9A-Z]{16,}") for k in "KS"),
-    _shape("AIza", "AIza", r"[\w-]{30,}"),
-    _shape("ya29.", r"ya29\.", r"[\w-]{16,}"),
-    _shape("hf_", "hf_", "[A-Za-z0-9]{30,}"),
-    _shape("npm_", "npm_", "[A-Za-z0-9]{30,}"),
-    _shape("pypi-", "pypi-", r"[\w-]{16,}"),
-    _shape("dop_v1_", "dop_v1_", "[a-f0-9]{32,}"),
-    _shape("SG.", r"SG\.", r"[\w-]{16,}[\w.-]*"),
-    _shape("hv", r"hv[sbr]\.", r"[\w-]{20,}"),
-    _shape("shp", "shp(?:at|ca|pa|ss)_", "[A-Fa-f0-9]{24,}"),
-    _shape("SK", f"{_BEGIN}SK(?=[0-9a-f])", "[0-9a-f]{32}", least=24),
-    _shape(":AA", f"{_BEGIN}[0-9]{{8,12}}:AA", r"[\w-]{30,}"),
-    _shape("/webhooks/", "(?<=/webhooks/)[0-9]{10,24}/", r"[\w-]{30,}"),
-    _shape("hooks.slack.com/", r"(?<=hooks\.slack\.com/)(?:services|workflows|triggers)/", r"[\w/]{20,}"),
-    Shape("machine ", r"(?<=\spassword\s)\S{1,256}"),  # .netrc
-    # The same in base64: what keys, and the tokens of a few, begin with.
-    *(
-        _shape(begin, begin, r"[\w+/-]{16,}=*")
+        Shape(begin, rf"{begin}(?:[\w+/-]{{16,}}=*|[\w+/=-]{{1,256}}+{_CUT})")
         for begin in ("LS0tLS1CRUdJTi", "Z2hwX", "Z2l0aHViX3BhdF", "c2stYW50L", "c2stcHJva", "eG94Y")
     ),
-    _shape("whsec_", "whsec_", r"[\w+/]{16,}"),
-    _shape("AGE-SECRET-KEY-1", "AGE-SECRET-KEY-1", "[0-9A-Z]{16,}"),
-    _shape("eyJ", "eyJ", r"[\w-]{10,}[\w.-]*"),
+    Shape(":AA", r":AA(?<=[0-9]{8}:AA)[\w-]{30,}", ":"),
+    Shape("/webhooks/", r"/webhooks/[0-9]{10,24}/[\w-]{30,}", "/webhooks/"),
+    Shape("hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/]{20,}", "hooks.slack.com/"),
+    Shape(
+        "machine ", r"(machine\s{1,8}\S{1,256}\s{1,8}(?:login\s{1,8}\S{1,256}\s{1,8})?password\s{1,8})\S{1,256}", r"\1"
+    ),
     *(
-        _shape(clue, rf"(?i:{word})\s{{1,8}}(?=[^\s\"'\\]{{0,64}}[0-9A-Z_~+/=-])", r"[\w.~+/-]{8,}=*")
+        Shape(
+            clue,
+            rf"({clue}(?i:(?<={word}))\s{{1,8}})(?=[^\s\"'\\]{{0,64}}[0-9A-Z_~+/=-])(?:[\w.~+/-]{{8,}}=*|[\w.~+/=-]{{1,256}}+{_CUT})",
+            r"\1",
+        )
         for word, clues in (("bearer", ("earer", "EARER")), ("basic", ("asic", "ASIC")))
         for clue in clues
     ),
-    Shape("://", rf"(?<=://)[^\s\"'/@:]{{0,256}}:[^\s\"'/@]{{1,256}}+(?:(?=@)|{_CUT})"),
+    Shape(
+        "://",
+        rf"://[^\s\"'/@:]{{0,256}}:(?![0-9]{{1,5}}{_CUT}|(?:password|PASSWORD|\$\{{\w+\}})@)[^\s\"'/@]{{1,256}}+(?:(?=@)|{_CUT})",
+        "://",
+    ),
     Shape(
         "PRIVATE KEY",
         r"(?s)-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",

@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from remit.redact.clues import lower
+
 COUNT: Final = re.compile(r"tokens|token_?(?:count|limit|budget|usage)", re.IGNORECASE)
 """Names whose numbers are no secrets."""
-_HEADERS: Final = {"authorization", "cookie"}
+_LINES: Final = {"authorization", "cookie", "passphrase"}
 """Words whose value is all that follows on the line."""
 
 _QUOTE: Final = r"(?:\\*+[\"'])"
@@ -29,28 +31,58 @@ _BARE_REST: Final = re.compile(
 _OPTION: Final = re.compile(r"(?:(?<![\w-])|(?<=\\[nrt]))--?[\w.-]{0,64}\Z")
 _OPTION_REST: Final = re.compile(rf"[\w.-]{{0,64}}(?:{_QUOTE}\s{{0,8}},\s{{0,8}}|\s{{1,8}})")
 
-_OPEN: Final = re.compile(r"[bru]{0,2}(?P<slashes>\\*+)(?P<quote>[\"'])", re.IGNORECASE)
+_OPEN: Final = re.compile(r"[bfru]{0,2}(?P<slashes>\\*+)(?P<quote>[\"'])", re.IGNORECASE)
 _RUN: Final = re.compile(r"(?<!\\)(?P<slashes>\\*+)(?P<quote>[\"'])")
 _BRACKET: Final = re.compile(r"[\[{(\]})]|(?<!\\)(?P<slashes>\\*+)(?P<quote>[\"'])")
 _LITERAL: Final = re.compile(r"(?:null|none|true|false)\b", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"-?\d[\d.,_]*(?![\w-])")
 _WORD: Final = re.compile(r"[^\s\"'\\]*")
 _JSON_WORD: Final = re.compile(r"[^\s\"'\\,}\]]*")
-_LINE: Final = re.compile(r"(?:[^\\\r\n]|\\++[^\\rn])*")
+_LINE: Final = re.compile(r"(?:[^\\\r\n`]|\\++[^\\rn])*")
 _ESCAPED: Final = re.compile(
     r"(?<!\\)(?P<slashes>\\++)u00"
     r"(?:(?P<quote>2[27])|(?P<char>2[dD]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aA]))"
 )
+_COMMON: Final = (
+    r"(?:ago|all|and?|are|as|at|be|been|but|by|can|cannot|could|did|do|does|for|from|had|has|have|how|if|in|into|is|its?|"
+    r"may|might|must|no|not|of|only?|or|should|so|than|that|the|their|then|there|they|this|to|until|was|were|what|when|"
+    r"where|which|who|why|will|with|would|you|your|a)\b"
+)
+"""Words that make a sentence of those around them."""
+_SENTENCE: Final = re.compile(
+    rf"[^\W\d_]{{1,20}},? (?:(?:[^\W\d_]{{1,20}}|\d{{1,4}}),? ){{0,3}}{_COMMON}(?![=:(-])"
+    rf"|{_COMMON},? [^\W\d_]{{1,20}}\b",
+    re.IGNORECASE,
+)
+_PLACEHOLDER: Final = re.compile(
+    r"(?:(?i:bearer|basic|token)\s)?(?:\$\{[^{}\s]{0,200}\}|\$\w{1,100}|<[^<>\s]{1,100}>|\{\{[^{}]{0,200}\}\}|…|\.{3}"
+    r"|(?:TOKEN|PASSWORD|SECRET|KEY|VALUE|NAME|VARIABLE|INTEGER|TEXT|STRING|FILE)|[A-Z]{2,16}(?:_[A-Z]{2,16}){1,5})"
+    r"(?![\w+/=.$<{-])"
+)
+"""Stand-ins for a value: the name of a variable, an omission."""
+_ADDRESS: Final = re.compile(r"https?://[^\s?@#\"']+(?![^\s\"']*[?@#])")
+_FAR: Final = 1_024
+"""Characters at most from a name to what separates it from its value."""
+
+
+def placeholder(text: str) -> bool:
+    """Return whether a value only stands for one, such as `${TOKEN}`."""
+    match = _PLACEHOLDER.match(text)
+    return match is not None and match.end() == len(text)
 
 
 def without_named(text: str, names: Iterable[str], mask: str) -> str:
     """The text with `mask` in the place of the values that these parts of names, in lower case, lead to."""
-    text = _ESCAPED.sub(_unescaped, text)
+    if "u00" in text:
+        text = _ESCAPED.sub(_unescaped, text)
+    separators = tuple([separator for separator in (":", "=", "%3") if separator in text])
     parts: list[str] = []
     done = 0
     for begin, end in _places(text, names):
         if begin >= done:
-            start, stop = _value(text, begin, end)
+            far = end + _FAR
+            separated = any(text.find(separator, end, far) >= 0 for separator in separators)
+            start, stop = _value(text, begin, end, separated=separated)
             if stop > start:
                 parts += text[done:start], mask
                 done = stop
@@ -59,7 +91,7 @@ def without_named(text: str, names: Iterable[str], mask: str) -> str:
 
 def _places(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
     """Return where the parts of names stand, in order."""
-    lowered = text.replace("İ", "I").lower()  # as long as the text
+    lowered = lower(text)
     found = []
     for name in names:
         at = lowered.find(name)
@@ -81,24 +113,32 @@ def _before_quote(slashes: int) -> int:
     return slashes if slashes % 2 else 2 * _before_quote(slashes // 2) + 1
 
 
-def _value(text: str, begin: int, end: int) -> tuple[int, int]:
-    """Say where the value lies that a word within a name leads to; empty if the word leads to none, or to no secret."""
-    quoted = _QUOTED_REST.match(text, end)
-    bare = None if quoted else _BARE_REST.match(text, end)
-    option = None if quoted or bare else _option(text, begin, end)
-    rest = quoted or bare or option
+def _value(text: str, begin: int, end: int, *, separated: bool) -> tuple[int, int]:
+    """Say where the value lies that a word within a name leads to; empty if the word leads to none, or to no secret.
+
+    Only where a separator follows does more than an option lead to one.
+    """
+    quoted = _QUOTED_REST.match(text, end) if separated else None
+    bare = _BARE_REST.match(text, end) if separated and not quoted else None
+    rest = quoted or bare or _option(text, begin, end)
     if rest is None:
         return end, end
     start = rest.end()
-    if _LITERAL.match(text, start) or (_NUMBER.match(text, start) and COUNT.match(text, begin)):
-        return start, start
     opened = _OPEN.match(text, start)
+    if (
+        _LITERAL.match(text, start)
+        or (_NUMBER.match(text, start) and COUNT.match(text, begin))
+        or _PLACEHOLDER.match(text, opened.end() if opened else start)
+        or _ADDRESS.match(text, start)
+        or (rest[0].endswith(" ") and not rest[0].rstrip().endswith("=") and _SENTENCE.match(text, start))
+    ):
+        return start, start
     if opened is not None:
         return start, _string_end(text, opened.end(), opened)
     if text[start : start + 1] in {"[", "{", "("}:
         return start, _container_end(text, start)
     pattern = _JSON_WORD if quoted else _WORD
-    if bare and (bare["entity"] or text[begin:end].lower() in _HEADERS):
+    if bare and (bare["entity"] or text[begin:end].lower() in _LINES):
         pattern = _LINE
     found = pattern.match(text, start)
     return start, found.end() if found else start
@@ -106,7 +146,10 @@ def _value(text: str, begin: int, end: int) -> tuple[int, int]:
 
 def _option(text: str, begin: int, end: int) -> re.Match[str] | None:
     """Return what leads from an option, such as `--api-key`, to its value."""
-    return _OPTION_REST.match(text, end) if _OPTION.search(text, max(0, begin - 66), begin) else None
+    near = max(0, begin - 66)
+    if text.find("-", near, begin) < 0 or not _OPTION.search(text, near, begin):
+        return None
+    return _OPTION_REST.match(text, end)
 
 
 def _string_end(text: str, start: int, opened: re.Match[str]) -> int:

@@ -10,13 +10,15 @@ from typing import Any, Final
 import msgspec
 
 from remit.redact.clues import Clues, names_secret
-from remit.redact.names import COUNT, without_named
+from remit.redact.names import COUNT, placeholder, without_named
 
 _DEPTH: Final = 16
 """JSON in a string in JSON … as deep as it is taken apart."""
 _FRAGMENT: Final = re.compile(r"[\[{]")
 _FRAGMENTS: Final = 32
 """Places at most where JSON is looked for in a text."""
+_WASTE: Final = 65_536
+"""Characters at most that are read as JSON in vain, so that hostile text takes no longer than any other."""
 _OBJECT: Final = re.compile(r'[\s\[]{0,64}\{\s{0,64}"|\[\s{0,64}"')
 """Text that begins like JSON so clearly that it is taken for JSON that was cut."""
 _FIRST_PLACE: Final = 0xE000
@@ -29,7 +31,7 @@ _DECODER: Final = JSONDecoder(strict=False)
 def masked(text: str, clues: Clues, mask: str, *, is_json: bool) -> str:
     """The text with `mask` in the place of secrets, given all the clues it holds."""
     masking = _Masking(clues, mask)
-    return masking.json(text) if is_json else masking.text(text, _DEPTH)
+    return masking.json(text) if is_json else masking.whole(text, _DEPTH)
 
 
 class _Masking:
@@ -38,6 +40,7 @@ class _Masking:
     def __init__(self, clues: Clues, mask: str) -> None:
         self._clues = clues
         self._mask = mask
+        self._keys: dict[str, tuple[str, bool]] = {}
 
     def json(self, text: str) -> str:
         """JSON as a whole, even if it was cut; only here a string is told from a text that begins with a quote."""
@@ -47,8 +50,11 @@ class _Masking:
             return self.text(text, _DEPTH)
 
     def text(self, text: str, depth: int) -> str:
-        if not self._clues.within(text):
-            return text
+        """A text within what is masked."""
+        return self.whole(text, depth) if self._clues.within(text) else text
+
+    def whole(self, text: str, depth: int) -> str:
+        """A text that holds clues."""
         text, fragments = self._without_json(text, depth) if depth else (text, [])
         text = without_named(text, self._clues.names, self._mask)
         for shape in self._clues.shapes:
@@ -57,19 +63,21 @@ class _Masking:
 
     def _without_json(self, text: str, depth: int) -> tuple[str, list[str]]:
         """The text with a place instead of each JSON value in it, and those values, masked."""
-        text = _PLACE.sub("?", text)
+        text = text if text.isascii() else _PLACE.sub("?", text)
         parts: list[str] = []
         fragments: list[str] = []
-        done = 0
+        done = wasted = 0
         for found in islice(_FRAGMENT.finditer(text), _FRAGMENTS):
             start = found.start()
-            if start < done:
+            if start < done or wasted > _WASTE:
                 continue
             try:
-                value, end = _parsed(text, start)
-                shown = msgspec.json.encode(self._value(value, depth - 1)).decode()
-            except (ValueError, RecursionError):
-                continue  # it only begins like JSON
+                value, end, whole = _parsed(text, start)
+                safe = self._value(value, depth - 1)
+                shown = text[start:end] if whole and safe == value else msgspec.json.encode(safe).decode()
+            except (ValueError, RecursionError) as error:  # it only begins like JSON
+                wasted += getattr(error, "pos", len(text)) - start
+                continue
             parts += text[done:start], chr(_FIRST_PLACE + len(fragments))
             fragments.append(shown)
             done = end
@@ -87,18 +95,20 @@ class _Masking:
         return value
 
     def _object(self, value: dict[str, Any], depth: int) -> dict[str, Any]:
-        named = names_secret(str(value.get("name", value.get("key", ""))), self._clues.names)
+        if "value" in value and self._key(str(value.get("name", value.get("key", ""))), depth)[1]:
+            value = {**value, "value": self._mask}
         shown = {}
         for key, item in value.items():
-            secret = self._secret(key, item) or (named and key == "value")
-            shown[self.text(key, depth)] = self._mask if secret else self._value(item, depth)
+            name, named = self._key(key, depth)
+            shown[name] = self._mask if named and _secret(key, item) else self._value(item, depth)
         return shown
 
-    def _secret(self, name: str, value: object) -> bool:
-        """Return whether a name says that its value is a secret, and the value could be one."""
-        if value is None or isinstance(value, bool) or (isinstance(value, int | float) and COUNT.search(name)):
-            return False
-        return names_secret(name, self._clues.names)
+    def _key(self, name: str, depth: int) -> tuple[str, bool]:
+        """Return a member's name as it is shown, and whether it says that its value is a secret."""
+        known = self._keys.get(name)
+        if known is None:
+            known = self._keys[name] = self.text(name, depth), names_secret(name, self._clues.names)
+        return known
 
     def _led(self, items: list[Any], index: int) -> bool:
         """Say whether the item before names this one: ["Authorization", "…"], or an option like ["--password", "…"]."""
@@ -106,6 +116,13 @@ class _Masking:
         if not isinstance(before, str) or not _PLAIN_NAME.fullmatch(before):
             return False
         return (before.startswith("-") or len(items) == 2) and names_secret(before, self._clues.names)  # noqa: PLR2004 - a pair
+
+
+def _secret(name: str, value: object) -> bool:
+    """Return whether a value could be the secret that its name speaks of."""
+    if value is None or isinstance(value, bool) or (isinstance(value, int | float) and COUNT.search(name)):
+        return False
+    return not (isinstance(value, str) and placeholder(value))
 
 
 def _decoded(text: str) -> Any:
@@ -116,18 +133,19 @@ def _decoded(text: str) -> Any:
         return _DECODER.decode(_closed(text))
 
 
-def _parsed(text: str, start: int) -> tuple[Any, int]:
-    """The JSON value that begins at `start`, even if it was cut, and its end.
+def _parsed(text: str, start: int) -> tuple[Any, int, bool]:
+    """The JSON value that begins at `start`, even if it was cut, its end, and whether it is whole.
 
     Raises ValueError or RecursionError if there is none.
     """
     try:
-        value, end = _DECODER.raw_decode(text, start)
+        return *_DECODER.raw_decode(text, start), True
     except ValueError:
         if not _OBJECT.match(text, start):
             raise
-        value, end = _DECODER.raw_decode(_closed(text[start:]))[0], len(text)
-    return value, end
+        if len(text) - start > _WASTE:  # so long that it is only looked at as text
+            raise
+    return _DECODER.raw_decode(_closed(text[start:]))[0], len(text), False
 
 
 _MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:"]', re.DOTALL)
