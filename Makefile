@@ -25,12 +25,12 @@ SERVERS_READY := $(patsubst %,build/servers/%/.ready,npm fetch)
 SEARXNG_READY := build/frameworks/searxng/.ready
 AGENTS_READY := build/agents/.ready build/frameworks/aider/.ready
 MCP_PEERS_READY := $(patsubst %,build/peers-mcp/%/.ready,npm git sqlite time)
-PACKAGES_READY := $(patsubst %,build/peers-%/.ready,packages schemas helm)
+PACKAGES_READY := $(patsubst %,build/peers-%/.ready,packages schemas helm releases)
 CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup demo format check static quick test bench peers frameworks clients servers searxng agents conformance screenshots recording docs clean lock
+.PHONY: help setup demo format check static quick test dist bench peers frameworks clients servers searxng agents conformance screenshots recording docs clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,10 @@ quick: setup ## The fast tests, three rows of each table: two minutes of process
 test: ## Everything: setup, check, the site and every test
 	@$(MAKE) --jobs=2 static peers docs
 	@scripts/test.sh $(JOBS)
+
+dist: setup ## Build wheel and source of the newest commit, with hashes, SBOM and provenance (KEY=key.pem signs it)
+	rm -rf dist
+	$(BIN)/python -m scripts.dist dist $(if $(KEY),--key $(KEY))
 
 bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes build/bench.json (PEERS=1: beside peers)
 	@mkdir -p build
@@ -194,6 +198,6 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in
 	$(COMPILE) --output-file requirements/gateway.txt requirements/gateway.in
 	$(COMPILE) --output-file requirements/docs.txt requirements/docs.in
-	for name in adk aider claude crewai fastmcp fetch git helm langchain openai-agents packages pydantic-ai python-sdk-1.12 schemas searxng sqlite time; do \
+	for name in adk aider claude crewai fastmcp fetch git helm langchain openai-agents packages pydantic-ai python-sdk-1.12 releases schemas searxng sqlite time; do \
 		$(COMPILE) --output-file tests/peers/python/$$name.txt tests/peers/python/$$name.in || exit 1; \
 	done

@@ -37,7 +37,7 @@ def envelope_message(body: bytes) -> bytes:
 
 def check(envelopes: bytes, records: bytes, keys: Mapping[str, PublicKey]) -> Answer:
     """Check statements with the records that they are views of."""
-    lines, statements = records.splitlines(), [_open(line, keys) for line in envelopes.splitlines()]
+    lines, statements = records.splitlines(), [opened(line, keys) for line in envelopes.splitlines()]
     if not lines and not statements:
         raise undecidable("empty", "there are no records: no tool was called")
     if len(lines) != len(statements):
@@ -139,7 +139,7 @@ def _check_link(predicate: Mapping[str, Any]) -> None:
             raise invalid("chain-hash-mismatch", f"{part} restates another head than the chain")
 
 
-def _open(line: bytes, keys: Mapping[str, PublicKey]) -> bytes:
+def opened(line: bytes, keys: Mapping[str, PublicKey]) -> bytes:
     """Return the statement in an envelope that a known key signed."""
     envelope = strict(line, "an envelope")
     try:

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from remit.audit.formats import ael, ael_check, agent_action, intoto, ocsf, otlp, receipts
+from remit.audit.formats import ael, ael_check, agent_action, intoto, ocsf, otlp, provenance, receipts
 from remit.audit.formats.account import Account
 from remit.audit.formats.bundle import Bundle, pack
 from remit.audit.formats.fault import FormError, undecidable
@@ -61,6 +61,8 @@ def _check(place: Path, known: Mapping[str, PublicKey]) -> Answer | None:
     if not data:
         raise undecidable("empty", "the file is empty: nothing that it could tell has happened")
     begins = data[:_PEEK]
+    if b'"payloadType"' in begins or b'"predicateType"' in begins:
+        return provenance.check(place, data, known)
     unsigned = otlp if b'"resourceSpans"' in begins else ocsf if b'"class_uid"' in begins else None
     return receipts.check(data, known) if unsigned is None else unsigned.check(data)
 
