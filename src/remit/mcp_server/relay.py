@@ -120,7 +120,9 @@ class Relay:
     def info(self) -> dict[str, Any] | None:
         """The server as it describes itself: name, title, version, icons, website."""
         info = self._introduction.get("serverInfo")
-        return info if isinstance(info, dict) and isinstance(info.get("name"), str) else None
+        if not isinstance(info, dict) or not isinstance(info.get("name"), str):
+            return None
+        return info if isinstance(info.get("version"), str) else {**info, "version": ""}
 
     async def introduce(self, ours: dict[str, Any], look: Look) -> dict[str, Any]:  # noqa: ARG002 - of many servers
         """The answer to a handshake: ours in the server's name, with its capabilities, and our words after its own."""
@@ -141,6 +143,13 @@ class Relay:
         if info is not None and isinstance(meta, dict) and SERVER_INFO_META_KEY in meta:
             said["_meta"] = {**meta, SERVER_INFO_META_KEY: info}
         return {**ours, **said, "instructions": "\n\n".join(words)}
+
+    async def relist(self) -> None:
+        """Have the server list its tools once more. Raises MCPError, its own where it refuses."""
+        try:
+            await self._passage.remote.definitions()
+        except ProviderError as error:
+            raise error_of(error) from error
 
     def subscribe(self, changes: Changes) -> None:
         """Have clients told what the server tells everyone."""

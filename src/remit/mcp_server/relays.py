@@ -79,6 +79,9 @@ class Relays:
             if self._changes is not None and passage is not before.get(name):
                 passage.remote.subscribe(self._changes.heard_by_followers)
 
+    async def relist(self) -> None:
+        """Ask none again: the others have tools."""
+
     async def introduce(self, ours: dict[str, Any], look: Look) -> dict[str, Any]:
         """The answer to a handshake: ours, with a heading for each server, and with the capabilities that they have."""
         sees = await look(self._handshake_s) if self._passages else (lambda _name: None)

@@ -184,6 +184,9 @@ class ToolServer:
     async def _listed(self, request: ClientRequest) -> dict[str, Any]:
         viewer = self._viewer(request)
         view = await self._views.of(viewer, viewing.PATIENCE_S)
+        if view.unlisted and self._relay is not None:
+            await self._relay.relist()
+            view = await self._views.of(viewer, viewing.PATIENCE_S)
         self.changes.given(viewer, view, None if request.modern else request.connection)
         if request.modern:
             return {"tools": list(view.definitions), "ttlMs": 0, "cacheScope": "private"}

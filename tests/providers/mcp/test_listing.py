@@ -16,8 +16,10 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.mcp import supervisor
 from remit.providers.mcp.listing import MAX_PAGES, MAX_TOOLS
+from remit.providers.mcp.provider import RELIST_S
 from remit.testing.providers import call_context
 from remit.tools.catalog import Catalog, ResolveError
+from remit.tools.remote import MCP_ERROR
 from tests.gateway.world import opened
 from tests.patience import PATIENCE_S
 from tests.providers.mcp.world import TOOLS, World, quoted, tool
@@ -156,6 +158,74 @@ async def test_a_server_that_will_not_list_again_is_started_anew(mcp: World) -> 
     await mcp.strings.started(2)
     await told.wait()
     assert len(await catalog.tools()) == len(TOOLS)
+    await catalog.close()
+
+
+@pytest.mark.parametrize("asked", ["again", "later"])
+async def test_a_list_that_is_refused_costs_neither_the_handshake_nor_the_next_list(mcp: World, asked: str) -> None:
+    refusal = {"code": -32050, "message": "fetch failed", "data": {"again": 1}}
+    provider = mcp.provider(mcp.server({"refused": {"tools/list": refusal}}, level="L0"))
+    assert (await provider.status()).tools == 0
+    catalog = Catalog([provider])
+    assert await catalog.tools() == []
+    assert "fetch failed" in catalog.failures[provider.provider_id]
+    with pytest.raises(ProviderError) as caught:
+        await provider.definitions()
+    assert caught.value.detail == {MCP_ERROR: refusal}
+    mcp.strings.order(accept="tools/list")
+    await mcp.strings.report(lambda report: "accepted" in report)
+    if asked == "later":
+        mcp.clock.advance(RELIST_S)
+    else:
+        await provider.definitions()
+    assert len(await catalog.tools()) == len(TOOLS)
+    assert mcp.strings.times("initialize") == 1, "it is the same process"
+    await catalog.close()
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+BAD_TOOLS: list[Any] = [
+    5,
+    None,
+    "echo",
+    [],
+    {},
+    {"name": 5},
+    {"name": ""},
+    {"name": "\ud83d", "inputSchema": {"type": "object"}},
+    {"name": "schemaless"},
+    {"name": "described", "description": 5, "inputSchema": {"type": "object"}},
+    {"name": "wide", "inputSchema": {"type": "object", "properties": {"x": {"const": 10**300}}}},
+    {
+        "name": "annotated",
+        "annotations": 5,
+        "execution": [],
+        "_meta": "x",
+        "icons": {},
+        "inputSchema": {"type": "object"},
+    },
+    {"name": "mirrored", "inputSchema": {"type": "object", "properties": {"x": {"x-mcp-header": 5}}}},
+    {"name": "mirrored text", "inputSchema": "x-mcp-header"},
+    {"name": "deep", "inputSchema": {"type": "object", "default": nested(150)}},
+    {"name": "deeper", "inputSchema": {"type": "object", "default": nested(600)}},
+    {"name": "out", "inputSchema": {"type": "object"}, "outputSchema": nested(700)},
+    {"name": "titled", "title": nested(900), "inputSchema": {"type": "object"}},
+]
+
+
+@pytest.mark.parametrize("bad", BAD_TOOLS, ids=lambda bad: str(bad)[:40])
+async def test_a_bad_tool_costs_itself_and_never_the_list(mcp: World, bad: Any) -> None:
+    provider = mcp.provider(mcp.server({"tools": [bad, tool("echo")]}, level="L0"))
+    catalog = Catalog([provider])
+    tools = {each.meta.name: each.quarantined for each in await catalog.tools()}
+    assert tools[ECHO] is None
+    assert len(tools) == 2
     await catalog.close()
 
 

@@ -63,6 +63,8 @@ class Connection:
         self.era: Era = era
         self.process = process
         self.listing = NOTHING
+        self.unlisted: MCPError | ProviderError | None = None
+        """The server's answer to `tools/list` where that is an error: it may list them later."""
         self._why_lost = ""
         self._lost = asyncio.Event()
 
@@ -83,13 +85,18 @@ class Connection:
         return self._why_lost
 
     async def relist(self) -> None:
-        """Ask again what the server offers. Raises MCPError or ProviderError."""
+        """Ask again what the server offers. Raises MCPError or ProviderError where there is no answer."""
+        self.unlisted = None
         try:
             self.listing = await listing_of(self.session)
-        except MCPError as error:
-            if error.code != METHOD_NOT_FOUND or "tools" in self.session.capabilities:
+        except (MCPError, ProviderError) as error:
+            if _is_over(error) or (isinstance(error, UnansweredError) and error.cause is Code.Timeout):
                 raise
-            self.listing = NOTHING  # it offers prompts or resources only, and says so
+            named = not isinstance(error, MCPError) or error.code != METHOD_NOT_FOUND
+            if named or "tools" in self.session.capabilities:
+                self.unlisted = error
+            else:
+                self.listing = NOTHING  # it offers prompts or resources only, and says so
 
 
 @asynccontextmanager
@@ -185,13 +192,14 @@ async def _agree(session: Session, era: Era | None, *, stdio: bool) -> Era:
         if _is_over(error):
             raise
         _log.debug("not %s: %s", first, error)
-        late = isinstance(error, TimeoutError)
+        refusal = error
     try:
         return await _shake(session, "modern" if first == "legacy" else "legacy")
-    except MCPError as error:
-        if not late or _is_over(error):
-            raise
-        return await _shake(session, first)  # it speaks it after all, and was only slow
+    except (MCPError, msgspec.ValidationError, RuntimeError) as error:
+        if isinstance(refusal, TimeoutError) and not _is_over(error):
+            return await _shake(session, first)  # it speaks it after all, and was only slow
+        legacy, modern = (refusal, error) if first == "legacy" else (error, refusal)
+        raise (modern if isinstance(legacy, MCPError) and legacy.code == METHOD_NOT_FOUND else legacy) from error
 
 
 def _is_over(error: Exception) -> bool:

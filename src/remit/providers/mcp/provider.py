@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from remit.tools.peer import OnlyPeer, Peer
     from remit.tools.pins import Pins
 
+RELIST_S: Final = 5.0
+"""Seconds before a server that refused to list its tools is asked again."""
 _TOLD: Final = 20
 """Tools of a first use that are named."""
 _log: Final = logging.getLogger("remit.mcp")
@@ -80,6 +82,7 @@ class McpProvider:
         self._awaiting = 0
         self._follower: asyncio.Task[None] | None = None
         self._stale = False
+        self._unlisted_at = 0.0
         self._listeners: list[Callable[[str, Mapping[str, Any]], None]] = []
         self._telling = Tasks()
         self._settings = settings
@@ -131,6 +134,11 @@ class McpProvider:
 
     def watch(self, changed: Callable[[], None]) -> None:
         self._watchers.append(changed)
+
+    def outdated(self) -> bool:
+        connection = self._supervisor.current
+        unlisted = connection is not None and connection.unlisted is not None
+        return unlisted and self._clock.monotonic() - self._unlisted_at >= RELIST_S
 
     async def list_tools(self) -> Sequence[ToolMeta]:
         self._unlisted = True
@@ -206,9 +214,9 @@ class McpProvider:
         return None if error is None else Outage(error.cause or Code.ConnectionError, str(error))
 
     async def definitions(self) -> Mapping[str, dict[str, Any]]:
-        self._stale = True  # a server need not tell that its tools changed
+        self._stale, failed = True, self._failed is not None  # a server need not tell that its tools changed
         listing = (await self._listed()).listing
-        if not self._unlisted and listing.hashes != self._offered:
+        if failed or (not self._unlisted and listing.hashes != self._offered):
             self._tell()
         return listing.tools
 
@@ -222,7 +230,7 @@ class McpProvider:
             version=version,
             protocol=session.protocol_version,
             era=connection.era,
-            instructions=instructions or "",
+            instructions=instructions if isinstance(instructions, str) else "",
             tools=len(connection.listing.tools),
             capabilities=session.capabilities,
             introduction=dict(session.introduction),
@@ -281,6 +289,8 @@ class McpProvider:
         """Raise ProviderError where a tool is withheld, or not what it was when it was looked up."""
         if own in self._withheld:
             raise ProviderError(f"{name} is withheld: {self._withheld[own]}", cause=Code.ToolNotFound)
+        if connection.unlisted is not None and own not in connection.listing.tools:
+            raise ProviderError(f"{name} cannot be looked up: {connection.unlisted}", cause=Code.ToolNotFound)
         if connection.listing.hashes.get(own) == self._offered.get(own):
             return
         if line is not self._line:
@@ -332,6 +342,9 @@ class McpProvider:
             self._awaiting -= to_the_catalog
         if self._stale:
             await self._relist(connection)
+        if connection.unlisted is not None:
+            self._stale, self._unlisted_at = True, self._clock.monotonic()
+            raise translated(connection.unlisted, self._server.name)
         return connection
 
     async def _relist(self, connection: Connection) -> None:

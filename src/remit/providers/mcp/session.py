@@ -80,17 +80,12 @@ class _Greeting(msgspec.Struct, rename="camel"):
     """The least that the answer to `initialize` has to say."""
 
     protocol_version: str
-    capabilities: dict[str, Any]
-    server_info: _Program
-    instructions: str | None = None
 
 
 class _Discovery(msgspec.Struct, rename="camel"):
     """The least that the answer to `server/discover` has to say."""
 
     supported_versions: list[str]
-    capabilities: dict[str, Any]
-    instructions: str | None = None
 
 
 class Session:
@@ -124,9 +119,18 @@ class Session:
             await self._dispatcher.stop()
 
     async def initialize(self) -> None:
-        """Shake hands, as before 2026-07-28. Raises MCPError, ValidationError or RuntimeError."""
+        """Shake hands, as before 2026-07-28. Raises MCPError, ValidationError or RuntimeError.
+
+        A server that refuses our version is spoken to in the latest of those that it says it knows.
+        """
         params = {"protocolVersion": HANDSHAKE_VERSIONS[-1], "capabilities": self._declared, "clientInfo": _US}
-        said = await self._dispatcher.send_raw_request("initialize", params)
+        try:
+            said = await self._dispatcher.send_raw_request("initialize", params)
+        except MCPError as error:
+            known = [each for each in HANDSHAKE_VERSIONS if each in _supported(error)]
+            if not known:
+                raise
+            said = await self._dispatcher.send_raw_request("initialize", {**params, "protocolVersion": known[-1]})
         version = msgspec.convert(said, _Greeting).protocol_version
         if version not in HANDSHAKE_VERSIONS:
             raise RuntimeError(f"Unsupported protocol version from the server: {version}")
@@ -140,8 +144,8 @@ class Session:
         try:
             said = await self._ask("server/discover", {}, opts, version)
         except MCPError as error:
-            if not _names(version, error):
-                raise
+            if error.code != UNSUPPORTED_PROTOCOL_VERSION or version not in _supported(error):
+                raise  # else it is asked once more
             said = await self._ask("server/discover", {}, opts, version)
         supported = msgspec.convert(said, _Discovery).supported_versions
         if version not in supported:
@@ -158,7 +162,8 @@ class Session:
     @property
     def capabilities(self) -> dict[str, Any]:
         """Return what the server declared; empty before the handshake."""
-        declared: Mapping[str, Any] = self.introduction.get("capabilities", {})
+        declared = self.introduction.get("capabilities")
+        declared = declared if isinstance(declared, Mapping) else {}
         return {name: value for name, value in declared.items() if value is not None}
 
     @property
@@ -278,10 +283,10 @@ class Session:
             self._dispatcher.fail(str(params["requestId"]), why)
 
 
-def _names(version: str, refusal: MCPError) -> bool:
-    """Return whether a server that refused a version lists it as one that it supports: then it is asked once more."""
+def _supported(refusal: MCPError) -> list[Any]:
+    """The versions that a server which refused ours says it knows."""
     listed = refusal.data.get("supported") if isinstance(refusal.data, dict) else None
-    return refusal.code == UNSUPPORTED_PROTOCOL_VERSION and isinstance(listed, list) and version in listed
+    return listed if isinstance(listed, list) else []
 
 
 def _reporting(progress: Callable[[float, float | None, str], None]) -> Any:

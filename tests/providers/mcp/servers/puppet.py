@@ -2,7 +2,8 @@
 
 `python -I -S puppet.py PORT PLAN`, where PLAN is JSON: `tools` (raw definitions), `eras` (`legacy`, `modern`), `mute`
 (methods that are not answered until an order says so), `results` (raw results by tool), `orders` (carried out first),
-`toolless` (offers prompts alone).
+`toolless` (offers prompts alone), `refused` (errors by method, until an order takes them), `knows` (the only versions),
+`greeting` (what it says of itself).
 It speaks bare JSON-RPC lines and starts in the time Python takes.
 """
 
@@ -83,6 +84,7 @@ class Puppet:
             "ignore": lambda _: signal.signal(signal.SIGTERM, signal.SIG_IGN),
             "many": self.do_many,
             "mute": self.mute.add,
+            "accept": self.do_accept,
             "raw": lambda text: self.raw(base64.b64decode(text)),
             "stderr": lambda text: os.write(2, text.encode() + b"\n"),
             "tools": self.do_tools,
@@ -116,6 +118,9 @@ class Puppet:
         for message in waiting:
             self.answer(message)
 
+    def do_accept(self, method: str) -> None:
+        self.report(accepted=self.plan["refused"].pop(method))
+
     def do_many(self, number: int) -> None:
         self.tools = [{"name": f"t{each}", "inputSchema": {"type": "object"}} for each in range(number)]
 
@@ -136,10 +141,23 @@ class Puppet:
         if method in self.mute:
             self.unanswered.append(message)
             return
+        if (error := self.plan.get("refused", {}).get(method)) is not None:
+            self.say(message, error=error)
+            return
         info = {"name": "puppet", "version": "1"}
         can: dict[str, Any] = {"prompts": {}} if self.plan.get("toolless") else {"tools": {"listChanged": True}}
         if method == "initialize" and "legacy" in self.eras:
-            self.say(message, result={"protocolVersion": "2025-11-25", "capabilities": can, "serverInfo": info})
+            knows, asked = self.plan.get("knows"), params["protocolVersion"]
+            if knows is not None and asked not in knows:
+                data = {"supported": knows, "requested": asked}
+                self.say(message, error={"code": -32602, "message": "Unsupported protocol version", "data": data})
+                return
+            greeting = {
+                "protocolVersion": "2025-11-25" if knows is None else asked,
+                "capabilities": can,
+                "serverInfo": info,
+            }
+            self.say(message, result=self.plan.get("greeting", greeting))
         elif method == "server/discover" and "modern" in self.eras:
             self.say(
                 message,
