@@ -16,6 +16,11 @@ from remit.clock import SECOND, SystemClock
 
 _AUTHORITY: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "an authority of tests")])
 
+_SIGNS: Final = x509.KeyUsage(
+    digital_signature=False, content_commitment=False, key_encipherment=False, data_encipherment=False,
+    key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+)  # fmt: skip
+
 
 class Certificate(NamedTuple):
     """The PEM files of a server."""
@@ -31,7 +36,10 @@ def certificate(folder: Path, name: str = "localhost", *, password: bytes = b"")
     ours, theirs = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     names = x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(ip_address("127.0.0.1"))])
     root = _begun(_AUTHORITY, ours.public_key()).add_extension(x509.BasicConstraints(True, None), True)
-    leaf = _begun(x509.Name([]), theirs.public_key()).add_extension(names, True)
+    root = root.add_extension(x509.SubjectKeyIdentifier.from_public_key(ours.public_key()), False)
+    root = root.add_extension(_SIGNS, True)  # these three, Python asks for from 3.13 on
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(ours.public_key())
+    leaf = _begun(x509.Name([]), theirs.public_key()).add_extension(names, True).add_extension(issuer, False)
     guarded = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
     found = Certificate(folder / f"{name}.pem", folder / f"{name}.key", folder / f"{name}-authority.pem")
     found.authority.write_bytes(root.sign(ours, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))

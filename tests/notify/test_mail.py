@@ -53,8 +53,8 @@ async def test_a_mail_says_what_happened_and_is_the_same_one_each_time() -> None
         assert await send(server) == Answer(ok=True, words="accepted by 127.0.0.1")
     ((sender, recipients, text),) = server.taken
     mail = message_from_bytes(text.removesuffix(b".\r\n"), policy=policy.default)
-    assert sender.startswith("FROM:<remit@example.com>")
-    assert recipients == ["TO:<oncall@example.com>", "TO:<boss@example.com>"]
+    assert sender.lower().startswith("from:<remit@example.com>")
+    assert [each.lower() for each in recipients] == ["to:<oncall@example.com>", "to:<boss@example.com>"]
     assert (mail["Subject"], mail["Message-ID"]) == ("repay failed: über", "<n_1@example.com>")
     assert mail["Date"].datetime.isoformat() == "2026-01-01T00:00:00+00:00"
     content = mail.get_content()

@@ -7,7 +7,7 @@ import pytest
 
 from remit.errors import ProviderError
 from remit.tools.schema import compile_schema
-from remit.tools.shapes import arguments, struct_schema
+from remit.tools.shapes import arguments, struct_schema, unindented
 
 
 class Inner(msgspec.Struct, forbid_unknown_fields=True):
@@ -36,3 +36,19 @@ def test_the_schema_and_the_struct_accept_the_same() -> None:
 
 def test_the_schema_carries_the_description() -> None:
     assert struct_schema(Outer)["description"] == "What it takes."
+
+
+def test_no_version_of_python_indents_a_description() -> None:
+    class Order(msgspec.Struct):
+        """An order.
+
+        Its lines follow.
+        """
+
+        note: str = "  as it is\n  written"
+
+    Order.__doc__ = "An order.\n\n        Its lines follow.\n        "  # as Python 3.12 keeps it
+    schema = struct_schema(Order)
+    assert schema["description"] == "An order.\n\nIts lines follow."
+    assert schema["properties"]["note"]["default"] == "  as it is\n  written"
+    assert unindented({"default": {"description": " a\n  b"}}) == {"default": {"description": " a\n  b"}}

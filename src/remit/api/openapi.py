@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
 
 from remit.api.route import BYTES, Route
 from remit.codes import Code
+from remit.http.problem import PHRASES
+from remit.tools.shapes import unindented
 from remit.version import __version__
 
 _REF: Final = "#/components/schemas/{name}"
@@ -56,7 +57,7 @@ _PROBLEM: Final = {
 def openapi(routes: Sequence[Route], server: str = "/") -> dict[str, Any]:
     """The document."""
     types = [kind for route in routes for kind in (*_types(route.body), *_types(route.answer))]
-    shapes, components = msgspec.json.schema_components(types, ref_template=_REF)
+    shapes, components = unindented(msgspec.json.schema_components(types, ref_template=_REF))
     named = iter(shapes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -143,10 +144,6 @@ def _problems(route: Route) -> dict[str, Any]:
         by_status.setdefault(code.http, []).append(code)
     content = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}}
     return {
-        str(status): {"description": f"{_phrase(status)}: {', '.join(code.name for code in found)}", "content": content}
+        str(status): {"description": f"{PHRASES[status]}: {', '.join(code.name for code in found)}", "content": content}
         for status, found in sorted(by_status.items())
     }
-
-
-def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Client Closed Request"

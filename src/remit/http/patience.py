@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import resource
 import ssl
-from http import HTTPStatus
 from typing import Any, Final, cast
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from remit.codes import Code
-from remit.http.problem import KIND, Problem
+from remit.http.problem import KIND, PHRASES, Problem
 from remit.http.router import AUTHORITY
 
 HEAD_S: Final = 20.0
@@ -194,6 +193,6 @@ def _allowed() -> int:
 
 
 def _answer(problem: Problem) -> bytes:
-    head = f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\ncontent-type: {KIND}\r\n"
+    head = f"HTTP/1.1 {problem.status} {PHRASES[problem.status]}\r\ncontent-type: {KIND}\r\n"
     head += "cache-control: no-store\r\n"
     return f"{head}content-length: {len(problem.body)}\r\nconnection: close\r\n\r\n".encode() + problem.body

@@ -36,7 +36,14 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not an accident
 METADATA: Final = "/.well-known/oauth-protected-resource"
 """The path of the document that names the issuers of tokens that count (RFC 9728)."""
 KIND: Final = "application/problem+json"
-_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+PHRASES: Final = {status.value: status.phrase for status in HTTPStatus} | {
+    413: "Content Too Large",
+    414: "URI Too Long",
+    416: "Range Not Satisfiable",
+    422: "Unprocessable Content",
+    499: "Client Closed Request",
+}
+"""The words of each status as RFC 9110 has them, which Python's own are from 3.13 on."""
 
 
 class Problem(Refusal):
@@ -53,7 +60,7 @@ class Problem(Refusal):
         self.remedy = str(members.get("remedy", ""))
         body = {
             "type": "about:blank",
-            "title": _PHRASES.get(code.http, "Client Closed Request"),
+            "title": PHRASES[code.http],
             "status": code.http,
             "detail": self.detail,
             "error_code": code.name,

@@ -19,6 +19,7 @@ from remit.models.strict import without_nulls
 from remit.models.thread import Thread
 from remit.tools.hints import from_json
 from remit.tools.schema import CompiledSchema, compile_schema
+from remit.tools.shapes import unindented
 
 if TYPE_CHECKING:
     from remit.jobs.effects.port import Question
@@ -111,7 +112,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     if isinstance(kind, dict):
         return kind
     try:
-        return _inlined(msgspec.json.schema(kind))
+        return _inlined(unindented(msgspec.json.schema(kind)))
     except (TypeError, RecursionError) as error:
         raise SchemaError(f"{kind!r} cannot be the form of an answer: {error}") from error
 

@@ -19,6 +19,7 @@ from remit.codes.row import Row
 from remit.errors import SchemaError
 from remit.tools.meta import JsonSchema
 from remit.tools.provider import CallContext, ToolResult
+from remit.tools.shapes import unindented
 
 _REFERENCE: Final = "#/$defs/{name}"
 _OURS: Final = {"CallContext": CallContext, "ToolResult": ToolResult}
@@ -178,7 +179,8 @@ def _described(
 
 
 def _schema(hint: Any) -> tuple[JsonSchema, JsonSchema]:
-    (schema,), definitions = msgspec.json.schema_components((hint,), schema_hook=_path_schema, ref_template=_REFERENCE)
+    found = msgspec.json.schema_components((hint,), schema_hook=_path_schema, ref_template=_REFERENCE)
+    (schema,), definitions = unindented(found)
     return schema, definitions
 
 

@@ -14,6 +14,7 @@ import remit.wiring.sections  # noqa: F401 - declares the settings of the parts 
 from remit.capability import resolve
 from remit.errors import UsageError
 from remit.settings.schema import DIALECT, entries, schema
+from remit.tools.shapes import unindented
 from remit.wiring.capabilities import FIRST_PARTY
 
 REMIT_TOML: Final = "remit.toml"
@@ -26,13 +27,13 @@ def schema_text(file: str) -> str:
 
 def _schema_of(file: str) -> dict[str, Any]:
     if file == REMIT_TOML:
-        return _described(schema(), entries().values())
+        return _described(unindented(schema()), entries().values())
     files = {name: reference for part in FIRST_PARTY for name, reference in part.files.items()}
     if file not in files:
         known = ", ".join([REMIT_TOML, *files])
         raise UsageError(f"Remit knows no schema of {file}", remedy=f"Name one of {known}.")
     struct = resolve(files[file])
-    return _described({"$schema": DIALECT, "title": file, **msgspec.json.schema(struct)}, [struct])
+    return _described({"$schema": DIALECT, "title": file, **unindented(msgspec.json.schema(struct))}, [struct])
 
 
 def _described(form: dict[str, Any], hints: Iterable[Any]) -> dict[str, Any]:
