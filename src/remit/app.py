@@ -29,6 +29,7 @@ from remit.trust.standing import made_here, missing_journal, standing, untrusted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
     from remit.capability import Capability, Upkeep
@@ -240,6 +241,12 @@ class Remit:
         from remit.wiring.parts import works_of
 
         return works_of(self.parts, self, stop, role)
+
+    def sending(self) -> AbstractAsyncContextManager[None]:
+        """Let parts send elsewhere what is recorded within the block. Raises UsageError."""
+        from remit.wiring.parts import sending_of
+
+        return sending_of(self.parts, self)
 
     def readers(self) -> tuple[Reader, ...]:
         """Return what parts tell of every answer over HTTP. Raises UsageError or SettingsError."""

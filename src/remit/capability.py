@@ -100,6 +100,9 @@ class Capability(NamedTuple):
     works: str = ""
     """The reference of a function from an open `Remit`, the event that ends it and its role (`serve`, `worker`) to the
     `Upkeep` beside `remit serve` or `remit worker`; None if there is nothing to do there. Raises SettingsError."""
+    sends: str = ""
+    """The reference of a function from an open `Remit` to an asynchronous context manager: within it, what other
+    processes than `remit serve` and `remit worker` record is sent elsewhere."""
     commands: tuple[Command, ...] = ()
     pages: str = ""
     """The reference of a tuple of `remit.pages.page.Page`. Its templates lie in `templates` beside that module."""
@@ -134,7 +137,7 @@ class Capability(NamedTuple):
         """Every reference of the part."""
         opened = (self.settings, self.providers, self.skills, self.encloses)
         seen = (self.reads, self.engine, self.verifies, self.checks, self.formats)
-        single = (*opened, self.routes, self.works, self.pages, *seen)
+        single = (*opened, self.routes, self.works, self.sends, self.pages, *seen)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))
         commands = (command.command for command in self.commands)
         every = (*single, *self.files.values(), *self.recipes, *nouns, *self.kinds.values(), *commands)

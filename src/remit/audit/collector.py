@@ -11,15 +11,14 @@ import struct
 import urllib.error
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from remit.audit.posting import post
 from remit.errors import UsageError
 from remit.evidence.verify import counted
 from remit.settings.address import is_url
+from remit.settings.expansion import headers_by
 
-HEADERS: Final = "OTEL_EXPORTER_OTLP_HEADERS"
-"""The environment variable of headers to send, as OpenTelemetry has it: `name=value,…`."""
 _BATCH: Final = 1_000
 _TIMEOUT_S: Final = 30
 _REMEDY: Final = "Name the URL of an OTLP receiver over HTTP, such as http://127.0.0.1:4318; sending again is harmless."
@@ -75,7 +74,7 @@ def deliver(body: bytes, url: str, headers: Mapping[str, str], timeout_s: float 
 
 def _post(body: bytes, url: str) -> None:
     try:
-        left = deliver(body, url, _headers())
+        left = deliver(body, url, headers_by(os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")))
     except urllib.error.HTTPError as error:
         raise UsageError(f"the collector answered {error.code}", remedy=_REMEDY) from None
     except OSError as error:
@@ -84,11 +83,6 @@ def _post(body: bytes, url: str) -> None:
         raise UsageError(
             f"the collector left out {counted(left, 'span')}", remedy="Look in its own log for the reason."
         )
-
-
-def _headers() -> dict[str, str]:
-    pairs = (pair.partition("=") for pair in os.environ.get(HEADERS, "").split(",") if "=" in pair)
-    return {name.strip(): unquote(value.strip()) for name, _, value in pairs}
 
 
 def _message(value: Mapping[str, Any], form: Form) -> bytes:

@@ -149,7 +149,7 @@ async def _many_clients(state: State, offer: Offer, listening: Listening, stop: 
 
 @asynccontextmanager
 async def _opened(state: State, offer: Offer) -> AsyncIterator[Remit]:
-    async with state.remit(creates=True, flags=recorded(state, _flags(offer))) as remit:
+    async with state.remit(creates=True, flags=recorded(state, _flags(offer))) as remit, remit.sending():
         state.note(f"records in {remit.url}")
         yield remit
 

@@ -76,7 +76,7 @@ async def _work(
     creates: bool,
 ) -> list[End]:
     view = _view(state)
-    async with state.remit(creates=creates, report=view.progress) as remit:
+    async with state.remit(creates=creates, report=view.progress) as remit, remit.sending():
         engine = remit.engine
         try:
             remit.service.jobs.keeper = engine.owner

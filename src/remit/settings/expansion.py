@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -128,3 +129,9 @@ def sendable(text: str, what: str) -> str:
     if _UNSENDABLE.search(text):
         raise SettingsError(f"{what} has a line break or NUL in it", remedy="Correct it, or the variable behind it.")
     return text
+
+
+def headers_by(text: str) -> dict[str, str]:
+    """Return the headers that a variable names as OpenTelemetry's do: `name=value,…`, with `%20` for a blank."""
+    pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
+    return {name.strip(): unquote(value.strip()) for name, _, value in pairs}

@@ -228,6 +228,7 @@ FIRST_PARTY: Final = (
         settings="remit.audit.telemetry.settings:TelemetrySettings",
         kinds={"telemetry_begun": "remit.audit.kinds:TelemetryBegun"},
         works="remit.audit.telemetry.opening:work_on_telemetry",
+        sends="remit.audit.telemetry.opening:send_beside",
         checks="remit.audit.telemetry.opening:check_telemetry",
     ),
     Capability(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from remit.capability import GROUP, Capability, resolve
@@ -18,7 +19,7 @@ from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
     from importlib.metadata import EntryPoint
     from pathlib import Path
 
@@ -193,6 +194,16 @@ def works_of(parts: Iterable[Capability], remit: Any, stop: asyncio.Event, role:
     """Return what parts do beside `remit serve` or `remit worker`, until `stop`. Raises UsageError or SettingsError."""
     works = (_resolved(part.name, part.works)(remit, stop, role) for part in parts if part.works)
     return [work for work in works if work is not None]
+
+
+@asynccontextmanager
+async def sending_of(parts: Iterable[Capability], remit: Any) -> AsyncIterator[None]:
+    """Let parts send elsewhere what is recorded within the block. Raises UsageError."""
+    async with AsyncExitStack() as stack:
+        for part in parts:
+            if part.sends:
+                await stack.enter_async_context(_resolved(part.name, part.sends)(remit))
+        yield
 
 
 def readers_of(parts: Iterable[Capability], opened: Parts) -> tuple[Reader, ...]:

@@ -99,7 +99,7 @@ def test_a_wait_that_was_answered_replaces_itself(waiting: Account, receiver: Co
 def test_headers_come_from_the_environment(
     ended: Account, receiver: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(collector.HEADERS, "authorization=Bearer%20abc, x-team=red")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20abc, x-team=red")
     collector.send(otlp.write(ended), receiver.url)
     assert (receiver.headers[0]["authorization"], receiver.headers[0]["x-team"]) == ("Bearer abc", "red")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import urllib.error
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -16,10 +17,10 @@ from remit.errors import AppendConflictError
 from remit.http.retry import retry_after
 from remit.journal.event import Fold
 from remit.settings.address import address
-from remit.settings.expansion import expand, sendable
+from remit.tasks import first
 
 if TYPE_CHECKING:
-    from remit.audit.telemetry.settings import TelemetrySettings
+    from remit.audit.telemetry.settings import Target
     from remit.journal.journal import Journal
     from remit.journal.leases import HeldLease
     from remit.metrics.registry import Registry
@@ -38,23 +39,20 @@ _INVALID: Final = frozenset({400, 413, 422})
 """Answers that say that the spans themselves are at fault: the same ones would be refused again."""
 
 
-def headers_of(own: TelemetrySettings, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers with what `environ` and the keyring say. Raise SettingsError, which quotes no value."""
-    who = "telemetry"
-    return {name: sendable(expand(text, environ, who), f"{who}: {name}") for name, text in own.headers.items()}
-
-
 class Exporter:
     """Sends the spans of one journal for as long as this process is the one that does."""
 
     def __init__(
         self,
         journal: Journal,
-        own: TelemetrySettings,
-        environ: Mapping[str, str],
+        target: Target,
         metrics: Registry,
+        *,
+        values: bool,
     ) -> None:
-        self._journal, self._own, self._environ = journal, own, environ
+        self._journal, self._target, self._values = journal, target, values
+        self.ending = asyncio.Event()
+        """Set when what is recorded now is the last: it ends once that is sent, or with the next failure."""
         self._tell: Callable[[str], object] = str
         self._threads = Threads(1)
         self._position = self._kept = 0
@@ -64,23 +62,25 @@ class Exporter:
         self._failures = metrics.counter("telemetry_failures_total", "Requests with spans that failed.")
 
     async def run(self, held: HeldLease, tell: Callable[[str], object]) -> None:
-        """Send what ends from when the stream of the lease began; return once the lease is lost.
+        """Send what ends from when the stream of the lease began; return once the lease is lost, or `ending` is met.
 
         `tell` is told why the collector takes nothing, and nothing once it does.
 
-        Raise JournalError, or SettingsError for a header that cannot be sent.
+        Raise JournalError.
         """
         self._tell = tell
         kept = await self._journal.folds.read(FOLD)
         self._position = self._kept = kept[0].position if kept else 0
-        spans, mark, more = Spans(self._journal, values=self._own.values), 0, False
+        spans, mark, more = Spans(self._journal, values=self._values), 0, False
         while (head := await held.current()) is not None:
             if not more:
                 mark = await self._journal.changed(mark)  # before the look, so that nothing is missed
-            before = self._position
+            before, last = self._position, self.ending.is_set()
             more = await self._page(spans, held, head.created_at)
+            if last and not more:
+                return
             if not more or self._position == before:
-                await self._journal.clock.sleep(_SPACING_S)
+                await self._pause(_SPACING_S)
 
     async def _page(self, spans: Spans, held: HeldLease, began: int) -> bool:
         """Send the spans of the next page of the journal; whether there is more."""
@@ -105,14 +105,16 @@ class Exporter:
         body, failures = encode(request(spans)), 0
         while not await self._sent(body, len(spans), failures):
             failures += 1
+            if self.ending.is_set():
+                raise AppendConflictError("the command ends; the next process that sends spans sends these")
             if await held.current() is None:
                 raise AppendConflictError("another process sends spans now")
 
     async def _sent(self, body: bytes, count: int, failures: int) -> bool:
         """Make one attempt, and wait after one that failed; whether nothing is left to send."""
-        where, headers = address(self._own.otlp_url), headers_of(self._own, self._environ)
+        url, where = self._target.url, address(self._target.url)
         try:
-            left = await self._threads.run(partial(deliver, body, self._own.otlp_url, headers, _SILENCE_S))
+            left = await self._threads.run(partial(deliver, body, url, self._target.headers, _SILENCE_S))
         except urllib.error.HTTPError as error:
             if error.code in _INVALID:
                 self._count(0, count)
@@ -128,8 +130,12 @@ class Exporter:
         self._failures.add()
         self._tell(f"{where} takes no spans: {why}")
         _log.warning("%s takes no spans: %s", where, why)
-        await self._journal.clock.sleep(min(max(2.0 ** min(failures, 20), pause_s), _LONGEST_S))
+        await self._pause(min(max(2.0 ** min(failures, 20), pause_s), _LONGEST_S))
         return False
+
+    async def _pause(self, seconds: float) -> None:
+        if not self.ending.is_set():
+            await first(self._journal.clock.sleep(seconds), self.ending.wait())
 
     def _count(self, taken: int, refused: int) -> None:
         self._spans.add("taken", by=taken)

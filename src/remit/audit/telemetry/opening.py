@@ -1,39 +1,100 @@
-"""Telemetry as the settings say: what sends spans beside a worker or a server, and what `remit doctor` looks at."""
+"""Telemetry as the settings say: what sends spans beside a process that records, and what `remit doctor` looks at."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from remit.audit.kinds import TelemetryBegun
-from remit.audit.telemetry.exporter import Exporter, headers_of
-from remit.audit.telemetry.settings import TelemetrySettings
+from remit.audit.telemetry.settings import TelemetrySettings, target_of
 from remit.capability import Check, Look, Upkeep
-from remit.errors import AppendConflictError, SettingsError
+from remit.errors import AppendConflictError, JournalError, SettingsError
 from remit.service.calls import Turns
 from remit.settings.address import address
 from remit.settings.parts import settings_of
+from remit.tasks import first
 
 if TYPE_CHECKING:
     from remit.app import Remit
+    from remit.audit.telemetry.exporter import Exporter
 
 _log: Final = logging.getLogger("remit.telemetry")
 PART: Final = "telemetry"
 STREAM: Final = "telemetry"
 KIND: Final = "telemetry"
+_LAST_S: Final = 2.0
+"""Seconds that a command takes longer at most, so that the collector gets what it recorded."""
 
 
 def work_on_telemetry(remit: Remit, _stop: asyncio.Event, _role: str) -> Upkeep | None:
-    """Return what sends spans beside a worker or a server; None without `telemetry.otlp_url`."""
+    """Return what sends spans beside a worker or a server; None where there is no collector."""
+    try:
+        exporter = _exporter(remit)
+    except SettingsError as error:
+        return Upkeep(PART, partial(_refuse, error))
+    return Upkeep(PART, partial(_send, remit, exporter)) if exporter is not None else None
+
+
+@asynccontextmanager
+async def send_beside(remit: Remit) -> AsyncIterator[None]:
+    """Send spans within the block, and at its end what is left, unless another process does or the collector is away.
+
+    What is not taken then is sent by the next process that sends.
+    """
+    try:
+        exporter = _exporter(remit)
+    except SettingsError as error:
+        _log.warning("spans are not sent: %s. %s", error.message, error.remedy)
+        exporter = None
+    if exporter is None:
+        yield
+        return
+    task = asyncio.create_task(_send_until_ending(remit, exporter))
+    try:
+        yield
+    finally:
+        exporter.ending.set()
+        if await first(task, seconds=_LAST_S) == [None]:
+            _log.warning("the collector of spans did not answer within %g s", _LAST_S)
+
+
+async def _send_until_ending(remit: Remit, exporter: Exporter) -> bool:
+    """Send spans; return True, at the end."""
+    turns = Turns(remit.runtime.journal)
+    try:
+        await turns.begin(STREAM, KIND, TelemetryBegun())
+        while True:
+            async with turns.taken(STREAM, KIND) as held:
+                if held is not None:
+                    await exporter.run(held, str)
+            if exporter.ending.is_set():
+                return True
+            await first(turns.wait(STREAM), exporter.ending.wait())
+    except AppendConflictError as error:  # another process took over, or the collector takes nothing at the end
+        _log.info("%s", error)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and the command goes on
+        _log.warning("spans wait for the next process that sends some: %s", str(error) or type(error).__name__)
+    return True
+
+
+def _exporter(remit: Remit) -> Exporter | None:
+    """Return what sends spans; None where there is no collector. Raise SettingsError."""
     own = settings_of(remit.settings, PART, TelemetrySettings)
-    if not own.otlp_url:
+    target = target_of(own, os.environ)
+    if target is None:
         return None
-    exporter = Exporter(remit.runtime.journal, own, os.environ, remit.runtime.services.metrics)
-    return Upkeep(PART, partial(_send, remit, exporter))
+    from remit.audit.telemetry.exporter import Exporter  # noqa: PLC0415 - most processes have no collector
+
+    return Exporter(remit.runtime.journal, target, remit.runtime.services.metrics, values=own.values)
+
+
+async def _refuse(error: SettingsError, _tell: Callable[[str], object]) -> None:
+    raise error
 
 
 async def _send(remit: Remit, exporter: Exporter, tell: Callable[[str], object]) -> None:
@@ -46,13 +107,26 @@ async def _send(remit: Remit, exporter: Exporter, tell: Callable[[str], object])
 
 
 async def check_telemetry(look: Look) -> list[Check]:
-    """Check that spans can be sent as the settings say; nothing is sent to find out."""
+    """Check that spans can be sent as the settings say, and say who sends them; nothing is sent to find out."""
     own = settings_of(look.settings, PART, TelemetrySettings)
-    if not own.otlp_url:
-        return []
     try:
-        headers_of(own, os.environ)
+        target = target_of(own, os.environ)
     except SettingsError as error:
         return [Check.failed(PART, error)]
+    if target is None:
+        return []
     sent = "names, times and values" if own.values else "names and times"
-    return [Check(PART, "ok", f"spans go to {address(own.otlp_url)}, with {sent}")]
+    told = f"spans go to {address(target.url)} ({target.source}), with {sent}"
+    return [Check(PART, "ok", f"{told}; {await _sender(look)}")]
+
+
+async def _sender(look: Look) -> str:
+    """Say which process sends."""
+    try:
+        async with look.open() as remit:
+            head = await remit.runtime.journal.head(STREAM)
+            if head is not None and head.lease_owner and (head.lease_until or 0) > remit.clock.now():
+                return f"process {head.lease_owner.partition(':')[0]} sends them"
+    except JournalError:  # another check tells of it
+        pass
+    return "the next command that records sends them"

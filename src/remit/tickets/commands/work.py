@@ -73,7 +73,7 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
             engine.start(only=remit.awaited, role="tickets")
             config = _config(owner or engine.owner)
             runner = tickets.runner(config, tickets.executor())
-            async with beside(keep_engine(remit)):
+            async with remit.sending(), beside(keep_engine(remit)):
                 return await _worked(runner, stop, once=once)
 
     def _config(owner: str) -> RunnerConfig:

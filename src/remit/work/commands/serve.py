@@ -68,7 +68,7 @@ def command(state: State, once: bool, staged: bool) -> int:
                     stop.requested.set()
 
             control = control_of(remit, stop.requested, tell)
-            async with beside(keep_engine(remit), *([] if once else [keep_part(remit, control)])):
+            async with remit.sending(), beside(keep_engine(remit), *([] if once else [keep_part(remit, control)])):
                 await (control.run(lambda _: None) if once else stop.requested.wait())  # once: what fails ends it
                 await engine.drain(remit.settings.jobs.drain_seconds)
 

@@ -45,7 +45,7 @@ def command(state: State, tool: str, args: str, timeout: float | None) -> int:
 
 
 async def _call(state: State, tool: str, args: dict[str, Any], seconds: float | None) -> OutcomeView:
-    async with state.remit(servers=True, creates=True) as remit:
+    async with state.remit(servers=True, creates=True) as remit, remit.sending():
         session = await remit.service.sessions.open("cli")
         while True:
             outcome = await remit.service.sessions.call(session, tool, args, timeout_s=seconds)
