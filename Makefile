@@ -30,7 +30,7 @@ CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup demo format check static quick test dist bench peers frameworks clients servers searxng agents conformance screenshots recording docs clean lock
+.PHONY: help setup demo format check static quick test versions dist bench peers frameworks clients servers searxng agents conformance screenshots recording docs clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ quick: setup ## The fast tests, three rows of each table: two minutes of process
 test: ## Everything: setup, check, the site and every test
 	@$(MAKE) --jobs=2 static peers docs
 	@scripts/test.sh $(JOBS)
+
+versions: setup ## The fast tests on each Python from 3.11 to 3.14 that this machine has, in one table
+	JOBS=$(JOBS) $(BIN)/python -m scripts.versions
 
 dist: setup ## Build wheel and source of the newest commit, with hashes, SBOM and provenance (KEY=key.pem signs it)
 	rm -rf dist

@@ -3,8 +3,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-remit=.venv/bin/remit
-python=.venv/bin/python
+# Of another environment than .venv where scripts/versions.py names one.
+env=$(cd "${DEMO_ENV:-.venv}" && pwd)
+remit=$env/bin/remit
+python=$env/bin/python
 export REMIT_JOURNAL=build/demo/remit.db
 rm -rf build/demo
 mkdir -p build/demo
@@ -33,12 +35,11 @@ cat > build/demo/agent/script.yaml <<'SCRIPT'
 SCRIPT
 cd build/demo/agent
 export REMIT_JOURNAL=agent.db
-remit=../../../$remit
 "$remit" run agent --task "Note that I need milk." --tools 'fs.write' --model scripted:script.yaml || test $? -eq 4
-question=$("$remit" confirm --json | "../../../$python" -c 'import json, sys; print(json.load(sys.stdin)[0]["confirmation"])')
+question=$("$remit" confirm --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)[0]["confirmation"])')
 printf '\nIt waits, and holds no process. Somebody approves:\n\n'
 "$remit" confirm "$question" --approve
-job=$("$remit" jobs --limit 1 --json | "../../../$python" -c 'import json, sys; print(json.load(sys.stdin)[0]["job"])')
+job=$("$remit" jobs --limit 1 --json | "$python" -c 'import json, sys; print(json.load(sys.stdin)[0]["job"])')
 "$remit" resume "$job"
 printf '\nnote.txt says: '
 cat note.txt
