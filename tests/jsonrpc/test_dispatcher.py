@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from codecs import BOM_UTF8
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -39,21 +40,21 @@ async def test_a_hundred_requests_at_once_are_answered_each_with_its_own() -> No
 
 
 async def test_a_handler_may_ask_back_and_report_while_it_serves() -> None:
-    reports: list[tuple[float, float | None, str | None]] = []
+    reports: list[dict[str, Any]] = []
 
     async def curious(context: Context, _method: str, _params: Params) -> dict[str, Any]:
-        await context.progress(1, 2, "half")
+        await context.progress({"progress": 1, "total": 2, "message": "half"})
         said = await context.send_raw_request("who", None)
-        await context.progress(2)
+        await context.progress({"progress": 2, "_meta": {"n": 2**53 + 1}})
         return {"said": said["method"]}
 
-    async def heard(progress: float, total: float | None, message: str | None) -> None:
-        reports.append((progress, total, message))
+    async def heard(report: Mapping[str, Any]) -> None:
+        reports.append({name: value for name, value in report.items() if name != "progressToken"})
 
     client, server = Side(), Side(curious)
     async with talking(client, server):
         assert await client.ask("x", on_progress=heard) == {"said": "who"}
-        assert reports == [(1.0, 2.0, "half"), (2.0, None, None)]
+        assert reports == [{"progress": 1, "total": 2, "message": "half"}, {"progress": 2, "_meta": {"n": 2**53 + 1}}]
 
 
 async def test_a_handler_whose_request_is_over_can_ask_no_more() -> None:
@@ -125,7 +126,7 @@ async def test_what_a_handler_raises_is_told_no_more_than_that(caplog: pytest.Lo
 
 
 async def test_arguments_that_cannot_be_written_are_refused_and_leave_nothing() -> None:
-    async def heard(progress: float, total: float | None, message: str | None) -> None: ...
+    async def heard(_report: Mapping[str, Any]) -> None: ...
 
     client, server = Side(), Side()
     async with talking(client, server):
@@ -284,11 +285,11 @@ async def test_what_is_intercepted_is_not_told() -> None:
 
 
 async def test_a_handler_of_notifications_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    async def broken(progress: float, total: float | None, message: str | None) -> None:
+    async def broken(_report: Mapping[str, Any]) -> None:
         raise ZeroDivisionError
 
     async def report(context: Context, _method: str, _params: Params) -> dict[str, Any]:
-        await context.progress(1)
+        await context.progress({"progress": 1})
         return {}
 
     client, server = Side(), Side(report)
@@ -310,10 +311,10 @@ async def test_a_handler_of_notifications_that_fails_harms_nobody(caplog: pytest
     ],
 )
 async def test_progress_of_nothing_or_in_no_numbers_is_passed_over(params: dict[str, Any] | None) -> None:
-    heard: list[float] = []
+    heard: list[Any] = []
 
-    async def report(progress: float, total: float | None, message: str | None) -> None:
-        heard.append(progress)
+    async def report(params: Mapping[str, Any]) -> None:
+        heard.append(params)
 
     client = Side()
     async with running(client):

@@ -12,8 +12,8 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, KNOWN_PROTOCOL_VERSIO
 from remit.jsonrpc import protocol
 
 THEIRS = mcp_types, inbound, subscriptions
-WITHOUT = {"RELATED_TASK_META_KEY", "TASKS", "TASKS_VERSION"}
-"""Words of tasks, which the SDK has no constants for."""
+WITHOUT = {"BATCHES_VERSION", "RELATED_TASK_META_KEY", "TASKS", "TASKS_VERSION"}
+"""Words of tasks and batches, which the SDK has no constants for."""
 WORDS = [name for name, value in vars(protocol).items() if name.isupper() and isinstance(value, int | str)]
 
 

@@ -24,6 +24,7 @@ from remit.codes import Code
 from remit.jsonrpc import message as words
 from remit.jsonrpc.inbound import (
     Answer,
+    Batch,
     CallOptions,
     Inbound,
     OnNotifyIntercept,
@@ -31,7 +32,7 @@ from remit.jsonrpc.inbound import (
     contained,
     intercepted,
 )
-from remit.jsonrpc.message import CANCELLED, UnreadableError, error_of, is_request, number, own_id
+from remit.jsonrpc.message import CANCELLED, PROGRESS, UnreadableError, error_of, is_request, number, own_id
 from remit.jsonrpc.protocol import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -88,6 +89,8 @@ class Dispatcher:
         self._end = asyncio.Event()
         self.why_closed = ""
         """The reason why the conversation ended; empty while it goes on."""
+        self.batches = False
+        """Whether several messages may come as one (2025-03-26)."""
         self.may_ask = True
         """Whether the peer takes requests of ours while we serve its own."""
         self.invalid_messages = 0
@@ -272,6 +275,9 @@ class Dispatcher:
             return
         if isinstance(message, dict):
             self.take(message)
+        elif isinstance(message, list) and message and self.batches:
+            batch = Batch(self._wire)
+            batch.send_after(self.take(each if isinstance(each, dict) else {}, batch) for each in message)
         else:
             self._invalid(INVALID_REQUEST, "not a message")
 
@@ -311,21 +317,20 @@ class Dispatcher:
             cancelled = self._served.get(request_id) if request_id is not None else None
             if cancelled is not None:
                 cancelled.cancel()
-        elif method == "notifications/progress" and not self._progressed(params or {}):
+        elif method == PROGRESS and not self._progressed(params or {}):
             return
         if not intercepted(intercept, method, params):
             self._tasks.begin(contained(on_notify(inbound, method, params)))
 
     def _progressed(self, params: dict[str, Any]) -> bool:
         """Tell who waits of progress; whether the notification is one."""
-        token, done = as_request_id(params.get("progressToken")), number(params.get("progress"))
-        total, message = params.get("total"), params.get("message")
-        report = self._progress.get(own_id(token, self._waiting)) if token is not None else None
-        if report is not None and done is not None:
-            told = message if isinstance(message, str) else None
-            self._tasks.begin(contained(report(done, number(total), told)))
-        fits = (total is None or number(total) is not None) and isinstance(message, str | None)
-        return token is not None and done is not None and fits
+        token, total = as_request_id(params.get("progressToken")), params.get("total")
+        fits = total is None or number(total) is not None
+        if token is None or number(params.get("progress")) is None:
+            return False
+        if (report := self._progress.get(own_id(token, self._waiting))) is not None:
+            self._tasks.begin(contained(report(params if fits else {**params, "total": None})))
+        return fits and isinstance(params.get("message"), str | None)
 
     # --- what the peer asks for
 

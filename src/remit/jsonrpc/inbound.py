@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
 
 from remit.jsonrpc import message
+from remit.jsonrpc.message import PROGRESS
 from remit.jsonrpc.protocol import INTERNAL_ERROR, MCPError, NoBackChannelError, RequestId, as_request_id
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ class CallOptions(TypedDict, total=False):
     """Seconds until it is given up."""
     cancel_on_abandon: bool
     """Whether the peer is told that no one waits any more; True unless the protocol forbids it."""
-    on_progress: Callable[[float, float | None, str | None], Awaitable[None]]
-    """Is told what the peer reports."""
+    on_progress: Callable[[Mapping[str, Any]], Awaitable[None]]
+    """Is told what the peer reports, as it came; `progress` is a number, as is `total` if it is there."""
     headers: dict[str, str]
     """Headers of HTTP beside it."""
 
@@ -108,12 +109,40 @@ class Inbound:
             self.wire.send(message.notification(method, params))
             await self.wire.drained()
 
-    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Report progress, if the peer asked for it."""
+    async def progress(self, report: Mapping[str, Any]) -> None:
+        """Report progress, if the peer asked for it; a value of None is left out."""
         if self._token is not None:
-            report = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
             told = {name: value for name, value in report.items() if value is not None}
-            await self.notify("notifications/progress", told)
+            await self.notify(PROGRESS, {**told, "progressToken": self._token})
+
+
+class Batch:
+    """The answers to requests that came as one message (2025-03-26), and go as one once all are there."""
+
+    def __init__(self, wire: Transport) -> None:
+        self._wire = wire
+        self._answers: list[bytes] = []
+
+    def send(self, message: message.Message) -> None:
+        """Keep an answer; what else is said goes at once."""
+        if message.method:
+            self._wire.send(message)
+        else:
+            self._answers.append(message.body)
+
+    async def drained(self) -> None:
+        """Wait while the other side is too slow to take more."""
+        await self._wire.drained()
+
+    def send_after(self, tasks: Iterable[asyncio.Task[None] | None]) -> None:
+        """Send the answers once these have ended."""
+        waiting = [task for task in tasks if task is not None]
+        gathered = asyncio.gather(*waiting, return_exceptions=True)
+        gathered.add_done_callback(lambda _: self._end())
+
+    def _end(self) -> None:
+        if self._answers:
+            self._wire.send(message.Message(b"[" + b",".join(self._answers) + b"]"))
 
 
 Answer = Callable[[Inbound, str, Mapping[str, Any] | None], Awaitable[dict[str, Any]]]

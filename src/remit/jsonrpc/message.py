@@ -14,6 +14,7 @@ from remit.jsonrpc.protocol import INTERNAL_ERROR, MCPError, RequestId, as_reque
 from remit.large import decode
 
 CANCELLED: Final = "notifications/cancelled"
+PROGRESS: Final = "notifications/progress"
 LEVELS: Final = 256
 """The depth to which a message is read that is too deep as a whole."""
 _encode: Final = msgspec.json.Encoder().encode

@@ -36,6 +36,8 @@ RELATED_TASK_META_KEY: Final = "io.modelcontextprotocol/related-task"
 SUBSCRIPTION_ID_META_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 TASKS: Final = "io.modelcontextprotocol/tasks"
 """The extension by which calls are answered with tasks (2026-07-28)."""
+BATCHES_VERSION: Final = "2025-03-26"
+"""The only version in which several messages may come as one."""
 TASKS_VERSION: Final = "2025-11-25"
 """The only version whose own calls can be."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from remit.mcp_server import views as viewing
 from remit.mcp_server.listening import RESOURCE_UPDATED
 from remit.tasks import Tasks
+from remit.tools.peer import is_foreign
 
 if TYPE_CHECKING:
     from remit.mcp_server.listening import Listening
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from remit.mcp_server.views import Viewer, Views
 
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
-_HEARD: Final = ("notifications/prompts/list_changed", "notifications/resources/list_changed", RESOURCE_UPDATED)
+_LISTS: Final = ("notifications/prompts/list_changed", "notifications/resources/list_changed")
+_HEARD: Final = (*_LISTS, RESOURCE_UPDATED)
 
 
 class _Given(NamedTuple):
@@ -74,13 +76,14 @@ class Changes:
 
     def heard(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass on what a relayed server tells all its clients; of tools, the catalog tells."""
-        if method in _HEARD:
+        if method in _HEARD or is_foreign(method):
             self._announce(method, params, list(self._connections.values()))
 
     def heard_by_followers(self, method: str, params: Mapping[str, Any]) -> None:
         """The same, but of a changed resource only those are told that subscribed to it."""
         if method != RESOURCE_UPDATED:
-            self.heard(method, params)
+            if method in _HEARD:
+                self.heard(method, params)
             return
         uri = str(params.get("uri"))
         self._announce(method, params, [self._connections[key] for key, uris in self._followed.items() if uri in uris])
@@ -126,7 +129,7 @@ class Changes:
         await asyncio.gather(*(each.notify(TOOLS_CHANGED, {}) for each in there))
 
     def _announce(self, method: str, params: Mapping[str, Any], there: Sequence[Connection]) -> None:
-        told = params if method == RESOURCE_UPDATED else {}
+        told = {} if method in _LISTS else params
         self._listening.tell(method, told)
         for each in there:
             self._tasks.begin(each.notify(method, told))

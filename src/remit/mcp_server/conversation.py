@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import msgspec
 
 from remit.jsonrpc.protocol import (
+    BATCHES_VERSION,
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
     HANDSHAKE_VERSIONS,
@@ -47,7 +48,7 @@ class Conversation:
     """One with a client, from the handshake on (before 2026-07-28)."""
 
     def __init__(self, face: ToolServer, dispatcher: Dispatcher) -> None:
-        self._face = face
+        self._face, self._dispatcher = face, dispatcher
         self._connection = Connection(dispatcher)
         self._version = HANDSHAKE_VERSIONS[-1]
         self._program: Program | None = None
@@ -63,12 +64,15 @@ class Conversation:
         answer = await self._face.answer(request)
         if method == "initialize":
             self._version, self._program, self._declared = version, program, declared
+            self._dispatcher.batches = version == BATCHES_VERSION
         return answer
 
-    async def on_notify(self, _inbound: Inbound, method: str, _params: Mapping[str, Any] | None) -> None:
+    async def on_notify(self, _inbound: Inbound, method: str, params: Mapping[str, Any] | None) -> None:
         """Tell the client of changes, once it is ready for that."""
         if method == "notifications/initialized":
             self._face.changes.join(self._connection)
+        else:
+            await self._face.notified(method, params or {})
 
     def close(self) -> None:
         """Let go of what was kept for it."""

@@ -89,7 +89,8 @@ class OnlyClient:
         """Return nothing: it is asked within calls alone."""
 
     def can(self, method: str) -> bool:
-        return self._served.is_set() and not self._gone and CAPABILITY.get(method, "") in (self._declared or {})
+        declared = CAPABILITY[method] in (self._declared or {}) if method in CAPABILITY else self._conversation.may_ask
+        return self._served.is_set() and not self._gone and declared
 
     def defer(self, message: str) -> bool:  # noqa: ARG002 - of the port
         return False

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from remit.jsonrpc.message import PROGRESS
 from remit.jsonrpc.protocol import CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY, MCPError
 from remit.tasks import Tasks
 from remit.tools.peer import CAPABILITY, PeerError, Requests
@@ -65,10 +66,13 @@ class ClientPeer:
             raise PeerError(error.message) from error
 
     def can(self, method: str) -> bool:
-        return self.request.can(CAPABILITY.get(method, ""))
+        if method not in CAPABILITY:
+            return not self.request.modern  # it answers a method of the server's own for itself
+        return self.request.can(CAPABILITY[method])
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
-        self._telling.begin(self.request.channel.notify(method, params))
+        channel = self.request.channel
+        self._telling.begin(channel.progress(params) if method == PROGRESS else channel.notify(method, params))
 
     @property
     def hears_late(self) -> bool:
@@ -85,9 +89,9 @@ class ClientPeer:
     def decide(self, words: str) -> None:
         """Take how a question about the call ended; unused if the client waits for the result."""
 
-    async def report(self, done: float, total: float | None, message: str) -> None:
-        """Tell how far a call is."""
-        await self.request.channel.progress(done, total, message or None)
+    def report(self, done: float, total: float | None, message: str) -> None:
+        """Tell how far a call is, in the order of all that it is told."""
+        self.tell(PROGRESS, {"progress": done, "total": total, "message": message or None})
 
     async def told(self) -> None:
         """Wait until all is passed on: nothing may come after the answer."""
@@ -174,10 +178,10 @@ class Parked:
         self._decision, self._said = words, ""
         self._changed()
 
-    async def report(self, done: float, total: float | None, message: str) -> None:
+    def report(self, done: float, total: float | None, message: str) -> None:
         """Tell how far the call is."""
         if not self.deferred:
-            await self.peer.report(done, total, message)
+            self.peer.report(done, total, message)
         elif message:
             self._said = message
             self._changed()

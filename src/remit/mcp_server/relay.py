@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.errors import ProviderError
 from remit.jsonrpc.protocol import INTERNAL_ERROR, SERVER_INFO_META_KEY, TASKS, MCPError
+from remit.tools.peer import is_foreign
 from remit.tools.remote import MCP_ERROR
 
 if TYPE_CHECKING:
@@ -43,10 +44,6 @@ PASSED: Final[Mapping[str, Passed]] = {
     "completion/complete": Passed("completions", key="ref"),
     "logging/setLevel": Passed("logging"),
 }
-_OFFERED: Final = frozenset(
-    {"tools", "prompts", "resources", "completions", "logging", "tasks", "extensions", "experimental"}
-)
-"""The capabilities of a server that are passed on."""
 _CACHEABLE: Final = frozenset({"prompts/list", "resources/list", "resources/templates/list", "resources/read"})
 _OURS: Final = ("_meta", "requestState", "inputResponses")
 _NEWER: Final = ("resultType", "ttlMs", "cacheScope")
@@ -84,7 +81,7 @@ class Passage:
     async def _record(self, client: Client, method: str, asked: Mapping[str, Any], error: str) -> None:
         target = next((asked[key] for key in ("uri", "name") if isinstance(asked.get(key), str)), "")
         provider_id, session = self.remote.provider_id, await client.session()
-        await self._sessions.relayed(session, provider_id, method, target[:_TARGET], error[:_TARGET])
+        await self._sessions.relayed(session, provider_id, method[:_TARGET], target[:_TARGET], error[:_TARGET])
 
 
 def in_era(request: ClientRequest, result: dict[str, Any]) -> dict[str, Any]:
@@ -110,8 +107,14 @@ class Relay:
     def __init__(self, remote: Remote, sessions: Sessions, status: RemoteStatus) -> None:
         self._passage = Passage(remote, sessions)
         self._introduction = status.introduction
-        self.methods = frozenset(PASSED)
-        """Those of the requests that are passed on: all, so that the server itself refuses what it does not offer."""
+
+    def passes(self, method: str) -> bool:
+        """Return whether this is passed on: the server itself refuses what it does not offer."""
+        return method in PASSED or is_foreign(method)
+
+    async def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass a notification of a client's own on."""
+        await self._passage.remote.tell(method, params)
 
     def renew(self) -> None:
         """Pass on to the same server: it is the one that is wrapped."""
@@ -131,7 +134,7 @@ class Relay:
             return ours
         capabilities = theirs.get("capabilities")
         offered = capabilities if isinstance(capabilities, dict) else {}
-        said = {"capabilities": {name: value for name, value in offered.items() if name in _OFFERED}}
+        said = {"capabilities": dict(offered)}
         if isinstance(said["capabilities"].get("extensions"), dict):
             said["capabilities"]["extensions"] = extensions_of(theirs)
         words = [

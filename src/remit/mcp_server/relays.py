@@ -57,8 +57,13 @@ class Relays:
         self._changes: Changes | None = None
         self._passages: dict[str, Passage] = {}
         self.renew()
-        self.methods = frozenset(PASSED)
-        """Those of the requests that are passed on."""
+
+    def passes(self, method: str) -> bool:
+        """Return whether this is passed on: of many servers, none can be meant by a method of its own."""
+        return method in PASSED
+
+    async def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass nothing on: no server can be meant."""
 
     def subscribe(self, changes: Changes) -> None:
         """Have clients told what the servers tell everyone; of a changed resource, those that subscribed to it."""

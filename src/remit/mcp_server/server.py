@@ -6,7 +6,6 @@ definition, refuse what a newer server may say, and take half a second to import
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -120,6 +119,11 @@ class ToolServer:
         await self._tasks.close()
         await self._calls.close()
 
+    async def notified(self, method: str, params: Mapping[str, Any]) -> None:
+        """Take a notification of a client; one of its own goes to the server that is wrapped."""
+        if self._relay is not None and self._relay.passes(method):
+            await self._relay.tell(method, params)
+
     def close_streams(self) -> None:
         """End the streams that clients of 2026-07-28 listen to."""
         self._listening.close()
@@ -155,7 +159,7 @@ class ToolServer:
                 return self._listening.serve
             case _ if method in METHODS:
                 return self._asked_about
-            case _ if self._relay is not None and method in self._relay.methods:
+            case _ if self._relay is not None and self._relay.passes(method):
                 return self._relayed
             case _:
                 raise MethodNotFoundError(method)
@@ -182,6 +186,8 @@ class ToolServer:
         }
 
     async def _listed(self, request: ClientRequest) -> dict[str, Any]:
+        if request.params.get("cursor") is not None:
+            raise MCPError(INVALID_PARAMS, "Invalid cursor: the list has one page")
         viewer = self._viewer(request)
         view = await self._views.of(viewer, viewing.PATIENCE_S)
         if view.unlisted and self._relay is not None:
@@ -270,7 +276,7 @@ class ToolServer:
         progress, terms = Progress(peer), self._terms.of(access, client.name)
         asker = Asker(client, peer, access, terms, progress.waits)
         outcome = await self._calls.make(asker, tool, args, progress=progress)
-        await progress.end()
+        progress.end()
         if outcome.code == Code.UNKNOWN_TOOL.name:
             why = {"code": outcome.code, "reason": outcome.reason, "remedy": outcome.remedy}
             raise UnknownToolError(code=INVALID_PARAMS, message=f"Unknown tool: {name[:100]}", data=why)
@@ -330,12 +336,10 @@ _STEP: Final = 0.001
 
 
 class Progress:
-    """Passes progress on to the client that asked for it, in order."""
+    """Passes progress on to the client that asked for it."""
 
     def __init__(self, peer: ClientPeer | Parked) -> None:
         self._peer = peer
-        self._reports: list[tuple[float, float | None, str]] = []
-        self._sender: asyncio.Task[None] | None = None
         self._ended = False
         self._waited = 0.0
 
@@ -346,20 +350,9 @@ class Progress:
 
     def __call__(self, done: float | None, total: float | None, message: str) -> None:
         """Report; the client may be slow, the tool does not wait for it."""
-        if done is None or self._ended:
-            return
-        done = max(done, self._waited)
-        self._reports.append((done, total, str(message)))  # a line of output is a string of its own kind
-        if self._sender is None or self._sender.done():
-            self._sender = asyncio.create_task(self._send())
+        if done is not None and not self._ended:
+            self._peer.report(max(done, self._waited), total, str(message))  # a line of output is its own kind of text
 
-    async def end(self) -> None:
-        """Wait until the client has all of it, and take no more: nothing may come after the answer."""
+    def end(self) -> None:
+        """Take no more: nothing may come after the answer."""
         self._ended = True
-        if self._sender is not None:
-            await self._sender
-
-    async def _send(self) -> None:
-        while self._reports:
-            done, total, message = self._reports.pop(0)
-            await self._peer.report(done, total, message)

@@ -123,6 +123,10 @@ class Remote(Protocol):
         """
         ...
 
+    async def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass a notification of a client's own on to it, if it is up."""
+        ...
+
     async def restart(self, by: str) -> None:
         """End its connection once what is under way is answered, and begin a new one, even if it was given up."""
         ...

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from remit.codes import Code
-from remit.jsonrpc.protocol import INVALID_REQUEST, TASKS, MCPError, UnansweredError
+from remit.jsonrpc.protocol import INVALID_REQUEST, TASKS, MCPError, MethodNotFoundError, UnansweredError
 from remit.redact.clues import names_secret
 from remit.redact.visible import visible
 from remit.tools.peer import ELICIT, ROOTS, SAMPLE, PeerError
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Elicitation = Literal["decline", "defaults", "forward"]
 Sampling = Literal["refuse", "forward"]
 
+_GOVERNED: Final = frozenset({"elicitation", "sampling", "tasks"})
+"""Capabilities of a client that policy, or Remit itself, stands before."""
 DECLARES_S: Final = 60.0
 """Seconds that a server waits for a client to say what it can."""
 
@@ -64,7 +66,7 @@ class Answers:
 
     def allowed(self, declared: Mapping[str, Any]) -> dict[str, Any]:
         """Return those capabilities of a client that a server gets to use; not tasks, which are ours on either side."""
-        passed = {name: declared[name] for name in ("roots", "extensions", "experimental") if name in declared}
+        passed = {name: value for name, value in declared.items() if name not in _GOVERNED}
         if isinstance(passed.get("extensions"), Mapping):
             passed["extensions"] = {name: each for name, each in passed["extensions"].items() if name != TASKS}
         if self._elicitation == "defaults":
@@ -107,6 +109,20 @@ class Answers:
         answers = await self.all({method: {"method": method, "params": params}}, self._caller())
         answer: dict[str, Any] = answers[method]
         return answer
+
+    async def own(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """The client's answer to a request of the server's own. Raises MCPError, also the client's own."""
+        if not self._peers and self.only is not None:
+            await self.only.served()
+        peer = self._caller()
+        if peer is None or not peer.can(method):
+            raise MethodNotFoundError(method)
+        try:
+            return (await peer.ask({method: {"method": method, "params": params}}))[method]
+        except PeerError as error:
+            theirs = error.__cause__
+            refused = UnansweredError(Code.permission_denied, str(error))
+            raise (theirs if isinstance(theirs, MCPError) else refused) from error
 
     def logged(self, params: Mapping[str, Any]) -> None:
         """Pass a log message on to everyone whose call may be meant."""

@@ -58,7 +58,7 @@ async def listing_of(session: Session) -> Listing:
             tool, name = _named(entry, place)
             if tool is not entry:
                 refused[name] = "the server lists it without a name"
-            elif name in found:
+            elif found.get(name, tool) != tool:
                 refused[name] = "the server lists it twice"
             elif _MIRROR in str(tool.get("inputSchema")):
                 mirrored[name], why = _mirrored(tool["inputSchema"])

@@ -257,6 +257,10 @@ class McpProvider:
 
         return await self._asked(principal, peer, settle)
 
+    async def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        if (connection := self._supervisor.current) is not None:
+            await connection.session.tell(method, params)
+
     def serve_only(self, peer: OnlyPeer) -> None:
         self._line.answers.only = peer
         peer.subscribe(self._roots_changed)
@@ -371,7 +375,7 @@ class McpProvider:
         """The roots of the only peer changed; a server that is asleep asks when it is up."""
         connection = self._supervisor.current
         if connection is not None and connection.era == "legacy" and ROOTS in connection.session.offers:
-            self._telling.begin(connection.session.roots_changed())
+            self._telling.begin(connection.session.tell("notifications/roots/list_changed"))
 
     def _arrived(self, connection: Connection) -> None:
         """A new connection may offer something else than the last one did; a listing at this moment finds out."""

@@ -17,6 +17,7 @@ import msgspec
 from remit.codes import Code
 from remit.jsonrpc.message import CANCELLED
 from remit.jsonrpc.protocol import (
+    BATCHES_VERSION,
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
     HANDSHAKE_VERSIONS,
@@ -36,7 +37,7 @@ from remit.jsonrpc.protocol import (
     header_value,
     is_modern,
 )
-from remit.tools.peer import CAPABILITY
+from remit.tools.peer import CAPABILITY, is_foreign
 from remit.version import __version__
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ class Session:
         if version not in HANDSHAKE_VERSIONS:
             raise RuntimeError(f"Unsupported protocol version from the server: {version}")
         self.introduction, self.protocol_version = said, version
-        await self._tell("notifications/initialized")
+        self._dispatcher.batches = version == BATCHES_VERSION
+        await self.tell("notifications/initialized")
 
     async def discover(self) -> None:
         """Ask who the server is, as since 2026-07-28. Raises MCPError, ValidationError or RuntimeError."""
@@ -155,9 +157,9 @@ class Session:
         self.introduction = {**({"serverInfo": info} if info is not None else {}), **said}
         self.protocol_version = version
 
-    async def roots_changed(self) -> None:
-        """Tell a server of before 2026-07-28 that the client's roots changed."""
-        await self._tell("notifications/roots/list_changed")
+    async def tell(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Tell the server something, such as that the client's roots changed."""
+        await self._dispatcher.notify(method, params, {"headers": {MCP_PROTOCOL_VERSION_HEADER: self.protocol_version}})
 
     @property
     def capabilities(self) -> dict[str, Any]:
@@ -189,7 +191,7 @@ class Session:
         peer: Peer | None,
         *,
         headers: Mapping[str, str] | None = None,
-        progress: Callable[[float, float | None, str], None] | None = None,
+        progress: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
         """The final result of a request; what the server asks back on the way is answered. Raises MCPError.
 
@@ -252,15 +254,14 @@ class Session:
         own = {PROTOCOL_VERSION_META_KEY: version, CLIENT_INFO_META_KEY: _US}
         return {**attached, **own, **passed, CLIENT_CAPABILITIES_META_KEY: declared}
 
-    async def _tell(self, method: str) -> None:
-        await self._dispatcher.notify(method, None, {"headers": {MCP_PROTOCOL_VERSION_HEADER: self.protocol_version}})
-
     # --- what the server asks and tells
 
     async def _asked(self, _context: Inbound, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
         modern = is_modern(self.protocol_version)
         if method == "ping" and not modern:
             return {}
+        if not modern and is_foreign(method):
+            return await self._answers.own(method, dict(params or {}))
         if modern or method not in CAPABILITY:
             raise MethodNotFoundError(method)
         if method not in self.offers:
@@ -271,7 +272,7 @@ class Session:
         params = params or {}
         if method == "notifications/message":
             self._answers.logged(params)
-        elif method in _TO_EVERYBODY:
+        elif method in _TO_EVERYBODY or is_foreign(method):
             self._heard(method, params)
         elif method == "notifications/subscriptions/acknowledged":
             meta = params.get("_meta")
@@ -289,8 +290,8 @@ def _supported(refusal: MCPError) -> list[Any]:
     return listed if isinstance(listed, list) else []
 
 
-def _reporting(progress: Callable[[float, float | None, str], None]) -> Any:
-    async def reported(done: float, total: float | None, message: str | None) -> None:
-        progress(done, total, message or "")
+def _reporting(progress: Callable[[Mapping[str, Any]], None]) -> Any:
+    async def reported(params: Mapping[str, Any]) -> None:
+        progress(params)
 
     return reported

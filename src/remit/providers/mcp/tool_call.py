@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.jsonrpc.message import PROGRESS
 from remit.jsonrpc.protocol import (
     MCP_NAME_HEADER,
     MCPError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from remit.providers.mcp.session import Session
     from remit.tools.provider import CallContext
 
+_REPORTED: Final = frozenset({"progressToken", "progress", "total", "message"})
 _POLL_S: Final = 1.0
 _SHORTEST_S: Final = 0.02
 _LONGEST_S: Final = 30.0
@@ -68,10 +70,14 @@ class ToolCall:
                 await self._give_up(task["taskId"])
                 raise
 
-    def _moves(self, done: float, total: float | None, message: str) -> None:
-        """Pass on what the server reports; the call's time begins again."""
+    def _moves(self, params: Mapping[str, Any]) -> None:
+        """Pass on what the server reports, to a caller who hears it as it came; the call's time begins again."""
         self._ctx.moves()
-        self._ctx.progress(done, total, message)
+        peer, message = self._ctx.peer, params.get("message")
+        if peer is not None and not peer.deferred and params.keys() - _REPORTED:
+            peer.tell(PROGRESS, params)
+        else:
+            self._ctx.progress(params["progress"], params.get("total"), message if isinstance(message, str) else "")
 
     def _makes_task(self, support: str) -> bool:
         """Return whether we ask for a task (2025-11-25)."""
