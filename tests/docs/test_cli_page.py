@@ -10,7 +10,8 @@ from remit.cli import exit_codes
 from remit.cli.group import LazyGroup
 from remit.cli.root import COMMANDS, root
 
-PAGE = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("cli.md", "cli-groups.md"))
 CONTEXT = click.Context(root)
 GROUPS = {name: found.entries for name in COMMANDS if isinstance(found := root.get_command(CONTEXT, name), LazyGroup)}
 EVERY = [name for name in COMMANDS if name not in GROUPS]

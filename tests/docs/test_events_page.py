@@ -1,4 +1,4 @@
-"""docs/events.md says what journal/kinds does: every kind, every field, its type, default and meaning."""
+"""The pages of events say what journal/kinds does: every kind, every field, its type, default and meaning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.kinds.people import Extension
 from tests.every_kind import EVERY_KIND
 
-PAGE = (Path(__file__).parents[2] / "docs/events.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("events.md", "events-parts.md"))
+PAGE = PAGE.replace("(events.md#", "(#")
 PLAIN = {str: "text", int: "integer", float: "number", bool: "true or false", msgspec.Raw: "JSON", type(None): "null"}
 NAMED = {
     BlobRef: "[reference](#reference)",

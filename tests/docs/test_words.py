@@ -18,12 +18,16 @@ SENTENCE: Final = 12
 """Words from which on a sentence counts."""
 
 MADE: Final = r"^<!-- (?:figures|effects|battery)\b.*?^<!-- end of \w+ -->$"
+COMMANDS: Final = r"^\| `-.*$|^\| \d+ \|.*$|^`remit .*\]?`$|(?<=^### remit )[^\n]*\n[^\n]+$"
+KINDS: Final = r"^\| `\w+` \|.*\|.*\|.*$|(?<=^### )`\w+`\n[^\n]+$"
 DERIVED: Final = {
-    "cli.md": r"^\| `-.*$|^\| \d+ \|.*$|^`remit .*\]?`$|(?<=^### remit )[^\n]*\n[^\n]+$",
+    "cli.md": COMMANDS,
+    "cli-groups.md": COMMANDS,
     "codes.md": r"^\| `\w+` \|.*\|.*\|.*\|.*$",
     "configuration.md": r"^\| `\w+` \|.*\|.*\|.*\|.*$",
     "sandbox-battery.md": r"^\| .*$",
-    "events.md": r"^\| `\w+` \|.*\|.*\|.*$|(?<=^### )`\w+`\n[^\n]+$",
+    "events.md": KINDS,
+    "events-parts.md": KINDS,
 }
 """What a program makes, or another test compares word for word with the code: options, codes, settings, fields."""
 PLACE: Final = r"^In .+; written by .+\.$"
