@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -20,6 +21,11 @@ from tests.patience import PATIENCE_S
 
 ROOT: Final = Path(__file__).parents[2]
 WORKFLOW: Final = ROOT / "examples/ci/check.yml"
+ACTION: Final = ROOT / "action.yml"
+HOOKS: Final = ROOT / ".pre-commit-hooks.yaml"
+PEERS: Final = ROOT / "build/peers-releases"
+_MAIN: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from pre_commit.main import main; sys.exit(main())"
+_PRE_COMMIT: Final = (sys.executable, "-c", _MAIN, str(PEERS))
 _MODULE: Final = '''
 from remit import Run, recipe, tool
 
@@ -134,3 +140,51 @@ def test_the_job_for_github_actions_checks_golden_jobs(project: Path) -> None:
     assert (bad.returncode, "step 2" in bad.stdout) == (2, True), bad.stdout + bad.stderr
     assert 'failures="1"' in (project / "remit-check.xml").read_text(encoding="utf-8")
     assert (project / "summary.md").read_text(encoding="utf-8").count("### remit check") == 2
+
+
+@pytest.mark.slow
+def test_the_action_tests_rules_and_checks_golden_jobs(project: Path) -> None:
+    action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
+    inputs = {name: given["default"] for name, given in action["inputs"].items()}
+    install, *steps = action["runs"]["steps"]
+    assert "$GITHUB_ACTION_PATH" in install["run"]
+    assert {step["shell"] for step in action["runs"]["steps"]} == {"bash"}
+
+    def statuses() -> list[int]:
+        return [
+            ran(project, ["bash", "-e", "-c", f"{_exports(step, inputs)}{step['run']}"]).returncode for step in steps
+        ]
+
+    assert statuses() == [0, 0]
+    code(project, "coffee")
+    with (project / "remit.toml").open("a", encoding="utf-8") as file:
+        file.write('[[policy.tests]]\ntool = "c.pay"\nexpect = "deny"\n')
+    assert statuses() == [1, 2]
+    assert "### remit check" in (project / "summary.md").read_text(encoding="utf-8")
+
+
+def _exports(step: dict[str, Any], inputs: dict[str, str]) -> str:
+    """Return the variables of a step as GitHub sets them, with the inputs' defaults."""
+    values = {
+        name: inputs[text.removeprefix("${{ inputs.").removesuffix(" }}")] for name, text in step.get("env", {}).items()
+    }
+    return "".join(f"export {name}={shlex.quote(value)}; " for name, value in values.items())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (PEERS / "pre_commit").exists(), reason="needs build/peers-releases: make peers")
+def test_pre_commit_runs_the_hooks_and_finds_what_they_find(project: Path) -> None:
+    hooks = yaml.safe_load(HOOKS.read_text(encoding="utf-8"))
+    assert [hook["id"] for hook in hooks] == ["remit-policy-test", "remit-check"]
+    assert ran(project, [*_PRE_COMMIT, "validate-manifest", str(HOOKS)]).returncode == 0
+    here = [{**hook, "language": "system"} for hook in hooks]  # this Remit: pip would fetch what it needs
+    config = {"repos": [{"repo": "local", "hooks": here}]}
+    (project / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    assert ran(project, ["git", "init", "--quiet"]).returncode == 0
+    assert ran(project, ["git", "add", "."]).returncode == 0
+    good = ran(project, [*_PRE_COMMIT, "run"])
+    assert (good.returncode, good.stdout.count("Passed")) == (0, 2), good.stdout + good.stderr
+    code(project, "coffee")
+    assert ran(project, ["git", "add", "."]).returncode == 0
+    bad = ran(project, [*_PRE_COMMIT, "run", "--all-files"])
+    assert (bad.returncode, bad.stdout.count("Failed"), "step 2" in bad.stdout) == (1, 1, True), bad.stdout + bad.stderr
