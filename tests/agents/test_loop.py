@@ -12,10 +12,12 @@ from remit import Remit, tool
 from remit.agents.recipes.agent import agent
 from remit.app import JobEndedError
 from remit.codes import Code
+from remit.errors import UsageError
 from remit.journal.kinds import CommandStarted, GateRefused, ToolInvocationStarted, decode
 from remit.models.message import Message, ToolResult
 from remit.models.message import decode as message_of
 from remit.settings import Settings, load
+from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S
 
 Scripted = Callable[..., Settings]
@@ -208,7 +210,7 @@ async def test_long_results_are_cut_and_can_be_read_on(scripted: Scripted) -> No
 
 @pytest.mark.parametrize(
     ("limits", "ended"),
-    [({"turns": 2}, "turns"), ({"tokens": 10}, "budget"), ({"seconds": 0.0}, "time")],
+    [({"turns": 2}, "turns"), ({"tokens": 4_100}, "budget"), ({"seconds": 0.0}, "time")],
     ids=["turns", "budget", "time"],
 )
 async def test_every_limit_ends_it(scripted: Scripted, limits: dict[str, Any], ended: str) -> None:
@@ -265,3 +267,15 @@ async def test_a_model_that_declines_fails_the_job(scripted: Scripted) -> None:
         with pytest.raises(JobEndedError) as caught:
             await (await remit.start(agent(task="x")))
         assert caught.value.code is Code.MODEL_REJECTED
+
+
+@pytest.mark.parametrize("recipe", ["agent", "ask_model"])
+async def test_a_budget_that_covers_no_answer_is_refused_before_there_is_a_job(
+    remit_in: OpenRemit, recipe: str
+) -> None:
+    given = {"agent": {"task": "x", "tokens": 500}, "ask_model": {"prompt": "x", "tokens": 500}}[recipe]
+    async with remit_in() as remit:
+        with pytest.raises(UsageError) as refusal:
+            await remit.service.jobs.start_named(recipe, given)
+        assert refusal.value.code is Code.INVALID_BUDGET
+        assert await remit.jobs() == []

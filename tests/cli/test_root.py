@@ -75,6 +75,8 @@ def test_version(project: Project) -> None:
     ("words", "said"),
     [
         (("jbos",), "Did you mean jobs?"),
+        (("approve",), "That is `remit confirm`."),
+        (("schedule",), "Remit keeps no schedules"),
         (("policy", "explian"), "Did you mean explain?"),
         (("jobs", "--lmit", "3"), "--limit"),
         (("jobs", "--journal", "x"), "--journal goes before the command"),

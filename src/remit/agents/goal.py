@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
+from remit.codes import Code
+from remit.errors import UsageError
+from remit.gateway.asking import OUTPUT
 from remit.gateway.spending import Budget
 from remit.models.prompt import Sampling
 from remit.record.results import LONG_RESULT
@@ -42,3 +46,11 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """Characters of a tool's result that the model gets at once; it can read on."""
     context_tokens: int | None = None
     """Input tokens from which on older turns are shortened; None: only if the model says that its context is full."""
+
+
+def admit(given: Mapping[str, Any]) -> None:
+    """Refuse a budget in tokens that covers no answer. Raise UsageError (INVALID_BUDGET)."""
+    tokens, most = given.get("tokens"), given.get("max_output_tokens") or OUTPUT
+    if tokens is not None and tokens <= most:
+        why = f"a budget of {tokens} tokens covers no answer of a model, for which {most} are reserved"
+        raise UsageError(why, code=Code.INVALID_BUDGET, remedy=f"Give more: {most}, and what the question takes.")

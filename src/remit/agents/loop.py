@@ -110,6 +110,7 @@ class Agent:
                 answer = await self._asked()
             except ModelError as error:
                 if error.outcome.code is Code.BUDGET_EXCEEDED:
+                    self._run.progress(f"stopped: {error.outcome.reason}")
                     return self._ended("budget")
                 raise
             if answer is None:

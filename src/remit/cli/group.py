@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -11,6 +11,24 @@ from remit.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from remit.capability import Capability
+
+_SYNONYMS: Final = {
+    **dict.fromkeys(("approve", "deny", "reject", "answer", "inbox"), "confirm"),
+    **dict.fromkeys(("list", "ls", "ps", "status"), "jobs"),
+    **dict.fromkeys(("log", "logs", "history", "describe"), "trace"),
+    "start": "run",
+    "exec": "run",
+    "continue": "resume",
+    "stop": "cancel",
+    "kill": "cancel",
+    "inspect": "show",
+    "delete": "journal prune",
+    "rm": "journal prune",
+    "login": "mcp login",
+    "cost": "usage",
+    "schedule": "run",
+}
+"""Words that other programs have for what a command does."""
 
 
 class Entry(NamedTuple):
@@ -53,7 +71,10 @@ class LazyGroup(click.Group):
         """The command that the arguments name. Raises click.UsageError with close names."""
         name = args[0]
         if name not in self.entries and not name.startswith("-"):
-            hint = did_you_mean(name, self.entries, most=2)
+            word = _SYNONYMS.get(name, "") if ctx.parent is None else ""
+            hint = f"That is `remit {word}`." if word else did_you_mean(name, self.entries, most=2)
+            if name == "schedule":
+                hint = "Remit keeps no schedules: let cron or a systemd timer call `remit run`."
             raise click.UsageError(f"There is no command {name!r}. {hint}".rstrip(), ctx)
         return super().resolve_command(ctx, args)
 

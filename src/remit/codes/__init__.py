@@ -24,7 +24,7 @@ class Code(Enum):
     TOOL_NOT_OFFERED = Row(BLOCKED, 403, False, "The agent was not offered a tool, or a skill, of this name.")
     CALL_REPEATED = Row(BLOCKED, 409, False, "The agent made this call several times, and nothing has changed since.")
     INVALID_TOOL_ARGS = Row(BLOCKED, 400, False, "The arguments do not satisfy the tool's input schema.")
-    INVALID_BUDGET = Row(BLOCKED, 400, False, "The call's budget or timeout is not a positive number.")
+    INVALID_BUDGET = Row(BLOCKED, 400, False, "The budget or timeout is not positive, or too small.")
     MCP_REQUIRED_UNAVAILABLE = Row(BLOCKED, 503, False, "A dependency of the tool is not ready.")
     BUDGET_EXCEEDED = Row(BLOCKED, 429, False, "The budget for this work is used up.")
     INVALID_EVIDENCE_CANDIDATE = Row(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LONGEST_MS: Final = 3_600_000
 _BYTES_PER_TOKEN: Final = 3
 """Bytes of a request that make a token at least; JSON and most languages take more."""
-_OUTPUT: Final = 4_096
+OUTPUT: Final = 4_096
 """Output tokens that are reserved if the caller sets no limit."""
 _SEEN: Final = ("model", "temperature", "effort", "max_output_tokens", "tools", "new", "prompt", "wire")
 """Members that rules see of a question in the place of arguments."""
@@ -188,7 +188,7 @@ def model_tool(asking: Asking, name: ModelName) -> Tool:
 
 def most_of(sending: Sending, sampling: Sampling) -> Usage:
     """Return the most that an answer to a prepared request may take."""
-    return Usage(input=len(sending.body) // _BYTES_PER_TOKEN + 1, output=sampling.max_output_tokens or _OUTPUT)
+    return Usage(input=len(sending.body) // _BYTES_PER_TOKEN + 1, output=sampling.max_output_tokens or OUTPUT)
 
 
 def _shown(message: Message) -> dict[str, Any]:

@@ -69,6 +69,8 @@ class Recipe(Generic[P, T]):
         """The version of the deployment, if settings name one."""
         self.file = ""
         """The file that it was loaded from, if a person named that and no setting does."""
+        self.admits: Callable[[Mapping[str, Any]], None] | None = None
+        """Raises UsageError for arguments of which nothing can come: no job is created with them."""
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__wrapped__ = function

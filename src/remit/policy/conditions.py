@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+import msgspec
 
 from remit.policy.checks import Verdict, every
 from remit.policy.constraint import Constraint, find
@@ -45,6 +47,17 @@ def explained(rule: Rule, query: Query) -> Iterator[tuple[Verdict, str]]:
     for part in parts_of(rule.where) if rule.where is not None else ():
         found = verdict(compiled(part), query)
         yield found, f"where {part}: {MEETS[found]}{_values(part, query)}"
+
+
+def used_up(rules: Iterable[Rule], query: Query) -> str:
+    """Name the rules that would allow a call if their limits left room; empty: there are none."""
+    spent = [
+        rule
+        for rule in rules
+        if rule.effect == "allow" and rule.limit is not None and rule.limit.within(rule.id, query) is False
+        if msgspec.structs.replace(rule, limit=None).matches(query)
+    ]
+    return " ".join([f"Rule {rule.id} would allow it, but its limit is reached: {rule.limit}." for rule in spent])
 
 
 def worded(key: str, constraint: Constraint, query: Query, found: Verdict) -> str:

@@ -185,6 +185,8 @@ class Jobs:
         options = options or Options()
         recipe = recipe_of(bound)
         self._parts.programs.recipes.add(recipe)
+        if recipe.admits is not None:
+            recipe.admits(bound.input)
         skills = await self._parts.skills.admit([recipe.name], options.skills)
         packed = pack(as_json(bound.input))
         if not (options.title or options.subject or packed.blobs):

@@ -25,6 +25,11 @@ async def test_a_changed_contract_asks_again(ran: list[object]) -> None:
         world.catalog.invalidate()
         again = await world.again(pending, "odd.tool")
         assert (again.status, again.confirmation == pending.confirmation) == ("pending", False)
+        people = ", ".join((await world.question(pending)).approved_by)
+        assert (
+            f"{people} approved it before, but the tool changed since."
+            in (await world.question(again)).request.question
+        )
         await world.approve(again)
         assert (await world.again(again, "odd.tool")).value == "ran"
 

@@ -36,6 +36,7 @@ async def test_a_rule_allows_so_many_calls_and_then_asks() -> None:
     async with opened(desk(), rules=[TWO]) as world:
         outcomes = [await pay(world, step) for step in range(3)]
         assert [one.status for one in outcomes] == ["ok", "ok", "pending"]
+        assert "Rule two would allow it, but its limit" in (await world.question(outcomes[2])).request.question
         stream = next(a.stream for a in world.store.commit_of("limit_taken").appends)
         taken = [one for one in await world.recorded(stream) if isinstance(one, LimitTaken)]
         assert [(one.rule_id, one.tool_name, one.step, one.principal) for one in taken] == [

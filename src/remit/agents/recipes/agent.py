@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from remit.agents.goal import Goal
+from remit.agents.goal import Goal, admit
 from remit.agents.loop import Agent
 from remit.agents.skills import taken_up
 from remit.errors import PayloadErasedError, RunError
@@ -70,6 +70,9 @@ async def agent(
         return await Agent(run, goal, before.add(*named.more), whole, await taken_up(run, _patterns(skills))).run()
     told = [msgspec.convert(one, Message) for one in earlier or ()] or from_openai(messages or [])
     return await Agent(run, goal, EMPTY.add(*told), results or {}, await taken_up(run, _patterns(skills))).run()
+
+
+agent.admits = admit
 
 
 def _patterns(given: list[str] | None) -> tuple[str, ...]:

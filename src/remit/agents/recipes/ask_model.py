@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from remit.agents.goal import admit
 from remit.gateway.spending import Budget
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
@@ -34,3 +35,6 @@ async def ask_model(
         budget=Budget(tokens=tokens, cost=dollars),
     )
     return answer.text if output is None else answer.value
+
+
+ask_model.admits = admit

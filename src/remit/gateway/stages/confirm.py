@@ -15,6 +15,7 @@ from remit.gateway.outcome import Outcome, refused
 from remit.gateway.schemas import KeptTexts
 from remit.ids import new_id
 from remit.journal.kinds import ConfirmationRequested
+from remit.policy.conditions import used_up
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -143,7 +144,9 @@ class Confirm:
         request = msgspec.structs.replace(
             waiting,
             model_call=False,
-            question=decision.reason,
+            question=" ".join(
+                filter(None, (decision.reason, used_up(call.policy.rules, call.query), _before(call, before)))
+            ),
             principal=call.request.principal,
             contract_hash=call.tool.contract_hash,
             policy_hash=call.policy.hash,
@@ -167,6 +170,22 @@ class Confirm:
         blobs += self._kept.schemas(call.tool, call.writer)
         await call.journal.commit(call.writer.draft(waiting), opened, synced=True, blobs=blobs)
         return _asked(waiting.confirmation, name)
+
+
+def _before(call: Call, before: Confirmation | None) -> str:
+    """Say who approved the call before, and what has changed since; empty: no one did."""
+    if before is None or not before.approved_by:
+        return ""
+    request = before.request
+    pairs = {
+        "the tool": (request.contract_hash, call.tool.contract_hash),
+        "its version": (request.tool_version, call.tool.meta.version),
+        "its text for models": (request.prompt_hash, call.tool.prompt_hash),
+        "the rules": (request.policy_hash, call.policy.hash),
+    }
+    changed = [name for name, (then, now) in pairs.items() if then != now]
+    since = f"{' and '.join(changed)} changed since" if changed else "that no longer counts"
+    return f"{', '.join(before.approved_by)} approved it before, but {since}."
 
 
 def _reason(found: Confirmation, now: int) -> str:
