@@ -12,7 +12,7 @@ import pytest
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGES: Final = sorted(path.name for path in DOCS.glob("*.md"))
-CEILING: Final = 106_500
+CEILING: Final = 104_500
 """Words written by hand in all pages. Lower it after a cut; nothing raises it."""
 SENTENCE: Final = 12
 """Words from which on a sentence counts."""
@@ -21,11 +21,15 @@ MADE: Final = r"^<!-- (?:figures|effects|battery)\b.*?^<!-- end of \w+ -->$"
 COMMANDS: Final = r"^\| `-.*$|^\| \d+ \|.*$|^`remit .*\]?`$|(?<=^### remit )[^\n]*\n[^\n]+$"
 KINDS: Final = r"^\| `\w+` \|.*\|.*\|.*$|(?<=^### )`\w+`\n[^\n]+$"
 DERIVED: Final = {
+    "audit.md": r"^\| `\w+`[^|]* \|(?:[^|]*\|){5}$",
     "cli.md": COMMANDS,
     "cli-groups.md": COMMANDS,
     "codes.md": r"^\| `\w+` \|.*\|.*\|.*\|.*$",
     "configuration.md": r"^\| `\w+` \|.*\|.*\|.*\|.*$",
+    "policy.md": r"^\| `[\w-]+` \| (?:error|warning) \| .*$",
     "sandbox-battery.md": r"^\| .*$",
+    "versions.md": r"^\| (?:tool|recipe): .*$",
+    "work.md": r"^\|(?: [^|]* \|){6}$",
     "events.md": KINDS,
     "events-parts.md": KINDS,
 }
