@@ -97,9 +97,9 @@ def environment(version: str, python: Path) -> Path:
     ready, state = env / ".ready", hashlib.sha256(PINS.read_bytes()).hexdigest()
     if not ready.exists() or ready.read_text(encoding="ascii") != state:
         pip: list[str | Path] = [env / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        _run([python, "-m", "venv", "--clear", env]).check_returncode()
-        _run([*pip, "--require-hashes", "--requirement", PINS]).check_returncode()
-        _run([*pip, "--no-build-isolation", "--no-deps", "--editable", ROOT]).check_returncode()
+        _make([python, "-m", "venv", "--clear", env])
+        _make([*pip, "--require-hashes", "--requirement", PINS])
+        _make([*pip, "--no-build-isolation", "--no-deps", "--editable", ROOT])
         ready.write_text(state, encoding="ascii")
     return env
 
@@ -118,6 +118,12 @@ def _version_of(python: Path) -> tuple[str, str]:
     done = _run([python, "-c", _ASK])
     short, _, whole = done.stdout.strip().partition(" ")
     return (short, whole) if done.returncode == 0 else ("", "")
+
+
+def _make(command: list[str | Path]) -> None:
+    done = _run(command)
+    if done.returncode:
+        raise SystemExit(f"{done.stdout}{done.stderr}\nfailed: {' '.join(map(str, command))}")
 
 
 def _run(command: list[str | Path], **env: str) -> subprocess.CompletedProcess[str]:

@@ -34,13 +34,10 @@ def entries() -> dict[str, Any]:
 
 def _setting(row: Setting, form: dict[str, Any], entry: dict[str, Any] | None) -> dict[str, Any]:
     if entry is not None:
-        form = {"type": "array", "items": entry} if row.kind is tuple else _by_name(entry)
+        is_list = row.kind is tuple
+        form = {"type": "array", "items": entry} if is_list else {"type": "object", "additionalProperties": entry}
     about = {"description": row.about.meaning, "default": msgspec.to_builtins(row.default)}
     return {**form, **about} if "$ref" not in form else {"allOf": [form], **about}
-
-
-def _by_name(entry: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "additionalProperties": entry}
 
 
 def _table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from functools import cache
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -12,8 +12,9 @@ from msgspec import Meta
 from remit.errors import ProviderError
 from remit.tools.meta import JsonSchema
 
-T = TypeVar("T")
-S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T", bound=msgspec.Struct)
+_VALUES: Final = ("default", "const", "enum", "examples")
+"""Keywords that hold values and no schemas."""
 Url = Annotated[
     str,
     Meta(
@@ -26,17 +27,13 @@ Url = Annotated[
 """An argument that is a page's address; rules about hosts and the origin of addresses apply to it."""
 
 
-def unindented(schema: T) -> T:
+def unindented(schema: Any, key: str = "") -> Any:
     """Return a schema, or some, without the indentation of docstrings, which Python keeps up to 3.12: hashes agree."""
-    if isinstance(schema, dict):
-        return cast("T", {name: _unindented(name, value) for name, value in schema.items()})
-    return cast("T", type(schema)(map(unindented, schema))) if isinstance(schema, list | tuple) else schema
-
-
-def _unindented(name: str, value: Any) -> Any:
-    if name in {"default", "const", "enum", "examples"}:
-        return value
-    return inspect.cleandoc(value) if name == "description" and isinstance(value, str) else unindented(value)
+    if isinstance(schema, str) and key == "description":
+        return inspect.cleandoc(schema)
+    if isinstance(schema, dict) and key not in _VALUES:
+        return {name: unindented(part, name) for name, part in schema.items()}
+    return [*map(unindented, schema)] if isinstance(schema, list | tuple) and key not in _VALUES else schema
 
 
 @cache
@@ -47,7 +44,7 @@ def struct_schema(shape: type[msgspec.Struct]) -> JsonSchema:
     return {**schema, "$defs": parts} if parts else schema
 
 
-def arguments(shape: type[S], args: dict[str, Any]) -> S:
+def arguments(shape: type[T], args: dict[str, Any]) -> T:
     """The arguments as their struct. Raises ProviderError: the schema gate may have been told to let them pass."""
     try:
         return msgspec.convert(args, shape)

@@ -26,13 +26,13 @@ def check(place: Path, data: bytes, keys: Mapping[str, PublicKey]) -> Answer:
     statement = strict(opened(data.strip(), keys) if is_signed else data, "the statement")
     if (statement.get("_type"), statement.get("predicateType")) != (STATEMENT, PREDICATE):
         raise undecidable("unknown-type", "it is no statement of SLSA's provenance v1")
-    subjects = statement["subject"]
-    for subject in subjects:
+    for subject in statement["subject"]:
         _compare(place.parent, subject)
-    words = f"{counted(len(subjects), 'file')} beside it"
-    if not subjects or not is_signed:
-        raise undecidable("not_signed", f"{words}, as it says; nothing signs it")
-    return Answer("valid", None, f"{words}, as it says, and signed by a key that you named", len(subjects))
+    count = len(statement["subject"])
+    words = f"{counted(count, 'file')} beside it, as it says"
+    if not count or not is_signed:
+        raise undecidable("not_signed", f"{words}; nothing signs it")
+    return Answer("valid", None, f"{words}, and signed by a key that you named", count)
 
 
 def _compare(folder: Path, subject: Mapping[str, Any]) -> None:
