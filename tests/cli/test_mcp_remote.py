@@ -45,6 +45,9 @@ def test_a_name_is_made_from_a_url() -> None:
         (["--url", "https://mcp.example/mcp", "--", "npx", "x"], "either a command or --url"),
         (["--header", "X=1", "--", "npx", "x"], "--header belongs to --url"),
         (["--issuer", "https://login.example", "--", "npx", "x"], "--issuer belongs to --url"),
+        (["--url", "https://mcp.example/mcp", "--env", "TEAM"], "--env belongs to a command"),
+        (["--env", "TEAM=hunter2", "--", "npx", "x"], "--env TEAM names no environment variable"),
+        (["--env", "REMIT_TOKEN", "--", "npx", "x"], "--env REMIT_TOKEN is Remit's own"),
         ([], "either a command or --url"),
     ],
 )

@@ -19,6 +19,7 @@ from remit import Remit
 from remit.cli.wrapping import name_of
 from remit.journal.kinds import Payload, SessionOpened
 from remit.mcp_server.client import MAX_REQUEST_BYTES
+from remit.process.environment import INHERITED
 from remit.settings import load
 from remit.settings.principal import principal
 from tests.cli.conftest import Project
@@ -262,7 +263,8 @@ for line in sys.stdin:
         case "tools/list":
             result = {"tools": [{"name": "tell", "inputSchema": {"type": "object"}}]}
         case _:
-            said = {"cwd": os.getcwd(), "secret": os.environ.get("API_KEY"), "pid": os.getpid(),
+            said = {"cwd": os.getcwd(), "secret": os.environ.get("API_KEY"),
+                    "names": sorted(os.environ), "pid": os.getpid(),
                     "ours": os.environ.get("REMIT_PRINCIPAL"), "words": sys.argv[1:]}
             result = {"content": [{"type": "text", "text": json.dumps(said)}]}
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
@@ -294,6 +296,15 @@ def test_a_wrapped_server_runs_where_and_with_what_the_client_started_us(project
     assert told["ours"] is None
     assert told["words"] == ["--flag", "${HOME}"]
     assert "swordfish" not in err
+
+
+def test_a_wrapped_server_sees_of_the_environment_what_is_named(project: Project, teller: list[str]) -> None:
+    given = {"API_KEY": "swordfish", "TEAM": "red", "OTHER": "x"}
+    with wrapped(project, teller, "--env", "TEAM", "--env", "OTHER", "--env", "ABSENT", env=given) as talk:
+        told = json.loads(text_of(talk.call("tell")))
+    assert told["secret"] is None
+    assert {"TEAM", "OTHER", "PATH", "HOME"} <= set(told["names"])
+    assert set(told["names"]) <= {"TEAM", "OTHER", "REMIT_FAMILY", "__CF_USER_TEXT_ENCODING", *INHERITED}
 
 
 def test_a_call_that_comes_at_once_finds_the_wrapped_server_s_tool(project: Project, teller: list[str]) -> None:

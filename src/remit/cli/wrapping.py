@@ -29,7 +29,7 @@ _LONGEST: Final = 40
 
 def wrapped(name: str, words: Sequence[str], **more: Any) -> dict[str, Any]:
     """The settings under which this server is the only one: a command, or a URL and headers as `K=V`."""
-    place = answering(name, words[0], pairs(words[1:], "a header")) if is_url(words[0]) else _started(words)
+    place = answering(name, words[0], pairs(words[1:], "a header")) if is_url(words[0]) else started(words)
     return alone(name, place, **more)
 
 
@@ -39,10 +39,13 @@ def alone(name: str, place: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     return {"mcp.servers": [table], "mcp.servers_json": "[]"}
 
 
-def _started(words: Sequence[str]) -> dict[str, Any]:
-    """The place of a server that a command starts; it sees the environment and folder that we see."""
+def started(words: Sequence[str], names: Sequence[str] = ()) -> dict[str, Any]:
+    """The place of a server that a command starts; it sees the folder and environment that we see.
+
+    Of the environment it sees what `names` names, if any are given, beside what every program needs.
+    """
     command = [word.replace("${", "$${") for word in words]
-    return {"command": command, "cwd": str(Path.cwd()), "env": _passed_on(os.environ)}
+    return {"command": command, "cwd": str(Path.cwd()), "env": _passed_on(os.environ, names)}
 
 
 def answering(
@@ -109,7 +112,7 @@ def name_at(url: str) -> str:
     return name[:_LONGEST].strip("_") or "server"
 
 
-def _passed_on(environ: Mapping[str, str]) -> dict[str, str]:
-    """References to all the client gave us but our own settings: the server sees what it would see without us."""
-    named = (name for name in environ if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII))
-    return {name: f"${{{name}}}" for name in named if not name.startswith("REMIT_")}
+def _passed_on(environ: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """References to all the client gave us but our own settings, or to what is named of it."""
+    known = (name for name in environ if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII))
+    return {name: f"${{{name}}}" for name in known if not name.startswith("REMIT_") and (not names or name in names)}

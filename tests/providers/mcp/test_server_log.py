@@ -9,7 +9,7 @@ import pytest
 from remit.providers.mcp.server_log import ServerLog
 from remit.testing.clock import ManualClock
 
-TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4"
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 NAME = 'password = "'
 
@@ -31,7 +31,7 @@ def test_half_a_secret_is_not_written_where_a_long_line_is_cut(
     tmp_path: Path, before: str, secret: str, back: int
 ) -> None:
     log = ServerLog(tmp_path / "server.log", 1 << 20, ManualClock())
-    filling = (before * 9000).encode()[: 8192 - back].decode(errors="ignore")
+    filling = (before * 9000).encode()[: 8191 - back].decode(errors="ignore") + " "
     for piece in (filling, secret, " " + "and so on " * 1000, "\n"):
         log.feed(piece.encode(), ["given-to the server"])
     text = (tmp_path / "server.log").read_text()

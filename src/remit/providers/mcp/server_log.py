@@ -53,7 +53,8 @@ class ServerLog:
             end = _end(self._rest[: _LONGEST + beyond], secrets)
             lines.append(self._rest[:end])
             self._rest = self._rest[end:]
-        self._write([_masked(line, secrets).rstrip() for line in lines])
+        if lines:  # all at once: to look for secrets in each line alone takes ten times as long
+            self._write([line.rstrip() for line in _masked(b"\n".join(lines), secrets).split("\n")])
 
     def note(self, text: str, secrets: list[str] | None = None) -> None:
         """Take a line of ours, after what the server wrote last."""

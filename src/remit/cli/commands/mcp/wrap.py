@@ -10,7 +10,7 @@ import click
 from remit.cli.context import State
 from remit.cli.listening import PORT, Listening, listening_options
 from remit.cli.options import LEVELS, pairs, pass_state
-from remit.cli.wrapping import alone, answering, name_at, name_of, wrapped
+from remit.cli.wrapping import alone, answering, name_at, name_of, started
 from remit.errors import UsageError
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -31,6 +31,13 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 )
 @click.option(
     "--issuer", "issuers", metavar="URL", multiple=True, help="With --url: where its login may lead, if elsewhere."
+)
+@click.option(
+    "--env",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="A variable that the command sees beside PATH and the like; repeatable. Default: all but REMIT_*.",
 )
 @click.option("--level", "levels", metavar="TOOL=L0", multiple=True, help="The level of a tool or pattern; repeatable.")
 @click.option(
@@ -55,6 +62,7 @@ def command(
     headers: tuple[str, ...],
     variables: tuple[str, ...],
     issuers: tuple[str, ...],
+    names: tuple[str, ...],
     levels: tuple[str, ...],
     era: str | None,
     timeout: float | None,
@@ -85,6 +93,10 @@ def command(
         option = next(option for option, values in of_url.items() if values)
         remedy = f"Leave {option} out: a command takes what it needs from its environment."
         raise UsageError(f"{option} belongs to --url, and a command is given", remedy=remedy)
+    if url and names:
+        raise UsageError(
+            "--env belongs to a command, and --url is given", remedy="Leave --env out: nothing is started."
+        )
     if bool(words) == bool(url):
         raise UsageError("either a command or --url is needed", remedy="remit mcp wrap -- COMMAND, or --url URL")
     called = name or (name_at(url) if url else name_of(words))
@@ -97,7 +109,7 @@ def command(
     if url:
         table = alone(called, answering(called, url, _headers(headers, variables), issuers), **more)
     else:
-        table = wrapped(called, words, **more)
+        table = alone(called, started(words, _variables(names)), **more)
     flags = {**table, "mcp.elicitation": "forward", "tools.only": ["mcp"]}
     if sampling:
         flags["mcp.sampling"] = "forward"
@@ -114,6 +126,15 @@ def _headers(headers: tuple[str, ...], variables: tuple[str, ...]) -> dict[str, 
             )
         headers = (*headers, f"{header}=${{{variable}}}")
     return pairs(headers, "--header")
+
+
+def _variables(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The variables that a server is to see. Raises UsageError."""
+    for variable in names:
+        if not _VARIABLE.fullmatch(variable) or variable.startswith("REMIT_"):
+            why = "is Remit's own" if variable.startswith("REMIT_") else "names no environment variable"
+            raise UsageError(f"--env {variable.partition('=')[0]} {why}", remedy="Write --env NAME, without a value.")
+    return names
 
 
 def _level(text: str) -> tuple[str, str]:
