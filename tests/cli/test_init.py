@@ -12,6 +12,7 @@ from tests.cli.conftest import Project
 from tests.typechecked import mypy
 
 GIT = shutil.which("git") or "/usr/bin/git"
+TAPLO = Path(__file__).parents[2] / "build/peers-releases/bin/taplo"
 WRITTEN = [".remit/.gitignore", ".remit/remit.schema.json", "desk.py", "test_desk.py", "remit.toml"]
 
 
@@ -52,6 +53,25 @@ def test_git_keeps_the_schema_that_the_settings_name_and_no_journal(empty: Proje
         cwd=empty.folder, capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
     assert [f"#:schema ./{name}" for name in listed] == [first]
+
+
+@pytest.mark.skipif(not TAPLO.exists(), reason="needs build/peers-releases: make peers")
+def test_an_editors_checker_reads_the_settings_by_their_schemas(empty: Project) -> None:
+    empty.here("init")
+    subprocess.run([GIT, "init", "--quiet"], cwd=empty.folder, check=True)
+    assert empty.here("work", "init").status == 0
+
+    def faults(name: str, more: str) -> str:
+        file = empty.folder / f"more-{name}"
+        file.write_text((empty.folder / name).read_text(encoding="utf-8") + more, encoding="utf-8")
+        lint = subprocess.run([TAPLO, "lint", file.name], cwd=empty.folder, capture_output=True, text=True, check=False)
+        assert (lint.returncode == 0) is ("error:" not in lint.stderr)
+        return lint.stderr
+
+    assert "error:" not in faults("remit.toml", "") + faults("workflow.toml", "")
+    assert "'comand' was unexpected" in faults("remit.toml", '\n[[mcp.servers]]\nname = "a"\ncomand = ["b"]\n')
+    assert '"refuse" is not one of' in faults("remit.toml", '\n[[policy.rules]]\neffect = "refuse"\n')
+    assert "0 is less than the minimum" in faults("workflow.toml", '\n[groups.a]\nrole = "b"\nmax_concurrent = 0\n')
 
 
 @pytest.mark.slow
