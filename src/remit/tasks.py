@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from functools import partial
+from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -31,6 +32,40 @@ async def uncut(work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.shield(task)
     finally:
         await asyncio.wait([task])
+
+
+class Own(Generic[T]):
+    """Awaits work in the running task, and takes back each cancellation of it that the work itself asks for."""
+
+    def __init__(self, work: Awaitable[T], task: asyncio.Task[Any]) -> None:
+        self._work, self._task = work, task
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        task, own, work = self._task, 0, self._work.__await__()
+        step: Callable[[], Any] = partial(next, work)
+        try:
+            while True:
+                before = task.cancelling()
+                try:
+                    waited = step()
+                except StopIteration as end:
+                    return cast("T", end.value)
+                finally:
+                    own += max(task.cancelling() - before, 0)
+                try:
+                    step = partial(work.send, (yield waited))
+                except BaseException as error:  # noqa: BLE001 - it is the work's
+                    step = partial(work.throw, error)
+        finally:
+            if own:
+                for _ in range(own):
+                    task.uncancel()
+                outside = task.cancelling()
+                try:
+                    yield  # where a cancellation that was asked for last arrives
+                except asyncio.CancelledError:
+                    if outside:
+                        raise
 
 
 class Tasks:

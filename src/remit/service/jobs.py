@@ -182,8 +182,7 @@ class Jobs:
         from remit.jobs.recipe import recipe_of
         from remit.service.job_limits import limits_record
 
-        options = options or Options()
-        recipe = recipe_of(bound)
+        options, recipe = options or Options(), recipe_of(bound)
         self._parts.programs.recipes.add(recipe)
         if recipe.admits is not None:
             recipe.admits(bound.input)
@@ -214,8 +213,7 @@ class Jobs:
         from remit.jobs.program import PLANNER_VERSION
         from remit.service.job_limits import limits_record
 
-        options = options or Options()
-        inputs = pack(as_json(bind_inputs(plan, given)))
+        options, inputs = options or Options(), pack(as_json(bind_inputs(plan, given)))
         graph = pack(msgspec.json.encode(task_graph(plan)))
         name = plan.name or "plan"
         run_types = ["plan", *(node.action.recipe for node in plan.nodes if isinstance(node.action, Child))]
@@ -386,7 +384,10 @@ class Jobs:
                 labels={**options.labels, **self._admission.labels(caller), NAME: name},
                 share=share,
             )
-            await self._journal.create(stream_of(job), KIND, *events, patch=patch, blobs=blobs)
+            try:
+                await self._journal.create(stream_of(job), KIND, *events, patch=patch, blobs=blobs)
+            except AppendConflictError as error:
+                raise AppendConflictError(f"{job} is there already", remedy=f"Look at it: remit show {job}.") from error
         self._wake()
         return job
 

@@ -18,6 +18,7 @@ from remit.gateway.outcome import LIMITED, Outcome, failed
 from remit.gateway.result import words
 from remit.journal.effects import FAILED, READS, UNHEARD, Effect, of_failure
 from remit.redact import mask
+from remit.tasks import Own
 from remit.tools.provider import ToolResult
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Invoke:
         cancels, outcome, began = task.cancelling(), _OK, self._clock.monotonic()
         deadline = self._deadlines.start(task, timeout)
         try:
-            call.result = await call.tool.provider.invoke(call.tool.meta.name, call.args, context)
+            call.result = await Own(call.tool.provider.invoke(call.tool.meta.name, call.args, context), task)
         except BaseException as error:
             self._deadlines.stop(deadline)
             if isinstance(error, KeyboardInterrupt | GeneratorExit):
