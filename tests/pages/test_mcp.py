@@ -53,6 +53,9 @@ class Far(Upstream):
     async def relay(self, method: str, params: Mapping[str, Any], peer: Any, principal: str) -> dict[str, Any]:
         raise ProviderError(f"{method} is not asked here", cause=Code.ToolNotFound)
 
+    async def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
     async def restart(self, by: str) -> None:
         """It is up."""
 
