@@ -30,7 +30,8 @@ args = ["-c", "echo up; setsid sleep 86400 & echo $! > FIFO; sleep 86400"]
 isolation = "none"
 
 [executors.fail]
-program = "false"
+program = "sh"
+args = ["-c", "echo token=abc123def; echo no such column >&2; exit 1"]
 isolation = "none"
 """
 RULES = """
@@ -59,7 +60,8 @@ def repository(project: Project) -> Path:
 
 def test_an_issue_is_handed_out_shown_and_decided(project: Project, repository: Path) -> None:
     assert project.here("work", "issue", "Mend the clock").out == "local#1\n"
-    assert project.here("work", "run", "local#1", "--executor", "fail").status == exit_codes.FAILED
+    failed = project.here("work", "run", "local#1", "--executor", "fail")
+    assert (failed.status, failed.out.splitlines()[-1]) == (exit_codes.FAILED, "    | no such column")
     ran = project.here("work", "run", "local#1", "--executor", "mend")
     assert ran.status == exit_codes.OK
     assert "local#1 is review" in ran.out

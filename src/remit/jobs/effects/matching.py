@@ -109,8 +109,8 @@ class Matching:
     def cut_short(self, step: str) -> None:
         """Record that an effect under way was cancelled: by the recipe's own clock, unless the whole pass is over."""
         if self.failure is None:
-            self._cut = self.failure = NondeterminismError(step, "an effect under way", "to give it up")
-            self._cut.remedy = "Give the step a timeout= instead of asyncio.timeout around it, then resume the job."
+            asked = "to give it up: use timeout= of the step instead of asyncio.timeout around it"
+            self._cut = self.failure = NondeterminismError(step, "an effect under way", asked)
 
     def over(self) -> None:
         """End the pass: the recipe begins nothing more, whatever it does on its way out."""

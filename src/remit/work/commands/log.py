@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
+from typing import Final
 
 import click
 
@@ -13,6 +15,11 @@ from remit.cli.options import pass_state
 from remit.cli.text import clean
 from remit.codes import Code
 from remit.errors import NotFoundError
+from remit.redact import mask
+
+_LINES: Final = 5
+_END: Final = 4_096
+"""Bytes of what a program wrote in which its last lines are."""
 
 
 @click.command("log")
@@ -43,3 +50,18 @@ def command(state: State, issue: str, run: str, err: bool) -> int:
         for line in log if out.is_terminal else ():
             out.line(clean(line.decode(errors="backslashreplace").rstrip("\r\n")))
     return exit_codes.OK
+
+
+def last_errors(state: State, issue: str, run: str) -> list[str]:
+    """Return the last lines that a run's program wrote to stderr on this machine, with secrets masked."""
+    from remit.work.folder import WorkFolder
+    from remit.work.pack import STDERR, ContextPack
+    from remit.work.references import IssueRef
+
+    log = ContextPack.of(WorkFolder(state.settings()).path, IssueRef.parse(issue), run).open_log(STDERR)
+    if log is None:
+        return []
+    with log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - _END))
+        lines = mask(log.read().decode(errors="replace")).splitlines()
+    return [clean(line) for line in lines[-_LINES:]]

@@ -101,6 +101,7 @@ def _unless_completed(state: State, ends: list[End]) -> None:
 
 def _told(state: State, started: Started) -> int:
     """Print the result of a run whose job has completed; the exit status."""
+    from remit.work.commands.log import last_errors
     from remit.work.commands.show import print_run
 
     unit = state.ask(lambda remit: remit.service.work.view(started.issue_ref), code="unused")
@@ -109,6 +110,9 @@ def _told(state: State, started: Started) -> int:
     def told(state: State, _: object) -> None:
         state.output.out.line(f"{unit.issue_ref} is {unit.state}")
         print_run(state, unit, next(run for run in unit.runs if run.run_id == started.run_id))
+        if result is not None and result.status == "fail" and not state.server:
+            for line in last_errors(state, unit.issue_ref, started.run_id):
+                state.output.out.line(f"    | {line}")
 
     state.show({**msgspec.structs.asdict(started), "state": unit.state, "result": result}, told)
     return exit_codes.OK if result is not None and result.status == "ok" else exit_codes.FAILED
