@@ -189,7 +189,9 @@ def test_a_union_at_the_root_is_put_into_words() -> None:
     kinds = [_object("kind path", kind={"const": kind}, path=TEXT) for kind in ("file", "link")]
     (offer,) = _offers(Dialect(), add={"type": "object", "oneOf": kinds}).tools
     assert offer.schema["required"] == ["kind", "path"]
-    assert offer.schema["properties"]["kind"] == {"anyOf": [{"const": "file"}, {"const": "link"}]}
+    assert offer.schema["properties"]["kind"] == {
+        "anyOf": [{"const": "file", "type": "string"}, {"const": "link", "type": "string"}]
+    }
     assert offer.description.endswith('kind="file", path | kind="link", path.')
 
 

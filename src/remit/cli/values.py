@@ -19,7 +19,7 @@ def json_value(text: str, what: str) -> Any:
     source = _text(text, what)
     try:
         return msgspec.json.decode(source)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         quoted = "" if text.startswith("@") else " A text needs its quotes: '\"like this\"'."
         raise UsageError(
             f"{what} is not JSON: {error}", code=Code.INVALID_INPUT, remedy=f"Give JSON, or @file.{quoted}"

@@ -27,6 +27,7 @@ _LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _INNER: Final = frozenset(
     {"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems"}
 )
+_TYPES: Final = {str: "string", bool: "boolean", int: "integer", float: "number"}
 _ROOT: Final = ("anyOf", "oneOf", "allOf", "not", "enum", "const", "$ref", "$schema", "$id", "id")
 """Words that no provider takes at the root; what they say is said otherwise, or left to the gate."""
 
@@ -140,6 +141,10 @@ def _today(schema: Any, keys: re.Pattern[str] | None) -> Schema:
         _drop_odd(today, keys)
     _tuples(today, keys)
     _exclusive(today)
+    listed = today.get("enum", [today["const"]] if "const" in today else ())
+    kinds = {_TYPES.get(type(value)) for value in listed} if isinstance(listed, list) else set()
+    if "type" not in today and len(kinds) == 1 and None not in kinds:  # some providers take no values without it
+        today["type"] = kinds.pop()
     if "array" in types(today) and not isinstance(today.get("items"), dict) and "items" not in today:
         today["items"] = {}
     return today
