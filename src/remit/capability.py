@@ -101,8 +101,8 @@ class Capability(NamedTuple):
     """The reference of a function from an open `Remit`, the event that ends it and its role (`serve`, `worker`) to the
     `Upkeep` beside `remit serve` or `remit worker`; None if there is nothing to do there. Raises SettingsError."""
     sends: str = ""
-    """The reference of a function from an open `Remit` to an asynchronous context manager: within it, what other
-    processes than `remit serve` and `remit worker` record is sent elsewhere."""
+    """The reference of a function from an open `Remit` to an asynchronous context manager: within it, what a process
+    records that works or serves is sent elsewhere."""
     commands: tuple[Command, ...] = ()
     pages: str = ""
     """The reference of a tuple of `remit.pages.page.Page`. Its templates lie in `templates` beside that module."""

@@ -40,6 +40,8 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
         remit.service.health.stopping = stop.requested.is_set
         stop.hurry = remit.engine.stop
         mounts = _mounts(state, remit, door.guard)
+        if work:
+            await stack.enter_async_context(remit.sending())
         keeping = keep_settings(state, remit, flags, hangup=True)
         async with beside(*_parts(remit, stop, work=work), keeping):
             await door.serve(mounts, "", stop.requested)

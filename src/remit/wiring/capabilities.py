@@ -227,7 +227,6 @@ FIRST_PARTY: Final = (
         about="Send spans of calls, models and jobs to an OpenTelemetry collector.",
         settings="remit.audit.telemetry.settings:TelemetrySettings",
         kinds={"telemetry_begun": "remit.audit.kinds:TelemetryBegun"},
-        works="remit.audit.telemetry.opening:work_on_telemetry",
         sends="remit.audit.telemetry.opening:send_beside",
         checks="remit.audit.telemetry.opening:check_telemetry",
     ),

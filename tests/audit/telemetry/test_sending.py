@@ -7,7 +7,7 @@ import json
 import multiprocessing
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
@@ -21,9 +21,8 @@ from remit.audit.formats import otlp
 from remit.audit.formats.account import Account
 from remit.audit.package import write_package
 from remit.audit.telemetry.exporter import FOLD
-from remit.audit.telemetry.opening import STREAM, work_on_telemetry
+from remit.audit.telemetry.opening import STREAM
 from remit.audit.telemetry.spans import KINDS, Spans
-from remit.cli.lasting import keep_part
 from remit.clock import SystemClock
 from remit.settings import load
 from tests.audit.formats.errands import FLAGS, GIVEN, errands, remit_of, subject
@@ -39,18 +38,10 @@ SPANS = 11
 @asynccontextmanager
 async def sending(remit: Remit) -> AsyncIterator[Remit]:
     """Send spans beside an open Remit."""
-    async with remit:
-        keep = work_on_telemetry(remit, asyncio.Event(), "worker")
-        assert keep is not None
-        task = asyncio.create_task(keep_part(remit, keep))
-        try:
-            while await remit.runtime.journal.head(STREAM) is None:
-                await remit.clock.sleep(0.02)
-            yield remit
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):  # it goes on until then
-                await task
+    async with remit, remit.sending():
+        while await remit.runtime.journal.head(STREAM) is None:
+            await remit.clock.sleep(0.02)
+        yield remit
 
 
 async def run_errands(remit: Remit, **options: Any) -> str:

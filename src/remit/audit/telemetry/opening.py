@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.audit.kinds import TelemetryBegun
 from remit.audit.telemetry.settings import TelemetrySettings, target_of
-from remit.capability import Check, Look, Upkeep
+from remit.capability import Check, Look
 from remit.errors import AppendConflictError, JournalError, SettingsError
 from remit.service.calls import Turns
 from remit.settings.address import address
@@ -28,33 +28,31 @@ PART: Final = "telemetry"
 STREAM: Final = "telemetry"
 KIND: Final = "telemetry"
 _LAST_S: Final = 2.0
-"""Seconds that a command takes longer at most, so that the collector gets what it recorded."""
-
-
-def work_on_telemetry(remit: Remit, _stop: asyncio.Event, _role: str) -> Upkeep | None:
-    """Return what sends spans beside a worker or a server; None where there is no collector."""
-    try:
-        exporter = _exporter(remit)
-    except SettingsError as error:
-        return Upkeep(PART, partial(_refuse, error))
-    return Upkeep(PART, partial(_send, remit, exporter)) if exporter is not None else None
+"""Seconds that a process takes longer at most, so that the collector gets what it recorded."""
+_AGAIN_S: Final = 5.0
 
 
 @asynccontextmanager
 async def send_beside(remit: Remit) -> AsyncIterator[None]:
     """Send spans within the block, and at its end what is left, unless another process does or the collector is away.
 
-    What is not taken then is sent by the next process that sends.
+    What is not taken then is sent by the next process that sends. `/health` tells of what is wrong.
     """
+    own, tell = settings_of(remit.settings, PART, TelemetrySettings), partial(remit.service.health.report, PART)
     try:
-        exporter = _exporter(remit)
+        target = target_of(own, os.environ)
     except SettingsError as error:
         _log.warning("spans are not sent: %s. %s", error.message, error.remedy)
-        exporter = None
-    if exporter is None:
+        tell(error.message)
+        target = None
+    if target is None:
         yield
         return
-    task = asyncio.create_task(_send_until_ending(remit, exporter))
+    from remit.audit.telemetry.exporter import Exporter  # noqa: PLC0415 - most processes have no collector
+
+    exporter = Exporter(remit.runtime.journal, target, remit.runtime.services.metrics, values=own.values)
+    tell("")
+    task = asyncio.create_task(_send(remit, exporter, tell))
     try:
         yield
     finally:
@@ -63,47 +61,26 @@ async def send_beside(remit: Remit) -> AsyncIterator[None]:
             _log.warning("the collector of spans did not answer within %g s", _LAST_S)
 
 
-async def _send_until_ending(remit: Remit, exporter: Exporter) -> bool:
-    """Send spans; return True, at the end."""
+async def _send(remit: Remit, exporter: Exporter, tell: Callable[[str], object]) -> bool:
+    """Send spans while no other process does; return True, at the end."""
     turns = Turns(remit.runtime.journal)
-    try:
-        await turns.begin(STREAM, KIND, TelemetryBegun())
-        while True:
+    while True:
+        await first(remit.service.workers.rested(tell, _AGAIN_S), exporter.ending.wait())
+        try:
+            await turns.begin(STREAM, KIND, TelemetryBegun())
             async with turns.taken(STREAM, KIND) as held:
                 if held is not None:
-                    await exporter.run(held, str)
-            if exporter.ending.is_set():
-                return True
-            await first(turns.wait(STREAM), exporter.ending.wait())
-    except AppendConflictError as error:  # another process took over, or the collector takes nothing at the end
-        _log.info("%s", error)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and the command goes on
-        _log.warning("spans wait for the next process that sends some: %s", str(error) or type(error).__name__)
-    return True
-
-
-def _exporter(remit: Remit) -> Exporter | None:
-    """Return what sends spans; None where there is no collector. Raise SettingsError."""
-    own = settings_of(remit.settings, PART, TelemetrySettings)
-    target = target_of(own, os.environ)
-    if target is None:
-        return None
-    from remit.audit.telemetry.exporter import Exporter  # noqa: PLC0415 - most processes have no collector
-
-    return Exporter(remit.runtime.journal, target, remit.runtime.services.metrics, values=own.values)
-
-
-async def _refuse(error: SettingsError, _tell: Callable[[str], object]) -> None:
-    raise error
-
-
-async def _send(remit: Remit, exporter: Exporter, tell: Callable[[str], object]) -> None:
-    """Send spans once no other process does."""
-    try:
-        async with Turns(remit.runtime.journal).held(STREAM, KIND, TelemetryBegun()) as held:
-            await exporter.run(held, tell)
-    except AppendConflictError as error:  # another process took over
-        _log.info("%s", error)
+                    await exporter.run(held, tell)
+            if not exporter.ending.is_set():
+                await first(turns.wait(STREAM), exporter.ending.wait())
+        except AppendConflictError as error:  # another process took over, or the collector takes nothing at the end
+            _log.info("%s", error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and the process goes on
+            tell(str(error) or type(error).__name__)
+            _log.warning("spans wait: %s", str(error) or type(error).__name__)
+            await first(remit.clock.sleep(_AGAIN_S), exporter.ending.wait())
+        if exporter.ending.is_set():
+            return True
 
 
 async def check_telemetry(look: Look) -> list[Check]:

@@ -54,6 +54,7 @@ async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
         if stop.requested.is_set():
             return exit_codes.OK
         works = remit.beside(stop.requested, "worker")
+        await stack.enter_async_context(remit.sending())
         engine.start(role="worker")
         settings = remit.settings
         _log.info("runs jobs of %s, %d at once", remit.url, settings.jobs.concurrency)
