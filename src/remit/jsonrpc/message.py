@@ -15,8 +15,8 @@ from remit.large import decode
 
 CANCELLED: Final = "notifications/cancelled"
 PROGRESS: Final = "notifications/progress"
-LEVELS: Final = 256
-"""The depth to which a message is read that is too deep as a whole."""
+LEVELS: Final = 64
+"""The depth to which a message is read that is too deep as a whole: what every reader of JSON follows."""
 _encode: Final = msgspec.json.Encoder().encode
 _TOKENS: Final = 2_000_000
 """Texts and brackets of a message up to which it is repaired: that takes half a second."""
