@@ -24,8 +24,8 @@ from remit.api.route import ApiRequest, Route
 from remit.api.routes.tools import ExecuteBody
 from remit.api.table import ROUTES
 from remit.clock import SystemClock
+from remit.http.access import Places
 from remit.http.guard import Guard
-from remit.http.limits import Places
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
 from remit.settings import load

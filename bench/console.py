@@ -22,8 +22,8 @@ from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, against
 from remit import Remit, Run, recipe, tool
 from remit.clock import SystemClock
+from remit.http.access import Places
 from remit.http.guard import Guard
-from remit.http.limits import Places
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
 from remit.jobs.state import KIND, stream_of

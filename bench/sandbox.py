@@ -14,17 +14,16 @@ import msgspec
 
 from bench.lab import LLM_SANDBOX, ROOT, Lab
 from bench.measure import Mark, Peer, PeerMissingError, Reading, Result, Sample, Watch, against
-from remit.sandbox.bwrap.command import FILES, Descriptors, command, environment
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.bwrap.program import find
+from remit.sandbox.bwrap.run import FILES, Descriptors, command, environment
 from remit.sandbox.commands import Commands
-from remit.sandbox.execution import quiet
 from remit.sandbox.identity import identity
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import RunRequest, Sandbox
 from remit.sandbox.scratch import scratch
 from remit.sandbox.seccomp.filter import encoded
-from remit.sandbox.spec import Spec
+from remit.sandbox.spec import Spec, quiet
 from remit.sandbox.workspaces import Workspaces
 
 RUNS, AT_ONCE, CONVERSATIONS = 20, 8, 12

@@ -11,7 +11,7 @@ from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from bench.subject import reads, remit_in
 from remit import Remit
-from remit.journal.keys import make
+from remit.journal.seals import make
 from remit.journal.signing import make_key
 from remit.recorder.opening import close, open_recorder
 from remit.recorder.recording import Recorder

@@ -1,6 +1,6 @@
 """Keep files and functions small, but whole: `python scripts/check_file_size.py` fails on what is too long or a crumb.
 
-A file has at most 400 lines and a function at most 60, its docstring counted. There are no exceptions.
+A file has at most 600 lines and a function at most 60, its docstring counted. There are no exceptions.
 
 A crumb is a file of the source below the floor whose names one neighbour alone imports, and could hold. The floor only
 rises. A file that is imported as a module, inside a function, or by a reference has a reason to be one.
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-FILE_LINES: Final = 400
+FILE_LINES: Final = 600
 FUNCTION_LINES: Final = 60
 FLOOR: Final = 31
 FOLDERS: Final = ("src", "tests", "bench", "scripts")

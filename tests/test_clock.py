@@ -10,7 +10,7 @@ SQL_CLOCK = re.compile(
     r"CURRENT_(?:TIME|DATE)|_timestamp\(|'now'|(?:unixepoch|julianday)\(|(?<![.\w])now\(\)", re.IGNORECASE
 )
 """What reads the clock of a database."""
-BY_SERVER = {"functions.py", "queries.py", "schema.py", "commits.py"}
+BY_SERVER = {"functions.py", "queries.py", "schema.py", "groups.py"}
 """Files of the journal in PostgreSQL: when a writer was last seen is told by the server, whose clock is one for all."""
 
 

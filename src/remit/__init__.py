@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from remit.errors import ProviderError, RemitError
     from remit.gateway.outcome import Outcome
     from remit.gateway.spending import Budget
-    from remit.jobs.answers import ModelAnswer
+    from remit.jobs.answers import CallError, Confirmed, ModelAnswer
     from remit.jobs.bound import RecipeCall
     from remit.jobs.recipe import Recipe, recipe
-    from remit.jobs.results import CallError, Confirmed
     from remit.jobs.run import Run
     from remit.models.prompt import Sampling
     from remit.service.opening import NounOpening
@@ -83,10 +82,9 @@ _HOMES = {
     "remit.errors": ("ProviderError", "RemitError"),
     "remit.gateway.spending": ("Budget",),
     "remit.gateway.outcome": ("Outcome",),
-    "remit.jobs.answers": ("ModelAnswer",),
+    "remit.jobs.answers": ("ModelAnswer", "CallError", "Confirmed"),
     "remit.jobs.bound": ("RecipeCall",),
     "remit.jobs.recipe": ("Recipe", "recipe"),
-    "remit.jobs.results": ("CallError", "Confirmed"),
     "remit.jobs.run": ("Run",),
     "remit.models.prompt": ("Sampling",),
     "remit.service.options": ("Options",),

@@ -24,8 +24,7 @@ from remit.service.handle import JobEndedError, JobHandle, id_of
 from remit.settings import Settings, load, override
 from remit.settings.loader import CONFIG
 from remit.settings.places import data_folder
-from remit.trust.register import Register
-from remit.trust.standing import made_here, missing_journal, standing, untrusted
+from remit.trust.standing import Register, made_here, missing_journal, standing, untrusted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -46,9 +45,9 @@ if TYPE_CHECKING:
     from remit.service.options import Options
     from remit.service.service import Service
     from remit.tools.function import FunctionTool
+    from remit.tools.listing import ToolVersionRegistry
     from remit.tools.migration import Migration
     from remit.tools.provider import ToolProvider
-    from remit.tools.versions import ToolVersionRegistry
     from remit.wiring.rereading import Difference
     from remit.wiring.runtime import Report, Runtime
 

@@ -14,7 +14,7 @@ import pytest
 from remit import Remit, Run, recipe, tool
 from remit.agents.recipes.agent import agent
 from remit.gateway.conversation import Conversation, read_untrusted
-from remit.gateway.ledgers import Ledgers
+from remit.gateway.stages.check_origins import Ledgers
 from remit.jobs.state import History
 from remit.journal.kinds import CommandCommitted, CommandStarted, ToolInvocationStarted, UntrustedArgument, decode
 from remit.models.message import Message, ToolResult

@@ -12,17 +12,13 @@ import pytest
 
 from remit import Remit
 from remit.api.part import Api
-from remit.api.request import BODY_S
+from remit.api.route import BODY_S
 from remit.api.table import ROUTES
 from remit.clock import SystemClock
-from remit.http.access import Access, Scope
-from remit.http.access_log import AccessLog
-from remit.http.guard import Guard
-from remit.http.limits import Places
-from remit.http.patience import HEAD_S
-from remit.http.router import Mount, Router
-from remit.http.serving import listen, serve
-from remit.http.token import Token, digest_of
+from remit.http.access import Access, Places, Scope
+from remit.http.guard import Guard, Token, digest_of
+from remit.http.router import AccessLog, Mount, Router
+from remit.http.serving import HEAD_S, listen, serve
 
 
 class Answered(NamedTuple):

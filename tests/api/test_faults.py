@@ -17,7 +17,7 @@ import pytest
 from remit import Run, recipe, tool
 from remit.clock import SystemClock
 from remit.http.access import Access
-from remit.http.token import Token, digest_of
+from remit.http.guard import Token, digest_of
 from remit.journal.postgres import server as connecting
 from remit.journal.sqlite import connection
 from tests.api.conftest import Client, Served, bearer, token

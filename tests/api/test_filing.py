@@ -10,7 +10,7 @@ import pytest
 
 from remit.agents.remote import RemoteConversations
 from remit.client.connection import Connection
-from remit.client.jobs import RemoteJobs
+from remit.client.service import RemoteJobs
 from remit.service.options import Options
 
 GIVEN = Options(

@@ -203,7 +203,7 @@ async def test_the_oldest_questions_come_first_however_many_are_open(
 async def test_a_client_lists_more_questions_than_one_page_holds(
     remit: Remit, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("remit.client.confirmations.MOST", 2)
+    monkeypatch.setattr("remit.client.service.MOST", 2)
     for number in range(4):
         await until_waiting(remit, (await remit.start(asks(text=str(number)))).id)
     async with served(remit) as client, RemoteRemit(client.url) as far:

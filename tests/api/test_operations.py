@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.api.derived import route_of
-from remit.api.table import ROUTES
+from remit.api.table import ROUTES, route_of
 from remit.client.connection import Connection
 from remit.client.service import service_at
 from remit.http.access import SCOPES

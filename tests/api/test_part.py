@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from remit import Run, recipe
-from remit.api.request import MAX_BODY
+from remit.api.route import MAX_BODY
 from remit.large import MAX_VALUES
 from tests.api.conftest import Client, Served, bearer, token
 from tests.opened import OpenRemit

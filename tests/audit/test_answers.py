@@ -18,9 +18,9 @@ from remit.cli.root import run
 from remit.client import RemoteRemit
 from remit.clock import SystemClock
 from remit.errors import RecordPrunedError, UsageError
+from remit.journal.copy import back_up
 from remit.journal.event import Fold
 from remit.journal.journal import Journal
-from remit.journal.moving import back_up
 from remit.journal.postgres.store import PostgresStore
 from remit.journal.sqlite.store import SqliteStore
 from remit.retention.rule import Rule, rule_for

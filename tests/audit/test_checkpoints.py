@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from remit.audit.checkpoints import Reached, checkpoint_files
+from remit.audit.package import Reached, checkpoint_files
 from remit.canonical import canonical
 from remit.clock import DAY
 from remit.errors import ChainBrokenError

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from remit.journal.owner import Owner
+from remit.journal.leases import Owner
 from tests.cli.balancer import Balancer, balancer
 from tests.cli.fleet import Gate, Load, Server
 from tests.http.certificates import Certificate, certificate

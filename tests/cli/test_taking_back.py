@@ -12,7 +12,7 @@ from tests.patience import PATIENCE_S
 HELD = """
 import asyncio, sys
 from remit import Run, recipe, tool
-from remit.gateway.stages.queue import Queue
+from remit.gateway.stages.take_limits import Queue
 
 looked = Queue.__call__
 

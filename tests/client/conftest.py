@@ -9,11 +9,10 @@ from contextlib import asynccontextmanager
 from remit.api.part import Api
 from remit.api.table import ROUTES
 from remit.clock import SystemClock
-from remit.http.guard import Guard
-from remit.http.limits import Places
+from remit.http.access import Places
+from remit.http.guard import Guard, Token
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
-from remit.http.token import Token
 from remit.service.service import Service
 
 

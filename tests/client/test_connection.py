@@ -14,7 +14,7 @@ from remit.client import RemoteRemit
 from remit.codes import Code
 from remit.errors import NotSentError, ServerError, UsageError
 from remit.http.access import Access
-from remit.http.token import Token, digest_of
+from remit.http.guard import Token, digest_of
 from remit.jobs.plans.check import read_plan
 from remit.testing.clock import ManualClock
 from tests.client.conftest import serving

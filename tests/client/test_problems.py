@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from remit import errors
-from remit.client.problems import class_of, error_of
+from remit.client.connection import class_of, error_of
 from remit.codes import Code
 from remit.errors import NotFoundError, RemitError, ServerError, UsageError
 from remit.tools.catalog import ResolveError

@@ -20,7 +20,7 @@ import yaml
 from remit import Remit, Run, recipe
 from remit.cli.root import root
 from remit.http.guard import Guard
-from remit.journal.postgres.address import Address
+from remit.journal.postgres.server import Address
 from remit.settings import load
 from remit.testing.clock import ManualClock
 from tests.crash.server_worker import free_port

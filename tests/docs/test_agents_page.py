@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from remit import Remit
-from remit.agents.goal import Goal
-from remit.agents.loop import ALLOWED, ENOUGH
+from remit.agents.loop import ALLOWED, ENOUGH, Goal
 from remit.agents.recipes.agent import agent
-from remit.record.results import READ_MORE
+from remit.record.transcript import READ_MORE
 from remit.settings import load
 
 PAGE = (Path(__file__).parents[2] / "docs/agents.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.http.token import digest_of
+from remit.http.guard import digest_of
 from remit.settings import SettingDoc, documented, load
 from remit.settings.client import Client
 from remit.settings.clients import bearer, clients

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from remit.api import events, request
+from remit.api import events
+from remit.api import route as request
 from remit.api.table import ROUTES
 from remit.codes import Code
-from remit.http.access import SCOPES
-from remit.http.limits import REQUESTS
-from remit.http.patience import HEAD_S
+from remit.http.access import REQUESTS, SCOPES
+from remit.http.serving import HEAD_S
 from tests.cli.conftest import Project, project
 from tests.patience import PATIENCE_S
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from remit.notify.message import Message
+from remit.notify.sender import Message
 from remit.notify.target import ABOUT_CALLS, EVENTS, OPEN, Target, read_targets
 from remit.settings import load
 

@@ -6,11 +6,20 @@ from pathlib import Path
 import pytest
 
 from remit.codes import Code
-from remit.jobs.plans.plan import CONCURRENCY, MAX_ITEMS, MAX_ITEMS_CEILING, SCHEMA_VERSION
-from remit.jobs.plans.problem import InvalidPlanError
+from remit.jobs.plans.plan import (
+    CONCURRENCY,
+    INPUT,
+    MAX_CONCURRENCY,
+    MAX_ITEMS,
+    MAX_ITEMS_CEILING,
+    MAX_NODES,
+    NODE,
+    SCHEMA_VERSION,
+    TASKGRAPH_V1,
+    WAIT,
+)
+from remit.jobs.plans.problem import MAX_DEPTH, MAX_VALUES, InvalidPlanError, parse_duration
 from remit.jobs.plans.references import RESULT_FIELDS
-from remit.jobs.plans.schema import INPUT, MAX_CONCURRENCY, MAX_NODES, NODE, TASKGRAPH_V1, WAIT
-from remit.jobs.plans.shape import MAX_DEPTH, MAX_VALUES, parse_duration
 from remit.jobs.plans.source import MAX_BYTES, load_plan, parse_plan
 
 ROOT = Path(__file__).parents[2]
@@ -92,4 +101,4 @@ def test_the_durations_on_the_page_are_durations() -> None:
 
 def test_the_schema_is_where_the_page_says() -> None:
     assert f"{TASKGRAPH_V1['title']}" == SCHEMA_VERSION
-    assert "`remit.jobs.plans.schema.TASKGRAPH_V1`" in PAGE
+    assert "`remit.jobs.plans.plan.TASKGRAPH_V1`" in PAGE

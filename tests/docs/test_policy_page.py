@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from remit.policy import cases, decision, expression, groups, levels, limit, lint, readings, rule, rules, when, window
+from remit.policy import cases, decision, expression, groups, levels, limit, lint, readings, rule, rules
+from remit.policy import condition as window
+from remit.policy import rule as when
 from tests.policy.samples import SHOP, TOOLS
 
 ROOT = Path(__file__).parents[2]

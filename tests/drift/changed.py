@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, TypedDict
 
 from remit import FunctionTool, Recipe, Remit, Run, recipe, tool
 from remit.errors import RunError
-from remit.golden.check import Checked
 from remit.golden.file import Golden
+from remit.golden.noun import Checked
 from remit.jobs.routes import LackingError
 from remit.jobs.state import ENDED
 from remit.settings import load

@@ -16,14 +16,14 @@ import pytest
 from remit import Options, Remit, Run, recipe, tool
 from remit.audit.package import write_package
 from remit.clock import SystemClock
-from remit.drift.deriving import DecisionsReport, Deriver
+from remit.drift.noun import DecisionsReport, Deriver
 from remit.errors import StateError
 from remit.evidence.program import sources
 from remit.evidence.verify import check
 from remit.jobs.state import ENDED
+from remit.journal.copy import back_up
 from remit.journal.event import HeadQuery
 from remit.journal.journal import Journal
-from remit.journal.moving import back_up
 from remit.journal.sqlite.store import SqliteStore
 from remit.record.decisions import DecisionCollector, FactReader
 from remit.record.walk import root_of

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from remit import Run, migration, recipe, tool
-from remit.tools.versions import ToolUse, ToolVersion
+from remit.tools.listing import ToolUse, ToolVersion
 from tests.opened import OpenRemit, until, until_waiting
 
 ALLOW = {"policy.rules": [{"id": "all", "effect": "allow", "tools": ["*"]}], "jobs.drain_seconds": 0}

@@ -11,7 +11,7 @@ from remit import Remit, Run, recipe
 from remit.jobs.routes import kept_for, unkept
 from remit.jobs.state import stream_of
 from remit.journal.event import Claim, HeadPatch
-from remit.journal.owner import Owner
+from remit.journal.leases import Owner
 from tests.opened import OpenRemit, local_engine, until
 
 pytestmark = pytest.mark.slow

@@ -20,7 +20,7 @@ from remit.jobs.state import stream_of
 from remit.journal.event import Claim
 from remit.journal.journal import Journal
 from remit.journal.kinds import WaitCompleted
-from remit.journal.owner import Owner
+from remit.journal.leases import Owner
 from remit.settings import load
 from remit.wiring.journal import open_store
 from tests.opened import OpenRemit, local_engine, until_waiting
@@ -337,5 +337,5 @@ def test_an_owner_in_another_container_is_not_known_to_be_dead() -> None:
     apart = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
     if shutil.which("unshare") is None or subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
         pytest.skip("processes cannot be kept apart here")
-    there = "import sys; from remit.journal.owner import Owner; sys.exit(Owner.parse(sys.argv[1]).dead())"
+    there = "import sys; from remit.journal.leases import Owner; sys.exit(Owner.parse(sys.argv[1]).dead())"
     subprocess.run([*apart, sys.executable, "-c", there, str(Owner.this())], check=True)

@@ -13,7 +13,7 @@ from remit.engines.presence import KIND, Presence, present, with_code
 from remit.jobs.routes import kept_for
 from remit.jobs.state import stream_of
 from remit.journal.event import Claim, HeadPatch, HeadQuery
-from remit.journal.owner import Owner
+from remit.journal.leases import Owner
 from remit.settings import load
 from remit.settings.file import SettingsFile
 from tests.opened import OpenRemit, until

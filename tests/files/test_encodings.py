@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remit.files.encodings import _CODECS, LOSSY, STRICT, codec_of
-from remit.files.text import decode
+from remit.files.text import _CODEC_BY_LABEL, LOSSY, STRICT, codec_of, decode
 
 READ = [
     ("gb2312", b"\xe9F\xbb\xf9", "镕基"),
@@ -32,7 +31,7 @@ def test_a_label_reads_what_the_web_reads_by_it(label: str, data: bytes, text: s
         assert data.decode(codec_of(f" {label.upper()}\n"), error) == text
 
 
-@pytest.mark.parametrize("label", sorted(_CODECS))
+@pytest.mark.parametrize("label", sorted(_CODEC_BY_LABEL))
 def test_every_label_reads_ascii_and_never_raises(label: str) -> None:
     codec = codec_of(label)
     wide = "utf-16" in codec

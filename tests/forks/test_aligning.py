@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.forks.aligning import Mark, aligned
+from remit.forks.diff import Mark, aligned
 
 
 def marks(text: str) -> list[Mark]:

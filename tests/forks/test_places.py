@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from remit.forks.places import Places
+from remit.forks.line import Places
 from remit.journal import kinds as k
 from remit.journal.event import Event
 

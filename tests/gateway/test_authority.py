@@ -15,9 +15,8 @@ from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome
-from remit.gateway.stages.queue import Queue
 from remit.gateway.stages.ready import Ready
-from remit.gateway.stages.take_limits import TakeLimits
+from remit.gateway.stages.take_limits import Queue, TakeLimits
 from remit.journal.kinds import ConfirmationDecided
 from remit.policy.remembered import Remembered
 from remit.providers.functions import FunctionProvider

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from remit.gateway.deadline import Deadline, Deadlines
+from remit.gateway.stages.invoke import Deadline, Deadlines
 
 
 async def limited(deadlines: Deadlines, timeout_s: float, reached: list[str], name: str) -> Deadline:

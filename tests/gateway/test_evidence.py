@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from remit.canonical import sha256
 from remit.clock import DAY
 from remit.codes import Code
-from remit.gateway.evidence import CUT, FORBIDDEN, NEVER, EvidenceLimits, Kept, keep, problem
 from remit.gateway.outcome import EvidenceItem
+from remit.gateway.result import CUT, FORBIDDEN, NEVER, EvidenceLimits, Kept, keep, problem
 from remit.tools.provider import EvidenceCandidate
 
 LIMITS = EvidenceLimits(inline=10, raw=100, items=3, days=7)

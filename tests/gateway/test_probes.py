@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from remit.codes import Code
-from remit.gateway.probes import probes_of, unavailable
-from remit.gateway.readiness import Readiness
+from remit.gateway.readiness import Readiness, probes_of, unavailable
 from remit.testing.clock import ManualClock
 from remit.tools.remote import Outage
 

@@ -13,7 +13,7 @@ from remit.clock import DAY
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.gateway import sums as module
-from remit.gateway.allowance import Allowance, Claim, DayLimits
+from remit.gateway.asking import Allowance, Claim, DayLimits
 from remit.gateway.spending import Spent
 from remit.gateway.sums import NAME, ModelSums
 from remit.journal.event import Fold

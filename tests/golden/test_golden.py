@@ -12,9 +12,9 @@ import pytest
 from remit import Options, Remit, Run, recipe, tool
 from remit.codes import Code
 from remit.errors import RemitError
-from remit.golden.check import CLASSES, Checked, report_of
 from remit.golden.export import golden_of
 from remit.golden.file import Golden, decoded, encoded
+from remit.golden.noun import CLASSES, Checked, report_of
 from remit.golden.report import junit, markdown
 from remit.journal.erasing import erase
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.golden.secrets import Secrets
+from remit.golden.export import Secrets
 
 TOKEN = "ghp_" + "a1B2" * 9
 JSON = st.recursive(

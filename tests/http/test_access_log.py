@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from remit.http.access_log import AccessLog, Answered
+from remit.http.router import AccessLog, Answered
 from remit.http.trace_context import TraceContext
 from remit.testing.clock import ManualClock
 

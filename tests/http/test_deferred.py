@@ -10,9 +10,8 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 
-from remit.http.deferred import Deferred
 from remit.http.guard import LOOPBACK, Guard
-from remit.http.router import Mount, Router
+from remit.http.router import Deferred, Mount, Router
 from remit.testing.clock import ManualClock
 from tests.http.test_router import Echo, served
 

@@ -7,9 +7,8 @@ import pytest
 from remit.codes import Code
 from remit.errors import SettingsError
 from remit.http.access import ANYBODY, SCOPES, Access
-from remit.http.guard import LOOPBACK, Guard
+from remit.http.guard import LOOPBACK, Guard, Token, digest_of
 from remit.http.problem import Problem
-from remit.http.token import Token, digest_of
 from remit.testing.clock import ManualClock
 
 CLOCK = ManualClock()

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from remit.codes import Code
-from remit.http.limits import Strangers
+from remit.http.access import Strangers
 from remit.http.problem import Problem
 
 

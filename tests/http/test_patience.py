@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from remit.http import patience
+from remit.http import serving as patience
 from remit.http.serving import listen, serve
 from tests.patience import PATIENCE_S
 

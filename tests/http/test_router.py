@@ -11,10 +11,9 @@ import httpx2
 import pytest
 
 from remit.http.access import Access, Scope
-from remit.http.guard import LOOPBACK, Guard
+from remit.http.guard import LOOPBACK, Guard, Token, digest_of
 from remit.http.router import REQUEST, Mount, Router
 from remit.http.serving import listen, serve
-from remit.http.token import Token, digest_of
 from remit.testing.clock import ManualClock
 
 pytestmark = pytest.mark.slow

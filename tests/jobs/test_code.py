@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from remit.errors import SettingsError
-from remit.jobs import code
-from remit.jobs.code import code_digest, code_version, text_digest
-from remit.jobs.recipe import Recipe, Recipes
+from remit.jobs import recipe as code
+from remit.jobs.recipe import Recipe, Recipes, code_digest, code_version, text_digest
 
 RECIPE = """
 import helper_of_test

@@ -13,10 +13,8 @@ from msgspec.structs import replace
 
 from remit import JobEndedError, Run, recipe, tool
 from remit.engines.presence import with_code
-from remit.jobs.execution import JobExecution
-from remit.jobs.leased import LeasedJob
+from remit.jobs.execution import JobExecution, JobServices, LeasedJob
 from remit.jobs.program import Program, Programs
-from remit.jobs.services import JobServices
 from remit.jobs.state import History
 from remit.jobs.versions import Versions
 from remit.journal.copy import copy

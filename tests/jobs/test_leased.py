@@ -10,7 +10,7 @@ import pytest
 
 from remit.clock import SECOND
 from remit.gateway.confirmations import Confirmations
-from remit.jobs.leased import LeasedJob
+from remit.jobs.execution import LeasedJob
 from remit.jobs.state import History
 from remit.journal.event import Claim, HeadPatch
 from remit.journal.journal import Journal

@@ -17,7 +17,8 @@ from remit.errors import ProviderError
 from remit.evidence.program import sources
 from remit.evidence.verify import check
 from remit.jobs.answers import ModelError
-from remit.jobs.effects import asks, calls
+from remit.jobs.effects import calls
+from remit.jobs.effects import live as asks
 from remit.journal.kinds import GateRefused, JobWaiting, decode
 from remit.record.views import JobRow
 from remit.testing.clock import ManualClock

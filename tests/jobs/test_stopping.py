@@ -11,7 +11,7 @@ import pytest
 from remit import Run, recipe, tool
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
-from remit.jobs.stopping import Stop
+from remit.jobs.replay import Stop
 from tests.opened import OpenRemit, until_waiting
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from remit import Code, JobEndedError, Remit, Run, recipe, tool
 from remit.errors import JournalError
-from remit.jobs.leased import LeasedJob
+from remit.jobs.execution import LeasedJob
 from remit.settings import load
 from tests.opened import OpenRemit, until
 

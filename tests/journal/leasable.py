@@ -8,7 +8,7 @@ from typing import Final
 from remit.codes import Code
 from remit.errors import AppendConflictError, StateError
 from remit.gateway.confirmations import Confirmations
-from remit.jobs.leased import LeasedJob
+from remit.jobs.execution import LeasedJob
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCreated

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from remit.errors import SettingsError
-from remit.journal.keys import load, make, read
+from remit.journal.seals import load, make, read
 
 
 @pytest.mark.parametrize("content", [b"", b"abcd\n", b"not hexadecimal\n", b"\xff\xfe", b"00" * 31])

@@ -14,10 +14,9 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.copy import Copied
+from remit.journal.copy import Copied, activate, back_up, move
 from remit.journal.event import Commit
 from remit.journal.journal import Journal
-from remit.journal.moving import activate, back_up, move
 from remit.journal.standing import BACKUP, COPYING, LIVE, MOVED, Standing, refusal, standing_of
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import holder, job, note, numbers, refused, terms

@@ -13,8 +13,7 @@ from remit.canonical import sha256
 from remit.journal.blobs import BlobRef, pack
 from remit.journal.event import Blob
 from remit.journal.kinds import CommandStarted, MessageKept, Payload, encode
-from remit.journal.references import TWIN, digests_in, digests_of, shape_of, values_in
-from remit.journal.salting import salted
+from remit.journal.references import TWIN, digests_in, digests_of, salted, shape_of, values_in
 from remit.randomness import salt
 from tests.every_kind import EVERY_KIND
 from tests.journal.test_kinds import PAYLOADS

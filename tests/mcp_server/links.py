@@ -18,12 +18,10 @@ from mcp.shared.message import SessionMessage
 
 from remit import Remit
 from remit.clock import SystemClock
-from remit.http.access import OPERATOR, SCOPES, Access
-from remit.http.guard import Guard
-from remit.http.limits import REQUESTS
+from remit.http.access import OPERATOR, REQUESTS, SCOPES, Access
+from remit.http.guard import Guard, Token, digest_of
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
-from remit.http.token import Token, digest_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import Payload, decode
 from remit.jsonrpc.dispatcher import Dispatcher

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from remit import Remit
 from remit.http.access import SCOPES, Access
-from remit.http.token import Token, digest_of
+from remit.http.guard import Token, digest_of
 from remit.jsonrpc.protocol import TASKS
 from remit.mcp_server.names import WireNames
 from remit.mcp_server.relays import Relays

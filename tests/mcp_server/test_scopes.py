@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from remit.http.access import Access, Scope
-from remit.http.token import Token, digest_of
+from remit.http.guard import Token, digest_of
 from tests.mcp_server.links import MODERN, at, code_of, facing, kinds, serving, text_of
 from tests.mcp_server.test_confirmation import Notes, Person, said
 from tests.mcp_server.test_listing import echo, names

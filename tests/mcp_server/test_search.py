@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from remit.http.access import SCOPES, Access
-from remit.http.token import Token, digest_of
+from remit.http.guard import Token, digest_of
 from remit.mcp_server.client import Terms
 from remit.mcp_server.names import OwnNames
 from remit.mcp_server.server import ToolServer

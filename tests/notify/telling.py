@@ -11,11 +11,9 @@ from remit import Code, Remit, Run, recipe, tool
 from remit.cli.lasting import keep_part
 from remit.errors import ProviderError
 from remit.journal.event import Claim
-from remit.notify.following import KIND, Follower, add_target
-from remit.notify.message import Message
-from remit.notify.notifications import NotificationRow, Notifications, TargetView
+from remit.notify.notifications import KIND, Follower, NotificationRow, Notifications, TargetView, add_target
 from remit.notify.opening import work_on_notifications
-from remit.notify.sender import Answer, Sender
+from remit.notify.sender import Answer, Message, Sender
 from remit.notify.target import Target, read_targets
 from remit.notify.work import NotificationWork
 

@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.notify.message import Message
-from remit.notify.sender import Answer, Sender
+from remit.notify.sender import Answer, Message, Sender
 from remit.notify.target import Target
 from remit.testing.clock import ManualClock
 from tests.http.certificates import certificate

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.notify.message import Message
-from remit.notify.sender import Answer, Sender, run
+from remit.notify.sender import Answer, Message, Sender, run
 from remit.notify.target import Target
 from remit.testing.clock import ManualClock
 from tests.patience import PATIENCE_S

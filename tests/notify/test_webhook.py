@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.notify.message import Message
-from remit.notify.sender import Answer, Sender
+from remit.notify.sender import Answer, Message, Sender
 from remit.notify.target import Target
 from remit.testing.clock import START, ManualClock
 from tests.notify.servers import Hook, running_hook

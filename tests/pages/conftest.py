@@ -17,13 +17,11 @@ from remit import Remit
 from remit.api.part import Api
 from remit.api.table import ROUTES
 from remit.clock import Clock, SystemClock
-from remit.http.access import Access, Scope
-from remit.http.guard import Guard
-from remit.http.limits import Places
+from remit.http.access import Access, Places, Scope
+from remit.http.guard import Guard, Token, digest_of
 from remit.http.reading import Reader
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
-from remit.http.token import Token, digest_of
 from remit.pages.entry import Entry
 from remit.pages.part import Pages
 from remit.pages.table import PAGES

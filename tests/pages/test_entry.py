@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remit.http.access import Access
-from remit.http.guard import LOOPBACK, Guard
-from remit.http.token import Token, digest_of
+from remit.http.guard import LOOPBACK, Guard, Token, digest_of
 from remit.pages import entry
 from remit.pages.entry import Entry
 from remit.testing.clock import ManualClock

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from remit.errors import UsageError
 from remit.pages.fields import args_of, fields_of
-from remit.pages.text import visible
+from remit.pages.page import visible
 
 pytestmark = pytest.mark.slow
 

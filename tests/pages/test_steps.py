@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.pages.scale import Scale
-from remit.pages.steps import Row, lines
+from remit.pages.steps import Row, Scale, lines
+from remit.record.job_story import step_row
 from remit.record.step import Attempt, Decided, QuestionRecord, StepNarrative, Waited
-from remit.record.task import step_row
 from remit.tickets.runner import RunnerConfig
 from tests.opened import OpenRemit, until_waiting
 from tests.pages.conftest import Served

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.pages.text import exact, link, moment, pieces, visible, written
+from remit.pages.page import exact, link, moment, pieces, visible, written
 
 pytestmark = pytest.mark.slow
 

@@ -1,7 +1,7 @@
 import pytest
 
 from remit.errors import PolicyError
-from remit.policy.callers import caller_matcher
+from remit.policy.condition import caller_matcher
 from remit.policy.decision import Caller
 from tests.policy.samples import ALICE, caller, job, rule
 

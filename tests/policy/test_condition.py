@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.errors import PolicyError
+from remit.policy.cases import Given
 from remit.policy.decision import EFFECTS, Facts, Query
-from remit.policy.given import Given
 from remit.policy.overlay import parse_overlay
 from remit.policy.rule import parse_rule
 from remit.policy.rules import NO_NEEDS, Policy

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.policy.decision import UNKNOWN, Facts, Query
-from remit.policy.evaluation import compiled, verdict
-from remit.policy.expression import Apply, Items, Literal, Node, Path, parse
+from remit.policy.expression import Apply, Items, Literal, Node, Path, compiled, parse, verdict
 from tests.policy.samples import WRITE, query
 
 VALUES = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["a", "A", "b", ""])

@@ -5,8 +5,8 @@ import pytest
 
 from remit.errors import PolicyError
 from remit.policy.constraint import Constraint, Operator
+from remit.policy.rule import OPERATORS, parse_when
 from remit.policy.table import Table
-from remit.policy.when import OPERATORS, parse_when
 
 
 def when(raw: object) -> tuple[Constraint, ...]:

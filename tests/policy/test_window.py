@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from remit.errors import PolicyError
+from remit.policy.condition import KEYS, Window, parse_window
 from remit.policy.table import Table
-from remit.policy.window import KEYS, Window, parse_window
 
 
 def window(**said: Any) -> Window:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from remit.recipes.evidence import Piece
-from remit.recipes.prose import Sentence, held, keywords
+from remit.recipes.gather import Sentence, held, keywords
 
 POOL = Piece("https://a.example/", "Pool", "", 50, "The pool opens at 6:30 on every day. A ticket costs 4 euros.", "s")
 RINK = Piece("https://b.example/", "Rink", "", 0, "The rink is not open in summer at all.", "s")

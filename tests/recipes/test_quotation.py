@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.recipes.prose import Text, numbers
+from remit.recipes.gather import Text, numbers
 
 PAGE = (
     "It\u2019s open from 6:30 to 21:00,\n\nand it “never” costs  more than 12.50 euros. It is not allowed to run."

@@ -3,8 +3,7 @@ from __future__ import annotations
 from lxml import html
 
 from remit.recipes.evidence import Claim, Piece
-from remit.recipes.report import Facts, Report, Searched, Unread, compose
-from remit.recipes.report_page import page
+from remit.recipes.report import Facts, Report, Searched, Unread, compose, page
 
 HOSTILE = '<script>alert(1)</script><img src="//e.example/x" onerror=x> " onmouseover=x \' </span>'
 

@@ -11,7 +11,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError, RunError
 from remit.gateway.outcome import Outcome, refused
-from remit.jobs.results import CallError
+from remit.jobs.answers import CallError
 from remit.jobs.run import Run
 from remit.providers.folder import FolderSearchProvider
 from remit.recipes.gather import items_of

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.recipes.sentences import sentences
+from remit.recipes.evidence import sentences
 
 METHOD = '''def cancel(self, msg=None):
     """Request that this task cancel itself.

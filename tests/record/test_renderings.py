@@ -18,7 +18,7 @@ from remit import Remit
 from remit.jobs.state import stream_of
 from remit.journal import kinds as k
 from remit.journal.event import Event
-from remit.pages.text import written
+from remit.pages.page import written
 from tests.cli.conftest import Project, project
 from tests.pages.conftest import Browser, serving
 from tests.record.acts import Act, Answers, answers, drive, lists, opened, plain

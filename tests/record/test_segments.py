@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remit.journal import kinds as k
-from remit.record.segments import Timeline
+from remit.record.story import Timeline
 
 CREATED = k.JobCreated(kind="recipe", name="demo")
 STARTED = k.ToolInvocationStarted(invocation_id="i", step="1", tool_name="fs.read")

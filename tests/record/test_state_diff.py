@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.record.state_diff import StateDiff
+from remit.record.step import StateDiff
 
 BARE = StateDiff(side_effect="write", effect="committed", idempotency_key="key", effect_by="tool")
 

@@ -5,7 +5,7 @@ import pytest
 
 from remit.journal import kinds as k
 from remit.journal.event import Event
-from remit.record.words import _WORDS, words
+from remit.record.teller import _WORDS, words
 from remit.tickets import kinds as tickets
 
 ERROR = k.ErrorInfo(code="TOOL_EXEC_FAILED", message="no luck")

@@ -17,7 +17,7 @@ from remit.canonical import canonical
 from remit.errors import UsageError
 from remit.evidence.anchors import MOST, signed_text
 from remit.evidence.note import encoded
-from remit.recorder.anchors import AnchorLog, open_anchors
+from remit.recorder.witness import AnchorLog, open_anchors
 from remit.testing.clock import ManualClock
 from tests.audit.anchoring.log import LOG, holder, leaves, log_in
 

@@ -15,11 +15,11 @@ from remit.audit.package import write_package
 from remit.clock import DAY, SECOND
 from remit.errors import RemitError
 from remit.evidence.verify import check as verify_package
+from remit.journal.copy import back_up, move
 from remit.journal.erasing import erase
 from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCompleted
-from remit.journal.moving import back_up, move
 from remit.journal.port import Store
 from remit.journal.postgres.store import PostgresStore
 from remit.journal.pruning import Terms, Uses, look_at, prune_unit

@@ -17,9 +17,9 @@ from remit.clock import SECOND
 from remit.evidence.note import Checkpoint, encoded, notes_in
 from remit.journal.blobs import pack
 from remit.journal.sqlite.store import SqliteStore
+from remit.recorder.keys import check_answer, is_over, query, roots_in, stamped_at
 from remit.recorder.opening import close
 from remit.recorder.publishing import Published
-from remit.recorder.stamps import check_answer, is_over, query, roots_in, stamped_at
 from remit.testing.journal.storage import note
 from tests.cli.conftest import Project, project  # noqa: F401 - a fixture
 from tests.recorder.world import World

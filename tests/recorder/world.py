@@ -19,11 +19,10 @@ from remit.journal.event import Head, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import declare
 from remit.journal.port import Store
-from remit.recorder.keys import Signer
+from remit.recorder.keys import Signer, roots_in
 from remit.recorder.publishing import Publisher
 from remit.recorder.recording import Recorder, Terms
 from remit.recorder.settings import RecorderSettings
-from remit.recorder.stamps import roots_in
 from remit.recorder.verifier import LogVerifier
 from remit.recorder.witness import Witness, server_of
 from remit.service.verification import Findings

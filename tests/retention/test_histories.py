@@ -19,7 +19,7 @@ from remit.journal.kinds import JobCreated, JobForked, ToolInvocationFinished, W
 from remit.journal.pruning import Terms, Uses, look_at, prune_unit
 from remit.journal.seals import KEY_BYTES, Seals
 from remit.journal.sqlite.store import MEMORY, SqliteStore
-from remit.journal.stub import is_pruned
+from remit.journal.values import is_pruned
 from remit.journal.writer import StreamWriter
 
 VALUES = [f'"{letter * INLINE_LIMIT}"'.encode() for letter in "abcd"]

@@ -13,7 +13,7 @@ import pytest
 from remit import Options
 from remit.evidence import verify
 from remit.journal.event import HeadQuery
-from remit.journal.stub import is_pruned
+from remit.journal.values import is_pruned
 from tests.audit.packages import GIVEN, buy
 from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S

@@ -17,12 +17,12 @@ from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import RecordPrunedError
 from remit.evidence import verify
+from remit.journal.copy import back_up
 from remit.journal.event import HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.leases import LeaseProof
-from remit.journal.moving import back_up
 from remit.journal.sqlite.store import SqliteStore
-from remit.journal.stub import is_pruned
+from remit.journal.values import is_pruned
 from remit.retention.pruning import Pruning
 from remit.retention.rule import Rule, rule_for
 from tests.audit.packages import GIVEN, bought

@@ -9,10 +9,9 @@ import pytest
 
 from remit.process.enclosure import Listener
 from remit.sandbox.bwrap.driver import BwrapDriver
-from remit.sandbox.execution import Execution, quiet
 from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import scratch
-from remit.sandbox.spec import Mount, Spec
+from remit.sandbox.spec import Execution, Mount, Spec, quiet
 
 PYTHON = "/usr/bin/python3"
 

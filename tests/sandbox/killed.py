@@ -26,11 +26,10 @@ from remit.errors import ProviderError
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.commands import Commands
 from remit.sandbox.driver import Driver
-from remit.sandbox.execution import quiet
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import RunRequest, Sandbox
 from remit.sandbox.scratch import scratch
-from remit.sandbox.spec import Spec
+from remit.sandbox.spec import Spec, quiet
 from remit.sandbox.workspaces import Workspaces
 from remit.testing.providers import call_context
 from tests.sandbox.abuse.subjects import TRIED, containers

@@ -13,13 +13,11 @@ import pytest_asyncio
 from remit.process.enclosure import SandboxUnavailableError
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.cleanup import cleanup_process
-from remit.sandbox.container.command import Container, RunFiles
-from remit.sandbox.container.driver import ContainerDriver
+from remit.sandbox.container.driver import Container, ContainerDriver, RunFiles
 from remit.sandbox.driver import Driver
-from remit.sandbox.execution import quiet
 from remit.sandbox.identity import Identity
 from remit.sandbox.isolation import Isolation, ProbeReport
-from remit.sandbox.spec import Mount, Spec
+from remit.sandbox.spec import Mount, Spec, quiet
 from remit.testing.sandbox import DRIVER_CHECKS, Check, Trial
 from tests.sandbox.abuse.subjects import NAMES, containers, skip_untried
 from tests.sandbox.conftest import PYTHON

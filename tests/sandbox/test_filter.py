@@ -10,10 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.sandbox.seccomp.filter import (
+    ABSENT,
     ALLOW,
     ARCHITECTURES,
+    BROWSER,
+    FORBIDDEN,
     KILL,
     MOST,
+    REFUSED,
     Branch,
     Instruction,
     Rules,
@@ -25,7 +29,6 @@ from remit.sandbox.seccomp.filter import (
     packed,
     program,
 )
-from remit.sandbox.seccomp.rules import ABSENT, BROWSER, FORBIDDEN, REFUSED
 
 EPERM, ENOSYS, NO_FAMILY = (errno_verdict(number) for number in (errno.EPERM, errno.ENOSYS, errno.EAFNOSUPPORT))
 encode = struct.Struct("<HBBI")

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from remit.sandbox.seccomp.filter import ARCHITECTURES, Instruction
-from remit.sandbox.seccomp.rules import ABSENT, FORBIDDEN, REFUSED
+from remit.sandbox.seccomp.filter import ABSENT, ARCHITECTURES, FORBIDDEN, REFUSED, Instruction
 from tests.sandbox.test_filter import answer, ask, encode
 
 pytestmark = pytest.mark.skipif(ctypes.util.find_library("seccomp") is None, reason="there is no libseccomp here")

@@ -11,12 +11,11 @@ import pytest
 
 from remit.errors import SettingsError
 from remit.http import addresses
-from remit.sandbox.execution import Connection
-from remit.sandbox.hosts import allowed, read, shared
 from remit.sandbox.limits import Limits
 from remit.sandbox.opening import open_sandbox
+from remit.sandbox.policy import allowed, read, shared
 from remit.sandbox.proxy import Proxy
-from remit.sandbox.spec import Spec
+from remit.sandbox.spec import Connection, Spec
 from remit.settings import load
 from tests.sandbox.conftest import PYTHON, Box
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.sandbox.seccomp.filter import ALLOW, ARCHITECTURES, errno_verdict
+from remit.sandbox.seccomp.filter import ALLOW, ARCHITECTURES, REFUSED, errno_verdict
 from remit.sandbox.seccomp.profile import others, profile
-from remit.sandbox.seccomp.rules import REFUSED
 from tests.sandbox.test_filter import MACHINES, ask
 
 LOOKED_AT = sorted(

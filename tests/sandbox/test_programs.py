@@ -12,9 +12,8 @@ import pytest
 
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.driver import Driver
-from remit.sandbox.execution import quiet
 from remit.sandbox.scratch import scratch
-from remit.sandbox.spec import Mount, Spec
+from remit.sandbox.spec import Mount, Spec, quiet
 from tests.sandbox.conftest import PYTHON
 
 SCIENCE = Path(__file__).parents[2] / "build" / "peers-packages"

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from remit.sandbox.watch import wait_after
+from remit.sandbox.supervised import wait_after
 from remit.sandbox.watching import look
 
 

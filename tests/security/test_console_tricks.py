@@ -11,9 +11,8 @@ from remit.http.guard import Guard
 from remit.http.problem import Problem
 from remit.pages.live import regions_of
 from remit.pages.login import local
-from remit.pages.page import COOKIE, File, zone_of
+from remit.pages.page import COOKIE, File, link, zone_of
 from remit.pages.part import _file
-from remit.pages.text import link
 from remit.testing.clock import ManualClock
 
 

@@ -281,7 +281,7 @@ async def test_headers_without_an_end_are_refused(
 ) -> None:  # D10
     protocol = pytest.importorskip(f"uvicorn.protocols.http.{parser}_impl")
     name = "H11Protocol" if parser == "h11" else "HttpToolsProtocol"
-    monkeypatch.setattr("remit.http.patience.AutoHTTPProtocol", getattr(protocol, name))
+    monkeypatch.setattr("remit.http.serving.AutoHTTPProtocol", getattr(protocol, name))
     async with remit_in(work=False) as remit, facing(remit) as face, serving(face, clients=PEOPLE) as url:
         gateway = Gateway(url)
         for more in ({"x_a": "y" * 1_000_000}, {f"x_{n}": "y" * 100 for n in range(8_000)}):

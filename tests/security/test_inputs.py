@@ -12,7 +12,7 @@ import pytest
 from remit.errors import SettingsError
 from remit.jobs.plans.problem import InvalidPlanError
 from remit.jobs.plans.source import load_plan
-from remit.journal.keys import load as load_keys
+from remit.journal.seals import load as load_keys
 from remit.settings import load
 
 KINDS = ("pipe", "device", "socket", "folder", "link to a pipe", "link to itself", "absent")

@@ -9,11 +9,10 @@ import pytest
 
 from remit.cli.saving import place_below
 from remit.errors import SettingsError, UsageError
-from remit.journal.keys import load as load_keys
-from remit.journal.keys import make as make_key
+from remit.journal.seals import load as load_keys
+from remit.journal.seals import make as make_key
 from remit.settings import load
-from remit.trust.register import Register, TrustedFile
-from remit.trust.standing import standing, trust
+from remit.trust.standing import Register, TrustedFile, standing, trust
 from tests.opened import OpenRemit
 from tests.security.conftest import Folder
 

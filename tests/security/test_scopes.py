@@ -9,7 +9,7 @@ import pytest
 
 from remit import Remit, Run, recipe
 from remit.http.access import Access
-from remit.http.token import Token, digest_of
+from remit.http.guard import Token, digest_of
 from tests.api.conftest import Client, bearer, token
 from tests.api.conftest import _served as api_served
 from tests.opened import OpenRemit, until_waiting

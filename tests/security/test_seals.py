@@ -18,13 +18,12 @@ import pytest
 from remit import Remit
 from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError, SettingsError
+from remit.journal.batching import COLUMNS, to_head
 from remit.journal.chain import link, root
+from remit.journal.copy import seal_all
 from remit.journal.event import Head, HeadQuery
 from remit.journal.journal import Journal
-from remit.journal.keys import load, make, write
-from remit.journal.resealing import seal_all
-from remit.journal.rows import COLUMNS, to_head
-from remit.journal.seals import KEY_BYTES, Seals
+from remit.journal.seals import KEY_BYTES, Seals, load, make, write
 from tests.opened import OpenRemit, until_waiting
 from tests.security.test_chained import PAID, buy, look, pay
 

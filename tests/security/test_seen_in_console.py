@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from remit.pages.fields import args_of, fields_of
-from remit.pages.text import visible as on_a_page
-from remit.pages.text import written
+from remit.pages.page import visible as on_a_page
+from remit.pages.page import written
 from remit.redact.visible import visible
 from tests.security.test_seen import UNSEEN
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from remit.policy.decision import UNKNOWN, Caller, Query
-from remit.policy.evaluation import compiled
-from remit.policy.expression import ExpressionError, parse
+from remit.policy.expression import ExpressionError, compiled, parse
 from remit.policy.readings import fold
 from remit.tools.meta import Level, ToolMeta
 
@@ -30,7 +29,7 @@ def folded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         lengths.append(len(text))
         return fold(text)
 
-    monkeypatch.setattr("remit.policy.evaluation._folded", counted)
+    monkeypatch.setattr("remit.policy.expression._folded", counted)
     return lengths
 
 

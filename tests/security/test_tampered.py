@@ -21,9 +21,9 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, RemitError
 from remit.journal.chain import link, root
 from remit.journal.journal import Journal
-from remit.journal.keys import make
 from remit.journal.kinds import decode
-from remit.journal.owner import Owner
+from remit.journal.leases import Owner
+from remit.journal.seals import make
 from remit.journal.sqlite.store import SqliteStore
 from remit.testing.clock import START, ManualClock
 from remit.testing.journal.storage import LEASE, head_of, holder, job, note, terms

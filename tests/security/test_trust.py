@@ -21,8 +21,7 @@ from remit.cli.output import Output
 from remit.cli.root import root
 from remit.cli.trusting import show
 from remit.settings import load
-from remit.trust.register import Register
-from remit.trust.standing import standing, trust
+from remit.trust.standing import Register, standing, trust
 from tests.security.conftest import Folder
 
 LOOKS = (

@@ -11,8 +11,8 @@ import pytest
 from remit import CallError, Remit, Run, recipe
 from remit.codes import Code
 from remit.errors import ChainBrokenError
-from remit.journal.keys import make
 from remit.journal.kinds import CancelRequested, McpToolsPinned, Payload, RequestAnswered, SignalSent
+from remit.journal.seals import make
 from remit.service.requests import Answered, Requests
 from remit.tools.pins import Pins, hash_of
 from tests.jumping import clock_at_noon

@@ -19,7 +19,7 @@ from remit import Remit, Run, recipe
 from remit.codes import Code
 from remit.errors import ProviderError, RemitError
 from remit.jobs.state import ENDED
-from remit.record.state_diff import StateDiff
+from remit.record.step import StateDiff
 from remit.record.views import JobRow
 from remit.settings import load
 from remit.tickets.execution import RunRequest

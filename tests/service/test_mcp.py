@@ -10,8 +10,7 @@ import pytest
 from remit.app import Remit
 from remit.codes import Code
 from remit.errors import NotFoundError, ProviderError, StateError
-from remit.service.mcp import McpServers
-from remit.service.restarts import Restarts
+from remit.service.mcp import McpServers, Restarts
 from remit.tools.catalog import Catalog
 from remit.tools.pins import Pins
 from remit.tools.remote import RemoteStatus

@@ -6,8 +6,7 @@ import pytest
 
 from remit import Run, recipe, tool
 from remit.record.views import ConfirmationView
-from remit.service.confirmations import QuestionFilter
-from remit.service.questions import answer_each, telling
+from remit.service.confirmations import QuestionFilter, answer_each, telling
 from tests.opened import OpenRemit, until_waiting
 
 

@@ -11,7 +11,7 @@ import pytest
 from remit import tool
 from remit.codes import Code
 from remit.errors import JournalError, NotFoundError, StateError, VersionError
-from remit.jobs.stopping import Stop
+from remit.jobs.replay import Stop
 from remit.journal.event import HeadQuery
 from remit.record.heads import CALL
 from remit.testing.journal.storage import note

@@ -14,13 +14,12 @@ from remit.clock import SECOND, Clock
 from remit.codes import Code
 from remit.errors import StateError
 from remit.testing.clock import ManualClock
-from remit.tickets import runs as ticket_runs
+from remit.tickets import tickets as ticket_runs
 from remit.tickets.execution import RunRequest
 from remit.tickets.runner import ExecutorReport, RunnerConfig
-from remit.tickets.runs import job_of
 from remit.tickets.steps import ToolStep
 from remit.tickets.ticket import Ticket
-from remit.tickets.tickets import tickets_of
+from remit.tickets.tickets import job_of, tickets_of
 from tests.opened import OpenRemit, until_left
 
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello"}

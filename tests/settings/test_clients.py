@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remit.errors import SettingsError
-from remit.http.token import digest_of
+from remit.http.guard import digest_of
 from remit.settings import load
 from remit.settings.clients import Clients, bearer, clients, grant
 

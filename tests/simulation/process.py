@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from remit.clock import SECOND, Clock
 from remit.errors import JournalError
-from remit.gateway.allowance import Allowance, DayLimits
+from remit.gateway.asking import Allowance, DayLimits
 from remit.gateway.confirmations import Confirmations
 from remit.gateway.pipeline import Gateway
 from remit.gateway.readiness import Readiness

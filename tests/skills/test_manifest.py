@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.settings import load
-from remit.skills.book import Book
-from remit.skills.folder import SkillPlace, write_skill
+from remit.skills.folder import Book, SkillPlace, write_skill
 from remit.skills.manifest import FINDINGS, InvalidManifestError, read_seed, read_skill_md
 from remit.skills.settings import SkillSettings
 from tests.skills.shapes import SHAPES, WRONG, WRONG_WHEN_USED, Shape, Wrong

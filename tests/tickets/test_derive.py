@@ -15,9 +15,9 @@ from remit.journal.journal import Journal
 from remit.metrics.registry import Registry
 from remit.randomness import SystemRandomSource
 from remit.testing.clock import ManualClock
-from remit.tickets.derivation import Derivation
 from remit.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
 from remit.tickets.desk import Intake
+from remit.tickets.history import Derivation
 from remit.tickets.store import TicketStore
 from remit.tickets.ticket import NewTicket, Ticket, derived_id
 from tests.journal.storages import SqliteStorage

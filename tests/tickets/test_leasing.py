@@ -11,10 +11,10 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.chain import link
+from remit.journal.copy import seal_all
 from remit.journal.event import Append, Claim, Event, Head
 from remit.journal.journal import Journal
 from remit.journal.leases import LeaseProof
-from remit.journal.resealing import seal_all
 from remit.randomness import SystemRandomSource
 from remit.testing.clock import ManualClock
 from remit.tickets.record import TicketRecord

@@ -12,8 +12,8 @@ from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError, RemitError, StateError
 from remit.journal.leases import LeaseProof
 from remit.testing.clock import ManualClock
-from remit.tickets.derivation import Derived
 from remit.tickets.execution import RunRequest
+from remit.tickets.history import Derived
 from remit.tickets.reading import Filled
 from remit.tickets.report import RunFacts, RunReport, RunStatus, Span, StepReport, run_report
 from remit.tickets.runner import Runner, RunnerConfig

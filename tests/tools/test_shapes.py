@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from remit.errors import ProviderError
+from remit.tools.provider import arguments, struct_schema, unindented
 from remit.tools.schema import compile_schema
-from remit.tools.shapes import arguments, struct_schema, unindented
 
 
 class Inner(msgspec.Struct, forbid_unknown_fields=True):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.work import protobuf
+from remit.work import forms as protobuf
 from remit.work.forms import FORMS, Form, form_of, read_order_in, read_result_in, write_in
 from remit.work.order import Command, Constraints, WorkOrder
 from remit.work.result import RESULT_CODES, Changes, Test, WorkResult

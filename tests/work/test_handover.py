@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from remit.work.handover import contents_for, named_files
 from remit.work.order import WorkOrder
-from remit.work.pack import Contents, ContextPack
+from remit.work.pack import Contents, ContextPack, contents_for, named_files
 from remit.work.references import IssueRef
 from remit.work.result import Changes, Test, WorkResult, read_result
 from remit.work.unit import Run, WorkUnit

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remit.work.executors.judgement import Facts, judge
+from remit.work.executors.adapter import Facts, judge
 from remit.work.executors.port import Ending, Turn
 from remit.work.executors.publication import Published
 from remit.work.executors.worktree import paths_of

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from remit.clock import Clock, SystemClock
 from remit.codes import Code
 from remit.errors import SettingsError
-from remit.gateway import model_text as words
-from remit.gateway.model_text import text_of
+from remit.gateway import outcome as words
+from remit.gateway.outcome import text_of
 from remit.ids import new_id
 
 if TYPE_CHECKING:

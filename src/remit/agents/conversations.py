@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.agents.goal import CHAT
+from remit.agents.loop import CHAT
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
-from remit.gateway.model_text import text_of
+from remit.gateway.outcome import text_of
 from remit.jobs.inbox import Inbox
 from remit.jobs.run import AGENT
 from remit.jobs.state import ENDED, History, stream_of
@@ -19,12 +19,12 @@ from remit.models.message import Message, user
 from remit.models.openai_messages import from_openai, to_openai
 from remit.operation import JobReference, operation
 from remit.policy.overlay import within
-from remit.record.earlier import Earlier, prompts_of, recall, referring
 from remit.record.heads import head_of
+from remit.record.transcript import Earlier, prompts_of, recall, referring
 from remit.record.values import ERASED, value_of
 from remit.service.options import Options
 from remit.service.retrying import CONTINUES
-from remit.service.step_values import answer_of, prompt_of
+from remit.service.steps import answer_of, prompt_of
 
 if TYPE_CHECKING:
     from remit.journal.event import Event

@@ -3,6 +3,10 @@
 Everything that is not deterministic is an effect of the run, so that after a crash, a wait of days or a move to another
 machine the loop comes to the same place: recorded answers are not asked for again and recorded calls not made again.
 The next question goes out only once every call of the answer before has a result, in the order of the calls.
+
+Recipes as tools of an agent: each runs as a part of the agent's own job, so its effects are recorded there.
+
+A goal: the task of an agent, with which model and tools, and within which limits.
 """
 
 from __future__ import annotations
@@ -14,27 +18,140 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from remit.agents.goal import CHAT, Goal
-from remit.agents.helpers import RECORDED, Helpers
 from remit.agents.skills import AgentSkills
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.gateway import model_text as words
-from remit.gateway.conversation import Conversation
-from remit.gateway.model_text import text_of
-from remit.gateway.outcome import Outcome, refused
-from remit.jobs.answers import AgentAnswer, ModelError
+from remit.errors import RunError, SchemaError, UsageError
+from remit.gateway.asking import OUTPUT
+from remit.gateway.conversation import Conversation, values_of
+from remit.gateway.outcome import (
+    CONTINUE,
+    CUT_SHORT,
+    NOT_OFFERED,
+    REPEATED,
+    TOO_OFTEN,
+    Outcome,
+    failed,
+    failure,
+    refused,
+    text_of,
+)
+from remit.gateway.spending import Budget
+from remit.jobs.answers import AgentAnswer, CallError, ModelError
+from remit.jobs.bound import RecipeCall
 from remit.jobs.branch import asking
+from remit.jobs.ended import FATAL
+from remit.jobs.run import AGENT
 from remit.jobs.skills import under
 from remit.models.arguments import InvalidArgumentsError, arguments_of
 from remit.models.message import ToolCall, ToolResult, results, system, user
-from remit.models.shortening import size_of, summarised, to_summarise, without_old_results
-from remit.models.thread import EMPTY, Thread
-from remit.record.results import NO_RESULTS, READ_MORE, SPEC, Results
+from remit.models.prompt import Sampling, ToolSpec
+from remit.models.thread import EMPTY, Thread, size_of, summarised, to_summarise, without_old_results
+from remit.record.transcript import LONG_RESULT, NO_RESULTS, READ_MORE, RUN, SPEC, Results
+from remit.tools import hints
 
 if TYPE_CHECKING:
     from remit.jobs.answers import ModelAnswer
+    from remit.jobs.bound import RecipeDefinition
     from remit.jobs.run import Run
+
+
+RECORDED: Final = "refusals of the agent are recorded"
+"""The change after which a call that an agent itself refuses is a step; older jobs have none of it."""
+
+
+class Helpers:
+    """The recipes that one agent may run."""
+
+    def __init__(self, run: Run, patterns: tuple[str, ...]) -> None:
+        self._run = run
+        self._recipes: dict[str, RecipeDefinition[Any]] = {}
+        self.specs: list[ToolSpec] = []
+        """The tools as they are offered."""
+        for name in run.recipes.names() if patterns else ():
+            if name != AGENT and any(fnmatchcase(name, pattern) for pattern in patterns):
+                self._offer(run.recipes.get(name))
+
+    def _offer(self, recipe: RecipeDefinition[Any]) -> None:
+        try:
+            schema = hints.read(recipe.function, leading=1).input_schema
+        except SchemaError:  # as with recipes that clients may start: what has no schema is not offered
+            return
+        told = " ".join((recipe.function.__doc__ or "").partition("\n\n")[0].split())
+        tool = RUN + recipe.name.replace(".", "__")
+        self._recipes[tool] = recipe
+        self.specs.append(
+            ToolSpec(name=tool, description=told or f"Runs the recipe {recipe.name}.", schema=schema or {})
+        )
+
+    def has(self, tool: str) -> bool:
+        """Return whether a tool, by the name that models see, is one of these."""
+        return tool in self._recipes
+
+    async def run(self, tool: str, args: dict[str, Any], told: Conversation) -> Outcome:
+        """Run a recipe to its end for a model that was `told` so much; what it fails with is the outcome."""
+        recipe = self._recipes[tool]
+        try:
+            recipe.arguments(args)
+        except UsageError as error:
+            outcome = refused(Code.INVALID_TOOL_ARGS, error.message, error.remedy)
+            if await self._run.patched(RECORDED):
+                await self._run.attempt(tool.replace("__", "."), args, conversation=told, barred=outcome)
+            return outcome
+        token = asking.set(msgspec.structs.replace(told, call="", given=values_of(args)))
+        try:
+            value = await self._run.child(RecipeCall(recipe, args))
+        except CallError as error:
+            return error.outcome
+        except (RunError, UsageError) as error:
+            if error.code in FATAL:
+                raise
+            return failed(error.code, error.message, error.remedy)
+        finally:
+            asking.reset(token)
+        return Outcome(status="ok", value=hints.to_json(value))
+
+
+CHAT: Final = "chat"
+"""Name of the signals by which people say more to an agent at work; the payload is the text."""
+
+
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
+    """A task and its limits."""
+
+    task: str
+    """The question to the agent; the newest message of its conversation."""
+    tools: tuple[str, ...] = ()
+    """Full names of tools that it may call, or patterns of them."""
+    recipes: tuple[str, ...] = ()
+    """Names of recipes that it may run as parts of its job, or patterns of them; never the agent's own."""
+    model: str = ""
+    """Name of the model; empty: the configured one."""
+    instructions: str = ""
+    """The system message, if there is no conversation so far."""
+    output: Any = None
+    """A type or JSON schema that the answer must have the form of."""
+    turns: int = 50
+    """Answers of the model, at most."""
+    calls_per_tool: int | None = None
+    """Calls of one tool, at most."""
+    wall_s: float | None = None
+    """Seconds after which no new turn begins, waiting for people included."""
+    budget: Budget = Budget()
+    """Tokens, dollars and calls of models, over the whole job."""
+    sampling: Sampling = Sampling()
+    long_result: int = LONG_RESULT
+    """Characters of a tool's result that the model gets at once; it can read on."""
+    context_tokens: int | None = None
+    """Input tokens from which on older turns are shortened; None: only if the model says that its context is full."""
+
+
+def admit(given: Mapping[str, Any]) -> None:
+    """Refuse a budget in tokens that covers no answer. Raise UsageError (INVALID_BUDGET)."""
+    tokens, most = given.get("tokens"), given.get("max_output_tokens") or OUTPUT
+    if tokens is not None and tokens <= most:
+        why = f"a budget of {tokens} tokens covers no answer of a model, for which {most} are reserved"
+        raise UsageError(why, code=Code.INVALID_BUDGET, remedy=f"Give more: {most}, and what the question takes.")
 
 
 _CUTS: Final = 2
@@ -193,9 +310,9 @@ class Agent:
         calls = reply.message.calls
         if calls:
             self._answers.update(dict.fromkeys((call.id for call in calls), ""))
-            self._give([ToolResult(call.id, call.name, words.CUT_SHORT, failed=True) for call in calls])
+            self._give([ToolResult(call.id, call.name, CUT_SHORT, failed=True) for call in calls])
         else:
-            self.thread = self.thread.add(user(words.CONTINUE))
+            self.thread = self.thread.add(user(CONTINUE))
         return True
 
     # --- room
@@ -267,14 +384,14 @@ class Agent:
         if not self._offers(call.name) or (
             self._skills.has(call.name) and self._skills.arguments(call.name, args) is None
         ):
-            return barred(Code.TOOL_NOT_OFFERED, words.NOT_OFFERED)
+            return barred(Code.TOOL_NOT_OFFERED, NOT_OFFERED)
         stale = self._repeats.stale(name, call.arguments)
         self._repeats.insist(stale=stale)
         if stale:
-            return barred(Code.CALL_REPEATED, words.REPEATED)
+            return barred(Code.CALL_REPEATED, REPEATED)
         most = self._goal.calls_per_tool
         if most is not None and self._called[name] >= most:
-            return barred(Code.BUDGET_EXCEEDED, words.TOO_OFTEN)
+            return barred(Code.BUDGET_EXCEEDED, TOO_OFTEN)
         self._called[name] += 1
         return Asked(args, ToolResult(call.id, call.name, ""))
 
@@ -312,7 +429,7 @@ class Agent:
             outcome = await self._helpers.run(call.name, args, told)
         else:
             outcome = await self._run.attempt(name, args, conversation=told)
-        text = self._results.keep(call.id, outcome.value) if outcome.ok else words.failure(outcome)
+        text = self._results.keep(call.id, outcome.value) if outcome.ok else failure(outcome)
         self._repeats.note(name, call.arguments, text, changes=outcome.ok or outcome.effect.known == "committed")
         return ToolResult(call.id, call.name, text, failed=not outcome.ok)
 

@@ -13,8 +13,7 @@ from remit.jobs.run import AGENT
 from remit.jobs.state import ENDED
 from remit.models.message import Message, Opaque, Refusal, ToolCall, ToolResult
 from remit.pages.jobs import Line, line_of
-from remit.pages.page import Page, PageRequest, See, View
-from remit.pages.text import INLINE, Shown, link, shown
+from remit.pages.page import INLINE, Page, PageRequest, See, Shown, View, link, shown
 from remit.record.states import Standing, standing
 from remit.record.usage import UsageRow
 from remit.record.views import ConfirmationView, JobRow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from remit.agents.conversations import Conversations
 from remit.agents.routes import SayBody
 from remit.api.routes.jobs import WaitQuery
-from remit.client.person import only_oneself
+from remit.client.connection import only_oneself
 from remit.client.twin import Twin
 from remit.ids import new_id
 from remit.record.views import JobRow

@@ -13,7 +13,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import RunError
-from remit.jobs.results import CallError
+from remit.jobs.answers import CallError
 from remit.jobs.skills import ACTIVATE, READ, Skilled, in_force, pins_of
 from remit.journal.kinds import SkillPin
 from remit.models.prompt import ToolSpec

@@ -10,9 +10,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from remit.api.request import pairs_of
-from remit.api.route import Answer, ApiRequest, Route
-from remit.api.sessions import HttpSessions
+from remit.api.part import HttpSessions
+from remit.api.route import Answer, ApiRequest, Route, pairs_of
 from remit.api.table import ROUTES, routes_of
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError

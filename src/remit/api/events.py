@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
     from remit.api.route import Sent
-    from remit.http.limits import Places
+    from remit.http.access import Places
 
 BEAT_S: Final = 15.0
 """Seconds after which a comment shows that the connection is alive."""

@@ -11,7 +11,7 @@ import msgspec
 from remit.api.route import BYTES, Route
 from remit.codes import Code
 from remit.http.problem import PHRASES
-from remit.tools.shapes import unindented
+from remit.tools.provider import unindented
 from remit.version import __version__
 
 _REF: Final = "#/components/schemas/{name}"

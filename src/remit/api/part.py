@@ -1,35 +1,89 @@
-"""Answers requests by the table of routes: finds the route, checks the scope, decodes, calls the handler, encodes."""
+"""Answers requests by the table of routes: finds the route, checks the scope, decodes, calls the handler, encodes.
+
+The session of each principal: where its calls over HTTP are recorded.
+
+Holds an answer until there is news, for some seconds, or until the client leaves or the server stops.
+
+Errors of the service as problems over HTTP: the status comes from the one table of codes.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from remit.api.errors import problem_of
 from remit.api.events import left, serve_events
 from remit.api.readiness import require_room
-from remit.api.request import BODY_S, body_of, key_of, path_of, query_of
-from remit.api.route import Answer, ApiRequest, Handler, Route
-from remit.api.sessions import HttpSessions
+from remit.api.route import BODY_S, Answer, ApiRequest, Handler, Route, body_of, key_of, path_of, query_of
 from remit.codes import Code
+from remit.errors import BusyError, RemitError
 from remit.gateway.schema_gate import warnings_counted
-from remit.http.limits import Places
+from remit.http.access import Places
 from remit.http.problem import Problem
 from remit.http.reading import Read
 from remit.http.router import REQUEST, Request
+from remit.redact import line
 from remit.service.reach import check_reach
 from remit.service.requests import Answered
+from remit.tasks import first
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
+    from remit.http.access import Identity
     from remit.http.reading import Reader
     from remit.service.service import Service
+
+
+_KEPT: Final = 1_000
+"""Principals whose session is remembered; the one that was idle longest gets a new one."""
+
+
+class HttpSessions:
+    """Opens a session for each principal, when its first call comes."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._open: OrderedDict[tuple[str, Identity | None], asyncio.Future[str]] = OrderedDict()
+
+    async def of(self, principal: str, identity: Identity | None = None) -> str:
+        """The session of a principal, whose `identity` an issuer's token proved."""
+        key = (principal, identity)
+        session = self._open.get(key)
+        if session is None or (session.done() and (session.cancelled() or session.exception() is not None)):
+            opening = self._service.sessions.open("http", principal=principal, client="http", identity=identity)
+            session = self._open[key] = asyncio.ensure_future(opening)
+            if len(self._open) > _KEPT:
+                self._open.popitem(last=False)
+        self._open.move_to_end(key)
+        return await asyncio.shield(session)
+
+
+_log: Final = logging.getLogger("remit.api")
+_DETAIL: Final = 1_000
+_INTERNAL: Final = 500
+
+
+def problem_of(error: Exception) -> Problem:
+    """The problem that tells a client of an error; a defect of our own is logged and not described."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, RemitError):
+        if error.code.http >= _INTERNAL:
+            _log.warning("%s", line(str(error), _DETAIL))
+        headers = {"retry-after": str(error.again_s)} if isinstance(error, BusyError) else None
+        remedy = {"remedy": line(error.remedy, _DETAIL)} if error.remedy else {}
+        return Problem(error.code, line(error.message, _DETAIL), headers, **remedy)
+    _log.error("a request failed", exc_info=error)
+    return Problem(Code.UNHANDLED_EXCEPTION)
+
 
 _JSON: Final = "application/json"
 _NO_CONTENT: Final = 204
@@ -193,3 +247,12 @@ async def _say(answer: Encoded, send: Send) -> None:
         headers += [(b"content-type", answer.media.encode()), (b"content-length", str(len(answer.body)).encode())]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
+
+
+T = TypeVar("T")
+
+
+async def held(asked: ApiRequest, news: Coroutine[Any, Any, T], seconds: float | None) -> T | None:
+    """Return what `news` returns; None if it does not within `seconds`, or if client or server are gone first."""
+    found: T | None = (await first(news, asked.stopping.wait(), asked.left(), seconds=seconds))[0]
+    return found

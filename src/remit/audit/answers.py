@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.audit.entries import Context, Entry, told
-from remit.audit.facts import Act, Facts, ModelSum, State, ToolSum, What
+from remit.audit.facts import Act, Context, Entry, Facts, ModelSum, State, ToolSum, What, told
 from remit.audit.index import Index
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
+from remit.journal.leases import Owner
 from remit.journal.lineage import whole
-from remit.journal.owner import Owner
 from remit.journal.scanning import event_at, every_head
 from remit.policy.overlay import covers
 from remit.record.heads import head_of, stream_named

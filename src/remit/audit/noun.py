@@ -23,7 +23,7 @@ from remit.clock import DAY
 from remit.codes import Code
 from remit.errors import RemitError, UsageError
 from remit.evidence.interval import Interval
-from remit.jobs.plans.shape import parse_duration
+from remit.jobs.plans.problem import parse_duration
 from remit.operation import operation
 from remit.redact import words_of
 from remit.settings.address import address

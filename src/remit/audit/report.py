@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
 import msgspec
 
-from remit.audit.document import document
+from remit.audit.trace import document
 from remit.clock import isoformat
 from remit.evidence.verify import counted
 from remit.pages.page import View

@@ -1,17 +1,36 @@
-"""The trace of a job or session as one HTML file: times, a search, what led to what, and what effects changed."""
+"""The trace of a job or session as one HTML file: times, a search, what led to what, and what effects changed.
+
+Causes of the steps of a job or session, as far as they are recorded.
+
+One HTML file that needs nothing else: for people who open it from a mail, in years, without Remit or a network.
+
+Every value is escaped and made visible by the templates of the console. The policy of the file allows the style and the
+script that stand in it, by their digests, and nothing else: no request, no form, no other script.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+import html
+from base64 import b64encode
+from collections.abc import Awaitable, Callable
+from datetime import UTC
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
-from remit.audit.causes import Causes
-from remit.audit.document import document
+from remit.errors import JournalError
 from remit.jobs.state import KIND
-from remit.pages.page import View
-from remit.record.heads import head_of
-from remit.record.job_story import story_of, whole_step
+from remit.journal import kinds as k
+from remit.journal.lineage import whole
+from remit.models.message import Message, ToolResult
+from remit.models.message import decode as message_of
+from remit.pages.page import View, visible
+from remit.pages.rendering import Shell, render
+from remit.record.heads import head_of, stream_named
+from remit.record.job_story import beside, story_of, whole_step
 from remit.record.states import shown_state
 from remit.record.views import job_row
 from remit.redact import line
@@ -22,6 +41,119 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.record.step import StepNarrative
     from remit.record.story import Narrative
+
+
+class Causes:
+    """The earlier steps that each step goes back to."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.of: dict[str, dict[tuple[str, str], None]] = {}
+        """By step: the earlier steps, each with why."""
+        self._journal = journal
+        self._wanted: dict[str, str] = {}
+        """By the identifier of a call: the step of the model that wanted it."""
+        self._made: dict[str, str] = {}
+        """By the same: the step that made it."""
+        self._ends: dict[int, str] = {}
+        """By position in the stream at hand: the step that ended there."""
+
+    async def read(self, job: str) -> None:
+        """Read a job or session. Raise JournalError."""
+        for stream in [stream_named(job), *await beside(self._journal, job)]:
+            self._ends.clear()
+            for event in await whole(self._journal, await self._journal.read(stream)):
+                payload = k.decode(event.kind, event.data) if event.kind in _READ else None
+                if isinstance(payload, k.ToolInvocationFinished):
+                    self._ends[event.seq] = payload.step
+                elif payload is not None:
+                    await _READERS[event.kind](self, payload)
+
+    def _add(self, step: str, earlier: str, why: str) -> None:
+        if earlier and earlier != step:
+            self.of.setdefault(step, {})[earlier, why] = None
+
+    async def start(self, call: k.ToolInvocationStarted) -> None:
+        """Take a call: the model that wanted it, and the results that rules looked at."""
+        await self.refuse(call)
+        for position in call.facts.seen.values() if call.facts is not msgspec.UNSET else ():
+            self._add(call.step, self._ends.get(position, ""), "a rule looked at")
+
+    async def refuse(self, call: k.ToolInvocationStarted | k.GateRefused) -> None:
+        """Take a call that was refused: the model that wanted it."""
+        self._made[call.call_id] = call.step
+        self._add(call.step, self._wanted.get(call.call_id, ""), "asked for by")
+
+    async def ask(self, question: k.CommandStarted) -> None:
+        """Take a question to a model: the results that it reads."""
+        for added in question.added:
+            message = _message(await self._bytes(added.body, added.body_blob))
+            for block in message.blocks if message is not None else ():
+                if isinstance(block, ToolResult):
+                    self._add(question.step, self._made.get(block.id, ""), "read")
+
+    async def answer(self, answer: k.CommandCommitted) -> None:
+        """Take the answer of a model: the calls that it wants."""
+        message = _message(await self._bytes(answer.result, answer.result_blob))
+        for call in message.calls if message is not None else ():
+            self._wanted[call.id] = answer.step
+
+    async def undo(self, undone: k.StepCompensated) -> None:
+        """Take that a step undid another."""
+        self._add(undone.undo_step, undone.step, "undoes")
+
+    async def _bytes(self, inline: k.OptionalRaw, ref: k.OptionalRef) -> bytes:
+        try:
+            return await self._journal.value(inline, ref) or b""
+        except JournalError:
+            return b""  # erased or gone: what else is recorded is told all the same
+
+
+def _message(recorded: bytes) -> Message | None:
+    try:
+        return message_of(recorded) if recorded else None
+    except msgspec.DecodeError:
+        return None  # of an older Remit, or a value of another form
+
+
+_READERS: Final[dict[str, Callable[[Causes, Any], Awaitable[None]]]] = {
+    k.ToolInvocationStarted.KIND: Causes.start,
+    k.GateRefused.KIND: Causes.refuse,
+    k.CommandStarted.KIND: Causes.ask,
+    k.CommandCommitted.KIND: Causes.answer,
+    k.StepCompensated.KIND: Causes.undo,
+}
+_READ: Final = {*_READERS, k.ToolInvocationFinished.KIND}
+
+
+_FOLDER: Final = Path(__file__).parent / "static"
+_HEAD: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '{}'; script-src '{}'; \
+base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer"><title>{} · Remit</title>
+<style>{}</style></head><body>
+"""
+
+
+def document(view: View, now: int) -> bytes:
+    """Return a view as a file of its own, made at the moment `now`."""
+    shell = Shell(
+        items=(), links=(), who="", csrf="", can=frozenset(), now=now, zone=UTC, here="", listens=False, again=False
+    )
+    style, script = _text("document.css"), _text("document.js")
+    head = _HEAD.format(_source(style), _source(script), html.escape(visible(view.title)), style)
+    return b"".join((head.encode(), render(view, shell), f"\n<script>{script}</script></body></html>\n".encode()))
+
+
+@cache
+def _text(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8").strip()
+
+
+def _source(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
 
 _PITCH: Final = 20
 """Height of a step in the graph."""

@@ -18,8 +18,7 @@ from remit.clock import SystemClock, age
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.redact import words_of
-from remit.service.confirmations import QuestionFilter
-from remit.service.questions import Answered, answer_each, telling
+from remit.service.confirmations import Answered, QuestionFilter, answer_each, telling
 
 if TYPE_CHECKING:
     from remit.cli.context import State

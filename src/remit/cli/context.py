@@ -203,7 +203,7 @@ class State:
 
         log_to_stderr(max(self.verbose, self.logs), self.reported)
         if self.principal is not None:
-            from remit.client.person import only_oneself
+            from remit.client.connection import only_oneself
 
             only_oneself(self.principal)
         return RemoteRemit(self.server)

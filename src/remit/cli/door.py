@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from remit.cli.values import usage_error
 from remit.errors import SettingsError, UsageError
-from remit.http.access_log import AccessLog
 from remit.http.guard import Guard
+from remit.http.router import AccessLog
 from remit.settings.clients import bearer, clients, grant
 from remit.settings.principal import principal
 
@@ -63,7 +63,7 @@ class Door:
         self.guard = Guard.of(listening.host, listening.known_as, tokens, clock, private=private, issuers=issuers)
         self._tls = None
         if cert or key:
-            from remit.http.tls import server_context
+            from remit.http.serving import server_context
 
             self._tls = server_context(cert, key)
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import JournalError
-from remit.gateway.probes import JOBS
+from remit.gateway.readiness import JOBS
 
 if TYPE_CHECKING:
     from remit.app import Remit

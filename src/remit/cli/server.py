@@ -53,7 +53,7 @@ def _mounts(state: State, remit: Remit, guard: Guard) -> list[Mount]:
     """The API at its paths, pages at all others, and MCP at its path if it is installed."""
     from remit.api.part import Api
     from remit.api.table import routes_of
-    from remit.http.limits import REQUESTS, Places
+    from remit.http.access import REQUESTS, Places
     from remit.http.router import Mount
 
     readers = remit.readers()
@@ -75,7 +75,7 @@ def _mounts(state: State, remit: Remit, guard: Guard) -> list[Mount]:
     if find_spec("mcp") is None:
         state.note("without MCP: mcp is not installed")
     else:
-        from remit.http.deferred import Deferred
+        from remit.http.router import Deferred
         from remit.mcp_server.card import card_mounts, resource_mounts
         from remit.mcp_server.place import PATH
         from remit.settings.principal import principal

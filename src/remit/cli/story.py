@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remit.cli.output import Channel
-    from remit.record.segments import Segment
     from remit.record.step import Drift, QuestionRecord, StepNarrative, Untrusted, Waited
-    from remit.record.story import Narrative, Recovery
+    from remit.record.story import Narrative, Recovery, Segment
 
 _HASH: Final = 12
 """Hexadecimal digits of a digest that are enough to tell two apart by eye."""

@@ -17,14 +17,13 @@ from remit.clock import SystemClock
 if TYPE_CHECKING:
     from remit.cli.output import Output
     from remit.settings import Settings
-    from remit.trust.register import Register
-    from remit.trust.standing import Standing
+    from remit.trust.standing import Register, Standing
 
 
 def register() -> Register:
     """Return what this user trusts."""
     from remit.settings.places import data_folder
-    from remit.trust.register import Register
+    from remit.trust.standing import Register
 
     return Register(data_folder(os.environ) / "trust")
 

@@ -52,7 +52,7 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 def seconds(text: str, what: str) -> int:
     """Seconds from a duration such as 90s, 30m, 8h or 2d. Raises UsageError."""
-    from remit.jobs.plans.shape import EXPECTED, parse_duration
+    from remit.jobs.plans.problem import EXPECTED, parse_duration
 
     millis = parse_duration(text)
     if millis is None or millis < 1000:  # noqa: PLR2004 - a second

@@ -12,8 +12,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from remit.client.connection import Connection
-from remit.client.person import only_oneself
+from remit.client.connection import Connection, only_oneself
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.ids import new_id

@@ -1,4 +1,7 @@
-"""Drift: what today's catalog, models, code and rules would change about what is recorded."""
+"""Drift: what today's catalog, models, code and rules would change about what is recorded.
+
+Derives recorded decisions again, each from the rules and the facts that are recorded with it (rule 18).
+"""
 
 from __future__ import annotations
 
@@ -6,35 +9,149 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from remit.codes import Code
-from remit.drift.backtest import BacktestReport, backtest, collector_for
-from remit.drift.code import CodeCollector, CodeDrift
-from remit.drift.deriving import DecisionsReport, Deriver
-from remit.drift.models import ModelCollector, ModelDrift, OutputDrift
-from remit.drift.needs import NeedCollector, PatchCollector, VersionsReport, needs_of, retirable_of
-from remit.drift.retaking import Retaker
-from remit.drift.skills import SkillCollector, SkillDrift
+from remit.drift.backtest import BacktestReport, Retaker, backtest, collector_for
+from remit.drift.models import ModelCollector, ModelDrift, OutputDrift, SkillCollector, SkillDrift
+from remit.drift.needs import (
+    CodeCollector,
+    CodeDrift,
+    NeedCollector,
+    PatchCollector,
+    VersionsReport,
+    needs_of,
+    retirable_of,
+)
 from remit.drift.tools import CallChanges, ToolCollector, ToolComparison, ToolDrift, change_of, check_arguments, told_of
 from remit.engines.presence import present
+from remit.errors import ChainBrokenError, PolicyError
+from remit.journal import kinds as k
 from remit.operation import Body, Patience, operation
 from remit.policy.groups import parse_groups
+from remit.policy.recorded import overlays_named, policy_of
 from remit.policy.rules import Policy
-from remit.record.decisions import DecisionCollector, FactReader
+from remit.policy.verdict import agrees, verdict_on
+from remit.record.decisions import DecisionCollector, FactReader, MissingFactError, taken_of
 from remit.record.states import worker_words
 from remit.record.walk import walk
 from remit.service.replaying import GoingOn, Resumes, going_on
-from remit.tools.versions import ToolUse
+from remit.tools.listing import ToolUse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from remit.http.access import Access
-    from remit.policy.decision import Taint
+    from remit.journal.journal import Journal
+    from remit.policy.decision import Decision, Taint
+    from remit.policy.verdict import RecordedFacts
     from remit.record.decisions import Decided
     from remit.service.opening import NounOpening
     from remit.service.parts import Parts
     from remit.service.service import Service
+
+
+_MOST: Final = 100
+
+
+class Underivable(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision that its own rules and facts do not lead to."""
+
+    stream: str
+    seq: int
+    step: str
+    tool: str
+    recorded: str
+    """The effect and the rule, as `allow by small`."""
+    derived: str
+
+
+class DecisionsReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Recorded decisions, derived again."""
+
+    decisions: int
+    same: int
+    different: tuple[Underivable, ...]
+    """The first hundred."""
+    missing: dict[str, int]
+    """Decisions that could not be derived, by the reason."""
+
+
+class Deriver:
+    """Derives decisions, one after the other."""
+
+    def __init__(self, journal: Journal, reader: FactReader) -> None:
+        self._journal = journal
+        self._reader = reader
+        self._policies: dict[str, Policy | None] = {}
+        """By their hash; None: they cannot be read."""
+        self._decisions = self._wrong = 0
+        self._different: list[Underivable] = []
+
+    async def judge(self, decided: Decided) -> None:
+        """Derive a decision, and compare it with what was recorded. Raises MissingFactError or JournalError."""
+        decision = await self._derived(decided)
+        self._decisions += 1
+        payload = decided.payload
+        question = isinstance(payload, k.ConfirmationRequested)
+        untrusted = payload.untrusted is not msgspec.UNSET or payload.untrusted_blob is not msgspec.UNSET
+        if agrees(decision, decided.effect, payload.rule_id, question=question, untrusted=untrusted):
+            return
+        self._wrong += 1
+        if len(self._different) < _MOST:
+            self._different.append(
+                Underivable(
+                    stream=decided.event.stream,
+                    seq=decided.event.seq,
+                    step=payload.step,
+                    tool=payload.tool_name,
+                    recorded=f"{decided.effect} by {payload.rule_id}",
+                    derived=f"{decision.effect} by {decision.rule_id}",
+                )
+            )
+
+    def report(self, missing: dict[str, int]) -> DecisionsReport:
+        """Return what was found, and what could not be derived."""
+        return DecisionsReport(
+            decisions=self._decisions,
+            same=self._decisions - self._wrong,
+            different=tuple(self._different),
+            missing=missing,
+        )
+
+    async def _derived(self, decided: Decided) -> Decision:
+        if not decided.payload.policy_kept:
+            raise MissingFactError("an older Remit did not keep the rules")
+        policy = await self._policy(decided.payload.policy_hash)
+        facts = await self._reader.facts_of(decided, exact=True)
+        return verdict_on(policy, _limited(policy, facts, decided))
+
+    async def _policy(self, digest: str) -> Policy:
+        if digest not in self._policies:
+            self._policies[digest] = await self._read(digest)
+        policy = self._policies[digest]
+        if policy is None:
+            raise MissingFactError("the rules cannot be read")
+        return policy
+
+    async def _read(self, digest: str) -> Policy | None:
+        try:
+            text = await self._journal.blob(digest) or b""
+            overlays = [await self._journal.blob(one) or b"" for one in overlays_named(text)]
+            policy = policy_of(text, overlays)
+        except (ChainBrokenError, PolicyError):
+            return None
+        return policy if policy.hash == digest else None
+
+
+def _limited(policy: Policy, facts: RecordedFacts, decided: Decided) -> RecordedFacts:
+    """The facts with what the gate counted of limits before this call."""
+    query, taken = facts.query, taken_of(decided)
+    if query.tool is None or query.facts is None or not policy.needs_facts:
+        return facts
+    limits = policy.needs(query.tool, query.key).limits
+    keys = {one.limit.key(one.rule.id, query): taken[one.rule.id] for one in limits if one.rule.id in taken}
+    return replace(facts, query=replace(query, facts=replace(query.facts, taken=keys)))
 
 
 class DriftReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,8 +28,8 @@ from remit.codes import Code
 from remit.engines.local import LocalEngine
 from remit.engines.presence import present
 from remit.errors import JournalError, SettingsError
-from remit.journal.owner import Owner
-from remit.journal.postgres.address import Address
+from remit.journal.leases import Owner
+from remit.journal.postgres.server import Address
 from remit.settings.sections.journal import SERVERS, shards_in
 
 if TYPE_CHECKING:

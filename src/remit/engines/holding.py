@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.leases import LeaseTerms, keep_renewing, renew_all
-from remit.journal.owner import Owner
+from remit.journal.leases import LeaseTerms, Owner, keep_renewing, renew_all
 
 if TYPE_CHECKING:
     from remit.engines.port import Execution, Work

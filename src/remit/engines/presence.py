@@ -15,8 +15,7 @@ import msgspec
 from remit.errors import AppendConflictError
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.kinds import WorkerStarted, decode
-from remit.journal.leases import HeldLease, LeaseTerms
-from remit.journal.owner import Owner, alive
+from remit.journal.leases import HeldLease, LeaseTerms, Owner, alive
 from remit.journal.sharded.placement import new_identifier
 from remit.settings.file import NO_FILE, SettingsFile
 from remit.version import __version__

@@ -2,7 +2,7 @@
 
     leaf = SHA-256(00 ‖ bytes)        node = SHA-256(01 ‖ left ‖ right)
 
-A tree is kept as its *peaks*: the roots of its full subtrees, the largest first. They are enough to go on. Pure.
+A tree is kept as its *peaks*: the roots of its full subtrees, the largest first. They are enough to go on.
 """
 
 from __future__ import annotations

@@ -16,9 +16,8 @@ _FUTURE: Final = "from __future__ import annotations\n"
 
 
 _POLICY: Final = (
-    *("callers", "checks", "condition", "constraint", "decision", "evaluation", "expression", "globs", "groups"),
-    *("levels", "limit", "overlay", "places", "readings", "recorded", "remembered", "rule", "rules", "table"),
-    *("verdict", "when", "window"),
+    *("checks", "condition", "constraint", "decision", "expression", "globs", "groups", "levels", "limit", "overlay"),
+    *("places", "readings", "recorded", "remembered", "rule", "rules", "table", "verdict"),
 )
 _RULES: Final = (
     *("clock", "nearest", "origins.roles", "redact.visible", "tools.meta", "tools.naming"),

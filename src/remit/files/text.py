@@ -1,4 +1,9 @@
-"""Text out of bytes: is this text at all, in which encoding, and what does a person read in it."""
+"""Text out of bytes: is this text at all, in which encoding, and what does a person read in it.
+
+Encodings by their labels, as the web's Encoding Standard has them: what pages and files declare, and a codec for it.
+
+Python's codec of a name is often smaller than what the web reads under it: pages that say GB2312 are written in GBK.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,110 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from remit.files.encodings import STRICT, codec_of
+LOSSY: Final = "remit-lossy"
+"""The error handler under which a codec of the table reads everything; what has no character becomes U+FFFD."""
+STRICT: Final = "remit-strict"
+"""The error handler under which what has no character raises UnicodeDecodeError."""
+_TABLE: Final = """
+utf-8 unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8
+cp866 866 cp866 csibm866 ibm866
+iso8859-2 csisolatin2 iso-8859-2 iso-ir-101 iso8859-2 iso88592 iso_8859-2 iso_8859-2:1987 l2 latin2
+iso8859-3 csisolatin3 iso-8859-3 iso-ir-109 iso8859-3 iso88593 iso_8859-3 iso_8859-3:1988 l3 latin3
+iso8859-4 csisolatin4 iso-8859-4 iso-ir-110 iso8859-4 iso88594 iso_8859-4 iso_8859-4:1988 l4 latin4
+iso8859-5 csisolatincyrillic cyrillic iso-8859-5 iso-ir-144 iso8859-5 iso88595 iso_8859-5 iso_8859-5:1988
+iso8859-6 arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso-8859-6 iso-8859-6-e iso-8859-6-i
+iso8859-6 iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987
+iso8859-7 csisolatingreek ecma-118 elot_928 greek greek8 iso-8859-7 iso-ir-126 iso8859-7 iso88597 iso_8859-7
+iso8859-7 iso_8859-7:1987 sun_eu_greek
+iso8859-8 csiso88598e csisolatinhebrew hebrew iso-8859-8 iso-8859-8-e iso-ir-138 iso8859-8 iso88598 iso_8859-8
+iso8859-8 iso_8859-8:1988 visual csiso88598i iso-8859-8-i logical
+iso8859-10 csisolatin6 iso-8859-10 iso-ir-157 iso8859-10 iso885910 l6 latin6
+iso8859-13 iso-8859-13 iso8859-13 iso885913
+iso8859-14 iso-8859-14 iso8859-14 iso885914
+iso8859-15 csisolatin9 iso-8859-15 iso8859-15 iso885915 iso_8859-15 l9
+iso8859-16 iso-8859-16
+koi8-r cskoi8r koi koi8 koi8-r koi8_r
+koi8-u koi8-ru koi8-u
+mac_roman csmacintosh mac macintosh x-mac-roman
+mac_cyrillic x-mac-cyrillic x-mac-ukrainian
+cp874 dos-874 iso-8859-11 iso8859-11 iso885911 tis-620 windows-874
+cp1250 cp1250 windows-1250 x-cp1250
+cp1251 cp1251 windows-1251 x-cp1251
+cp1252 ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591 iso_8859-1
+cp1252 iso_8859-1:1987 l1 latin1 us-ascii windows-1252 x-cp1252 x-user-defined
+cp1253 cp1253 windows-1253 x-cp1253
+cp1254 cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 latin5 windows-1254
+cp1254 x-cp1254
+cp1255 cp1255 windows-1255 x-cp1255
+cp1256 cp1256 windows-1256 x-cp1256
+cp1257 cp1257 windows-1257 x-cp1257
+cp1258 cp1258 windows-1258 x-cp1258
+gb18030 chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 gbk iso-ir-58 x-gbk gb18030
+cp950 big5 big5-hkscs cn-big5 csbig5 x-x-big5
+euc_jp cseucpkdfmtjapanese euc-jp x-euc-jp
+iso2022_jp csiso2022jp iso-2022-jp
+cp932 csshiftjis ms932 ms_kanji shift-jis shift_jis sjis windows-31j x-sjis
+cp949 cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949
+utf-16-be unicodefffe utf-16be
+utf-16-le csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16 utf-16le
+"""
+"""A codec, and labels that the standard reads by it. `x-user-defined` is read as in the `<meta>` of a page.
+
+Not here are the labels that the standard reads as nothing at all (`replacement`), such as `hz-gb-2312`.
+"""
+_CODEC_BY_LABEL: Final = {
+    label: words[0] for words in map(str.split, _TABLE.strip().splitlines()) for label in words[1:]
+}
+_CONTROLS: Final = range(0x80, 0xA0)
+_EURO: Final = 0x80
+
+
+def codec_of(label: str) -> str:
+    """Return the codec for a label of the standard; empty for any other, which counts as none."""
+    return _CODEC_BY_LABEL.get(label.strip("\t\n\f\r ").lower(), "")
+
+
+def _lossy(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return _beyond(error) or ("\ufffd", error.end)
+
+
+def _strict(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError) or (found := _beyond(error)) is None:
+        raise error
+    return found
+
+
+def _beyond(error: UnicodeDecodeError) -> tuple[str, int] | None:
+    """A character that the standard has and Python's codec has not, and where it ends."""
+    at = error.start
+    pair = error.object[at : at + 2]
+    name = error.encoding
+    if name == "charmap":  # as codecs of one byte a character call themselves
+        return (chr(pair[0]), at + 1) if pair[0] in _CONTROLS else None
+    if name == "gb18030":
+        return ("€", at + 1) if pair[0] == _EURO else None
+    if name == "cp950":
+        return _pair(pair, "big5hkscs", at)  # Hong Kong's characters
+    if name == "euc_jp" and len(pair) == 2 and 0xA0 < min(pair) <= max(pair) < 0xFF:  # noqa: PLR2004 - its two halves
+        row, cell = pair[0] - 0xA1, pair[1] - 0xA1
+        lead = row // 2 + (0x81 if row < 62 else 0xC1)  # noqa: PLR2004 - where Shift_JIS leaves room for its half-width
+        trail = cell + 0x9F if row % 2 else cell + 0x40 + (cell > 62)  # noqa: PLR2004 - it leaves out 0x7F
+        return _pair(bytes((lead, trail)), "cp932", at)  # NEC's and IBM's rows, which it has at the same places
+    return None
+
+
+def _pair(pair: bytes, codec: str, at: int) -> tuple[str, int] | None:
+    try:
+        return pair.decode(codec), at + 2
+    except UnicodeDecodeError:
+        return None
+
+
+codecs.register_error(LOSSY, _lossy)
+codecs.register_error(STRICT, _strict)
+
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),

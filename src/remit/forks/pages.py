@@ -10,8 +10,7 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.forks.diff import RunDiff
 from remit.forks.forks import may_fork
-from remit.pages.page import Nothing, Page, PageRequest, See, View
-from remit.pages.text import link, written
+from remit.pages.page import Nothing, Page, PageRequest, See, View, link, written
 from remit.record.views import JobRow
 
 _OTHERS: Final = 20

@@ -19,24 +19,17 @@ from remit.gateway.context import context_again
 from remit.gateway.outcome import Outcome
 from remit.gateway.result import Results, StepOutcome, events_of, remedy_of, words
 from remit.gateway.services import Services
-from remit.gateway.stages.announce import Announce
-from remit.gateway.stages.announce_model import AnnounceModel
+from remit.gateway.stages.announce import Announce, AnnounceModel
 from remit.gateway.stages.authorize import Authorize
-from remit.gateway.stages.check_budget import CheckBudget
+from remit.gateway.stages.check_budget import CheckBudget, Reserve
 from remit.gateway.stages.check_origins import CheckOrigins
-from remit.gateway.stages.confirm import Confirm
+from remit.gateway.stages.confirm import Confirm, LoadConfirmation
 from remit.gateway.stages.invoke import Invoke
-from remit.gateway.stages.load_confirmation import LoadConfirmation
-from remit.gateway.stages.queue import Queue
 from remit.gateway.stages.ready import Ready
-from remit.gateway.stages.record_outcome import RecordOutcome
+from remit.gateway.stages.record_outcome import RecordOutcome, RecordReply
 from remit.gateway.stages.record_refusal import RecordRefusal
-from remit.gateway.stages.record_reply import RecordReply
-from remit.gateway.stages.reserve import Reserve
-from remit.gateway.stages.resolve import Resolve
-from remit.gateway.stages.resolve_model import ResolveModel
-from remit.gateway.stages.take_limits import TakeLimits
-from remit.gateway.stages.take_turn import TakeTurn
+from remit.gateway.stages.resolve import Resolve, ResolveModel
+from remit.gateway.stages.take_limits import Queue, TakeLimits, TakeTurn
 from remit.gateway.stages.validate_arguments import ValidateArguments
 from remit.journal.effects import COMMITTED, READS
 from remit.large import is_large

@@ -3,12 +3,15 @@
 Its first event holds the answers that want it, each with the proof of who gave it. Where `confirm.proof` asks for one,
 they count as answers to the question itself do (rule 15): the question says what was approved, and the answers say who
 approved it, where it holds, until when and for which arguments. What the rule beside them says is compared with that.
+
+The calls that remembered approvals allowed, checked after the fact by `remit verify`: could they rest on those?
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -23,7 +26,7 @@ from remit.errors import (
     UsageError,
 )
 from remit.journal.event import Head, HeadPatch, HeadQuery
-from remit.journal.kinds import ApprovalRemembered, ApprovalRevoked, decode
+from remit.journal.kinds import ApprovalRemembered, ApprovalRevoked, CommandStarted, ToolInvocationStarted, decode
 from remit.journal.kinds.people import Extension
 from remit.journal.scanning import every_head
 from remit.journal.sharded.placement import new_identifier
@@ -33,8 +36,10 @@ if TYPE_CHECKING:
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.confirmations import Confirmations
     from remit.gateway.proof import Proofs
+    from remit.journal.event import Event
     from remit.journal.journal import Journal
     from remit.journal.kinds import ConfirmationDecided
+
 
 KIND: Final = "approval"
 _TOOL: Final = "tool"
@@ -181,3 +186,54 @@ def extended(question: Confirmation, extension: Extension, people: tuple[str, ..
         made_at=made_at,
         expires_at=extension.until,
     )
+
+
+_CALL_OF_TOOL: Final = ToolInvocationStarted.KIND
+_CALLS: Final = frozenset({_CALL_OF_TOOL, CommandStarted.KIND})
+_PREFIX: Final = "remembered:"
+
+
+class RememberedCalls:
+    """The calls that remembered approvals allowed, noted as their streams are read, and whether those prove it."""
+
+    def __init__(self, journal: Journal, confirmations: Confirmations) -> None:
+        self._journal = journal
+        self._confirmations = confirmations
+        self._calls: dict[str, dict[tuple[str, str], str]] = {}
+        """By rule: the tool and the digest of the arguments, and the stream of one such call."""
+
+    def note(self, events: Sequence[Event], payloads: Sequence[Any]) -> None:
+        """Take in events, with what they say."""
+        for event, payload in zip(events, payloads, strict=True):
+            if event.kind in _CALLS and payload is not None and payload.rule_id.startswith(_PREFIX):
+                tool = (payload.tool_name, payload.arguments_hash) if event.kind == _CALL_OF_TOOL else ("", "")
+                self._calls.setdefault(payload.rule_id.removeprefix(_PREFIX), {})[tool] = event.stream
+
+    async def problems(self) -> list[tuple[str, str]]:
+        """The calls whose remembered approval is not there, not proven, or covers another call: stream and words."""
+        problems: list[tuple[str, str]] = []
+        for rule, calls in self._calls.items():
+            try:
+                covered = await self._load(rule)
+            except PayloadErasedError:
+                continue
+            except (ChainBrokenError, UsageError) as error:
+                why = f"a call ran on the remembered approval {rule}, which is not proven: {error.message}"
+                problems += [(stream, f"{stream}: {why}") for stream in dict.fromkeys(calls.values())]
+                continue
+            for (tool, arguments), stream in calls.items():
+                if tool and (tool != covered.tool or covered.args_digest not in {None, arguments}):
+                    problems.append((stream, f"{stream}: a call ran on {rule}, which covers other calls"))
+        return problems
+
+    async def _load(self, rule: str) -> Remembered:
+        """A remembered approval as it was made. Raises UsageError unless it was proven then."""
+        for event in await self._journal.read(f"{KIND}/{rule}"):
+            payload = decode(event.kind, event.data)
+            if isinstance(payload, ApprovalRemembered):
+                found, proofs = parse_remembered(payload.rule), self._confirmations.proofs
+                if proofs.mode == "any":
+                    return found
+                question = await self._confirmations.find(payload.confirmation)
+                return await proven(found, payload, question, proofs, event.at)
+        raise NotFoundError("it is not in the journal", code=Code.STREAM_NOT_FOUND)

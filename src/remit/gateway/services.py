@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from remit.gateway.allowance import Allowance
+from remit.gateway.asking import Allowance
 from remit.gateway.confirmations import Confirmations
 from remit.gateway.readiness import Readiness
 from remit.gateway.remembered import RememberedApprovals

@@ -19,7 +19,7 @@ from remit.gateway.spending import Spent
 from remit.journal.event import Event, Fold
 from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked, StreamPruned, decode
 from remit.journal.scanning import event_at, every_page
-from remit.journal.stub import stub_of
+from remit.journal.values import stub_of
 
 if TYPE_CHECKING:
     from remit.journal.event import Placed

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from remit.golden.check import CheckReport, Class
+    from remit.golden.noun import CheckReport, Class
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def remit_golden(request: pytest.FixtureRequest) -> Callable[..., CheckReport]:
     root = request.config.rootpath
 
     def check(*paths: str | Path, fail: Class = "failed", **given: Any) -> CheckReport:
-        from remit.golden.check import CLASSES, read_all
+        from remit.golden.noun import CLASSES, read_all
         from remit.golden.report import details
 
         goldens = read_all(root / path for path in paths or ("golden",))

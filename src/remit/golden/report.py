@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
-from remit.golden.check import CLASSES, call_words, drift_words
+from remit.golden.noun import CLASSES, call_words, drift_words
 
 if TYPE_CHECKING:
-    from remit.golden.check import Checked, CheckReport, Class
+    from remit.golden.noun import Checked, CheckReport, Class
 
 _MARKS: Final = {"same": "✓", "annotation_only": "✓", "compatible": "✓", "breaking": "!", "failed": "✗"}
 _ROWS: Final = 500

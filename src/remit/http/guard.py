@@ -1,21 +1,47 @@
-"""Clients that may connect: programs on this machine, or bearers of a token; and no web page of another origin."""
+"""Clients that may connect: programs on this machine, or bearers of a token; and no web page of another origin.
+
+Bearer tokens, kept as digests: nothing that is in memory for long could be used to connect.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from remit.codes import Code
 from remit.errors import SettingsError
 from remit.http.access import ANYBODY, Access
 from remit.http.problem import Problem, unauthenticated
-from remit.http.token import digest_of
 
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.http.issuers import Issuers
-    from remit.http.token import Token
+
+
+class Token(msgspec.Struct, frozen=True):
+    """A token that a request may bring."""
+
+    digest: bytes
+    """SHA-256 of the token's bytes."""
+    access: Access
+    expires: int | None = None
+    """Microseconds since the epoch from which it is refused; None: never."""
+
+
+def digest_of(token: str) -> bytes:
+    """The SHA-256 of a token, which has enough randomness of its own to need no salt."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+def token_of(random: bytes) -> str:
+    """A token of random bytes: `rmt_`, so that scanners for secrets know it, and base64url."""
+    return "rmt_" + urlsafe_b64encode(random).rstrip(b"=").decode("ascii")
+
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _DOTS: Final = 2

@@ -1,25 +1,87 @@
-"""One ASGI application for all that is served: the guard first, then the part that a path belongs to."""
+"""One ASGI application for all that is served: the guard first, then the part that a path belongs to.
+
+The access log: one JSON line for each request that was answered. It holds no header, no query and no body.
+
+A part whose code is loaded with its first request, for it takes longer to load than the rest of the server.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TextIO
 
+import msgspec
+
+from remit.clock import isoformat
 from remit.codes import Code
-from remit.http.access_log import Answered
 from remit.http.problem import Problem, Refusal
 from remit.http.trace_context import PARENT, TraceContext
+from remit.redact import line
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
     from starlette.types import Receive, Send
 
+    from remit.clock import Clock
     from remit.http.access import Access, Scope
-    from remit.http.access_log import AccessLog
     from remit.http.guard import Guard
+
+
+_PATH: Final = 300
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Answered(NamedTuple):
+    """A request and its answer."""
+
+    method: str
+    path: str
+    """Without the query, which a client may put a secret into."""
+    client: str
+    """The address that it came from."""
+    principal: str
+    """In whose name it came; empty if the server knows no tokens, or if it was not let in."""
+    status: int
+    """The HTTP status; 0 if the client left before an answer began."""
+    code: str
+    """The stable code of a refusal; empty for an answer."""
+    size: int
+    """Bytes of the answer's body."""
+    duration_ms: float
+    trace: TraceContext
+
+
+class AccessLog:
+    """Writes lines to a file that another program may rotate or read."""
+
+    def __init__(self, out: TextIO, clock: Clock) -> None:
+        self._out = out
+        self._clock = clock
+
+    def write(self, answered: Answered) -> None:
+        """Write a line. A log that cannot be written does not keep a request from its answer."""
+        row = {
+            "at": isoformat(self._clock.now()),
+            "method": answered.method,
+            "path": line(answered.path, _PATH),
+            "status": answered.status,
+            "code": answered.code,
+            "principal": answered.principal,
+            "client": answered.client,
+            "bytes": answered.size,
+            "duration_ms": round(answered.duration_ms, 3),
+            "trace_id": answered.trace.trace_id,
+            "span_id": answered.trace.span_id,
+        }
+        try:
+            self._out.write(_encode(row).decode() + "\n")
+            self._out.flush()
+        except OSError:
+            return
 
 
 REQUEST: Final = "remit.request"
@@ -187,3 +249,46 @@ class Exchange:
             duration_ms=(perf_counter() - self._began) * 1_000,
             trace=self.trace,
         )
+
+
+class Deferred:
+    """Stands in for a part until the first request for it comes."""
+
+    def __init__(self, load: Callable[[], None], opened: Callable[[], AbstractAsyncContextManager[Part]]) -> None:
+        self._load = load
+        self._opened = opened
+        self._part: asyncio.Future[Part] | None = None
+        self._holding: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            self._closing.set()
+            if self._holding is not None:
+                await self._holding
+
+    def close_streams(self) -> None:
+        if self._part is not None and self._part.done() and self._part.exception() is None:
+            self._part.result().close_streams()
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        if self._part is None:
+            self._part = asyncio.get_running_loop().create_future()
+            self._holding = asyncio.create_task(self._hold(self._part), name="remit:deferred-part")
+        part = await asyncio.shield(self._part)
+        await part(scope, receive, send)
+
+    async def _hold(self, found: asyncio.Future[Part]) -> None:
+        """Load the part and keep it running until the server stops, all in one task."""
+        try:
+            await asyncio.to_thread(self._load)
+            async with self._opened() as part, part.running():
+                found.set_result(part)
+                await self._closing.wait()
+        except Exception as error:
+            if found.done():
+                raise
+            found.set_exception(error)

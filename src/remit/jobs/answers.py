@@ -1,4 +1,7 @@
-"""A model's answer as recipes see it, and the form that an answer may have to have."""
+"""A model's answer as recipes see it, and the form that an answer may have to have.
+
+Results that the methods of a run return and raise, beside plain values.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import RunError, SchemaError
-from remit.gateway.outcome import Outcome, failed
-from remit.gateway.replies import Answered
+from remit.gateway.outcome import Answered, Outcome, failed
 from remit.gateway.spending import Budget
 from remit.jobs.branch import current
 from remit.models.message import user
@@ -18,12 +20,13 @@ from remit.models.reply import Reply
 from remit.models.strict import without_nulls
 from remit.models.thread import Thread
 from remit.tools.hints import from_json
+from remit.tools.provider import unindented
 from remit.tools.schema import CompiledSchema, compile_schema
-from remit.tools.shapes import unindented
 
 if TYPE_CHECKING:
     from remit.jobs.effects.port import Question
     from remit.jobs.effects.recorded import Effects
+
 
 NO_SAMPLING: Final = Sampling()
 NO_BUDGET: Final = Budget()
@@ -196,3 +199,31 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
 
     found: dict[str, Any] = inline(schema, 0)
     return found
+
+
+class CallError(RunError):
+    """A call did not end well; `outcome` says how."""
+
+    def __init__(self, outcome: Outcome, tool: str, step: str) -> None:
+        self.outcome = outcome
+        self.cause = outcome.cause
+        self.tool = tool
+        self.step = step
+        super().__init__(outcome.reason, code=outcome.code, remedy=outcome.remedy)
+
+
+class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's answer to a question."""
+
+    approved: bool
+    by: str = ""
+    reason: str = ""
+
+
+class Compensated(msgspec.Struct, frozen=True, kw_only=True):
+    """What was undone."""
+
+    undone: tuple[str, ...] = ()
+    """Steps whose calls were undone, in that order."""
+    left: tuple[str, ...] = ()
+    """Steps that stay as they are, as a person decided."""

@@ -10,8 +10,7 @@ import msgspec
 from remit.errors import NotFoundError, PlanError, RunError, UsageError, VersionError
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.graph import run_plan
-from remit.jobs.plans.plan import Child
-from remit.jobs.plans.upgrade import upgraded
+from remit.jobs.plans.plan import Child, upgraded
 from remit.jobs.recipe import Recipe, Recipes
 from remit.jobs.routes import LackingError
 from remit.jobs.state import History

@@ -1,40 +1,274 @@
 """Replay: the recipe runs again on recorded results alone; no tool is called, nothing is written.
 
 It ends at the first divergence, with both sides, or where the recording ends, or agrees with it to the end.
+
+A program under way: its task, and the places it comes by.
+
+A place where a replay stops, so that a person can look around in the recipe.
+
+The look is synchronous: nothing else of the replay goes on meanwhile. Whatever it asks of the run is refused, so the
+places that come after it, and with them the verdict, are those of a replay that does not stop.
+
+The handler of a replay: nothing new happens, and nothing is written.
+
+Verdicts of today on the calls that a job recorded, as the gateway judges them: nothing is called or asked.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import chain
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, Literal, Never
 
 import msgspec
 
-from remit.errors import JournalError, NondeterminismError, RunError, VersionError
-from remit.jobs.effects.matching import effect_name
-from remit.jobs.effects.recorded import Effects
-from remit.jobs.effects.refusing import RefusingEffects
+from remit.codes import Code
+from remit.errors import (
+    JournalError,
+    NondeterminismError,
+    NotFoundError,
+    PayloadErasedError,
+    RunError,
+    UsageError,
+    VersionError,
+)
+from remit.gateway.today import CallJudge
+from remit.jobs.branch import Branch, contain, current, ends
+from remit.jobs.caller import caller_of
+from remit.jobs.effects.recorded import Effects, Matching, effect_name
 from remit.jobs.ended import encoded_result, error_info
 from remit.jobs.recipe import declared
-from remit.jobs.run import Run
-from remit.jobs.running import Running, end
+from remit.jobs.run import Requests, Run
 from remit.jobs.skills import NO_SKILLS
 from remit.jobs.spans import Activity
-from remit.jobs.state import History
-from remit.jobs.today import CallToday
+from remit.jobs.state import History, stream_of
 from remit.jobs.versions import Difference, differences, first_refused, refusal
 from remit.journal.blobs import pack
 from remit.journal.kinds import ErrorInfo, JobCancelled, JobCompleted, JobFailed, UndoDeclared
+from remit.policy.decision import Caller
 from remit.redact import preview
 
 if TYPE_CHECKING:
-    from remit.jobs.effects.matching import Matching
+    from collections.abc import Mapping, Sequence
+
+    from remit.gateway.outcome import Outcome
+    from remit.gateway.services import Services
+    from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
     from remit.jobs.program import Program
+    from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
     from remit.jobs.skills import Skills
-    from remit.jobs.stopping import Stop
+    from remit.jobs.state import Value
+    from remit.journal.event import Blob
     from remit.journal.journal import Journal
+    from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, CompensationCompleted
+    from remit.policy.overlay import Overlay
     from remit.tools.catalog import Catalog
     from remit.tools.migration import Migrations
+
+
+class Running:
+    """A program that runs in a task of its own, from its beginning."""
+
+    def __init__(self, run: Run, effects: Effects, start: Callable[[Run], Awaitable[Any]]) -> None:
+        self.matching = effects.matching
+        self.activity = effects.activity
+        self.stopped = False
+        contain(asyncio.get_running_loop())
+        self.task = asyncio.create_task(_rooted(run, start), name=f"remit:{run.job_id}")
+        self.task.add_done_callback(lambda _task: self.activity.attention.set())
+
+    @property
+    def done(self) -> bool:
+        """Return whether the program has come to an end."""
+        return self.task.done()
+
+    @property
+    def quiet(self) -> bool:
+        """Return whether every branch waits, and nothing has happened since that could end a wait."""
+        return self.activity.active == 0 and not self.activity.attention.is_set() and not self.done
+
+    def outcome(self) -> BaseException | None:
+        """The error of a program that is done; None if it returned."""
+        if not self.task.cancelled():
+            return self.task.exception()
+        if self.task.cancelling():
+            self.matching.over()  # not by its own code: the process stops, and everything with it
+        return RunError("the recipe cancelled itself", remedy="Do not let the recipe raise CancelledError itself.")
+
+    async def stop(self) -> None:
+        """End the program because a person wants the job to stop."""
+        self.stopped = True
+        await self.end()
+
+    async def end(self) -> None:
+        """End the program, wherever it is; it begins nothing more."""
+        self.matching.over()
+        await end(self.task)
+
+
+async def end(task: asyncio.Task[Any]) -> None:
+    """Cancel a task and wait for its end; its error, if any, was looked at before or is of no interest."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()
+
+
+async def _rooted(run: Run, start: Callable[[Run], Awaitable[Any]]) -> Any:
+    current.set(Branch("", asyncio.current_task()))
+    try:
+        result = await ends(start(run))
+    except BaseException:
+        run.requests.close()
+        raise
+    run.requests.settle()
+    return result
+
+
+class RefusingEffects:
+    """A handler that does nothing new: a branch that wants something new stops there."""
+
+    def __init__(self, activity: Activity) -> None:
+        self.ends: list[tuple[str, str]] = []
+        """Places where the recording ends, and what the recipe wants there."""
+        self.undos: dict[str, tuple[str, dict[str, Any]]] = {}
+        """Undo calls that the recipe makes from recorded values, and that are not recorded themselves."""
+        self.default_model = ""
+        self.models: list[tuple[str, str, str]] = []
+        """Questions that would go to another model now: the place, the recorded model, today's."""
+        self._activity = activity
+
+    async def call(self, request: CallRequest, record: CallRecord) -> Outcome:  # noqa: ARG002 - the port's
+        return await self._stop(request.step, f"a call of {request.tool}")
+
+    async def ask(self, question: Question, record: ModelRecord) -> Outcome:  # noqa: ARG002 - the port's
+        return await self._stop(question.step, "a question to a model")
+
+    async def model_differs(self, started: CommandStarted, current: str) -> None:
+        self.models.append((started.step, f"{started.llm_provider}/{started.llm_model}", current))
+
+    async def value(self, step: str, kind: type[Value]) -> Value:
+        return await self._stop(step, kind.KIND.removesuffix("_recorded"))
+
+    async def wait(self, wait: Wait, record: WaitRecord | None) -> Answer:  # noqa: ARG002 - the port's
+        return await self._stop(wait.step, f"a wait ({wait.type})")
+
+    async def poll(self, wait: Wait) -> Answer | None:  # noqa: ARG002 - the port's
+        return None
+
+    async def child(self, started: ChildStarted, blobs: tuple[Blob, ...]) -> Never:  # noqa: ARG002 - the port's
+        await self._stop(started.step, f"the recipe {started.name}")
+
+    async def child_ended(self, ended: ChildEnded, blobs: tuple[Blob, ...]) -> None:
+        """Do nothing: a replay writes nothing."""
+
+    async def patch(self, name: str) -> None:
+        """Do nothing: a replay writes nothing."""
+
+    async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:
+        self.undos[step] = undo
+
+    async def compensate(self, step: str) -> CompensationCompleted:
+        return await self._stop(step, "to undo what was done")
+
+    async def _stop(self, step: str, wanted: str) -> Never:
+        self.ends.append((step, wanted))
+        self._activity.block()
+        try:
+            while True:
+                await asyncio.get_running_loop().create_future()
+        finally:
+            self._activity.unblock()
+
+    def progress(self, done: float | None, total: float | None, message: str, /) -> None:
+        """Do nothing: a replay shows no progress."""
+
+    def now(self) -> int:
+        return 0  # bounds of waits are compared by what was recorded, not by today's clock
+
+
+Change = Literal["refused", "asks", "runs"]
+"""A call that ran would be refused, or would have to be approved; or one that was refused would run, or ask."""
+_ORDER: Final[tuple[Change, ...]] = ("refused", "asks", "runs")
+_decode: Final = msgspec.json.Decoder().decode
+_JUDGED: Final = frozenset({"", "resolve", "authorize", "ready", "validate_arguments", "load_confirmation", "confirm"})
+"""Stages whose refusals are judged again; the others look at origins, budgets and what else runs."""
+
+_OF_POLICY: Final = frozenset({Code.POLICY_DENIED.name, Code.SANDBOX_REQUIRED.name})
+"""Codes of `authorize` that are judged again; with the others the caller barred the call, or a limit was unproven."""
+
+
+class CallToday(msgspec.Struct, frozen=True, kw_only=True):
+    """A recorded call that would end in another way today."""
+
+    step: str
+    tool: str
+    change: Change
+    code: str = ""
+    reason: str = ""
+
+
+def worst(calls: tuple[CallToday, ...]) -> Change | Literal["same"]:
+    """The class of all changes: the worst one's; `same` if there is none."""
+    found = {call.change for call in calls}
+    return next((change for change in _ORDER if change in found), "same")
+
+
+async def calls_today(
+    services: Services, history: History, job: str, labels: Mapping[str, str], recipe: str
+) -> tuple[CallToday, ...]:
+    """The recorded calls of a job that would not end as recorded, by schema, policy and readiness of today."""
+    job_caller = await caller_of(history, job, labels, recipe, services.journal)
+    caller = Caller(
+        principal=job_caller.principal, kind=job_caller.kind, recipe=job_caller.recipe, stream=stream_of(job)
+    )
+    return await calls_of(services, history, caller, job_caller.overlays)
+
+
+async def calls_of(
+    services: Services, history: History, caller: Caller, overlays: Sequence[Overlay] = ()
+) -> tuple[CallToday, ...]:
+    """Return those of one caller's recorded calls that would not end as recorded."""
+    changes, judge = [], CallJudge(services, caller, overlays)
+    for step, record in history.calls.items():
+        recorded = record.started or record.refused
+        if recorded is None:
+            continue
+        encoded: bytes | msgspec.Raw | None
+        if isinstance(recorded.args, msgspec.Raw):
+            encoded = recorded.args
+        else:
+            try:
+                encoded = await services.journal.value(recorded.args, recorded.args_blob)
+            except PayloadErasedError:
+                continue  # nothing is left to judge
+        if encoded is None and record.started is None:
+            continue  # an older Remit did not record the arguments of refused calls
+        judged = await judge.judge(recorded.tool_name, _decode(encoded) if encoded is not None else {})
+        change = _change(record, judged.effect)
+        if change is not None:
+            changes.append(
+                CallToday(step=step, tool=recorded.tool_name, change=change, code=judged.code, reason=judged.reason)
+            )
+    return tuple(changes)
+
+
+def _change(record: CallRecord, effect: Change) -> Change | None:
+    started, refused = record.started, record.refused
+    if refused is None:
+        by_approval = started is not None and bool(started.confirmation)
+        return None if effect == "runs" or (effect == "asks" and by_approval) else effect
+    if refused.stage == "authorize" and refused.code not in _OF_POLICY:
+        return None
+    if effect == "refused" or refused.stage not in _JUDGED or (effect == "asks" and refused.confirmation):
+        return None
+    return effect
+
 
 Verdict = Literal["same", "diverged", "incomplete"]
 
@@ -205,3 +439,106 @@ async def _compare_result(result: Any, history: History, journal: Journal) -> Di
     if error is not None:
         return Divergence(step="end", recorded=f"{error.code}: {error.message}", now=preview(now))
     return None
+
+
+_OURS: Final = "remit.jobs."
+_PLANS: Final = "remit.jobs.plans."
+_SUSPENDS: Final = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+
+Look = Callable[[FrameType, str], None]
+"""Looks at the recipe's frame; the text says what the recipe wants there."""
+
+
+class Stop:
+    """The place where a replay stops, and what looks at it."""
+
+    def __init__(self, step: str, look: Look) -> None:
+        self.step = step
+        self.reached = False
+        self._look = look
+
+    def watch(self, effects: Effects) -> StoppingMatching:
+        """Have a pass stop here; to be called before its run is made."""
+        effects.matching = matching = StoppingMatching(effects, self)
+        return matching
+
+    def require_reached(self, job: str) -> None:
+        """Raise NotFoundError (STEP_NOT_FOUND) if the replay never came by the place."""
+        if not self.reached:
+            msg = f"the replay of {job} did not come by step {self.step!r:.80}"
+            raise NotFoundError(msg, code=Code.STEP_NOT_FOUND, remedy=f"`remit show {job}` lists its steps.")
+
+    def look(self, frame: FrameType, wanted: str, run: Run) -> None:
+        """Look once, with the run closed."""
+        self.reached = True
+        requests, run.requests = run.requests, Requests()
+        token = current.set(_Closed("", None))
+        try:
+            self._look(frame, wanted)
+        finally:
+            current.reset(token)
+            run.requests.close()
+            run.requests = requests
+
+
+class StoppingMatching(Matching):
+    """Matches places, and stops at one of them."""
+
+    def __init__(self, effects: Effects, stop: Stop) -> None:
+        super().__init__(effects.history, effects.activity)
+        self.run: Run | None = None
+        self.root: asyncio.Task[Any] | None = None
+        """The task of the program, which says where a branch comes from that has no frame of the recipe."""
+        self._stop = stop
+
+    def enter(self, step: str, kind: str) -> bool:
+        if step == self._stop.step and not self._stop.reached and self.run is not None:
+            recorded = self._history.places.get(step)
+            wanted = effect_name(kind) + ("" if recorded == kind else f"; recorded: {_said(recorded)}")
+            asking = sys._getframe(1)  # noqa: SLF001 - the way to the recipe's variables
+            frames = chain(_running(asking), _suspended(self.root))
+            self._stop.look(next(_recipes(frames), asking), wanted, self.run)
+        return super().enter(step, kind)
+
+
+class _Closed(Branch):
+    """The branch of an onlooker: it has no places."""
+
+    def pass_by(self) -> None:
+        raise UsageError(
+            "nothing is called or recorded where a replay stops",
+            remedy="Look at the recipe's variables, and let the replay go on.",
+        )
+
+
+def _said(recorded: str | None) -> str:
+    return "nothing" if recorded is None else effect_name(recorded)
+
+
+def _running(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield this frame of the running task and those that wait for it, the innermost first."""
+    while frame is not None and frame.f_code.co_flags & _SUSPENDS:
+        yield frame
+        frame = frame.f_back
+
+
+def _suspended(task: asyncio.Task[Any] | None) -> Iterator[FrameType]:
+    """The frames of a task that waits in its run, the innermost first."""
+    frames: list[FrameType] = []
+    waiting: Any = task.get_coro() if task is not None else None
+    while inspect.iscoroutine(waiting) and waiting.cr_frame is not None:
+        frames.append(waiting.cr_frame)
+        waiting = waiting.cr_await
+    while frames and not _of_run(frames[-1]):  # what the run itself waits with
+        frames.pop()
+    return reversed(frames)
+
+
+def _recipes(frames: Iterator[FrameType]) -> Iterator[FrameType]:
+    """Yield those of them that are not the run's own."""
+    return (frame for frame in frames if not _of_run(frame))
+
+
+def _of_run(frame: FrameType) -> bool:
+    module = str(frame.f_globals.get("__name__", ""))
+    return module.startswith(_OURS) and not module.startswith(_PLANS)

@@ -1,28 +1,49 @@
-"""The run as recipe code sees it. Everything that is not deterministic goes through here, and is recorded."""
+"""The run as recipe code sees it. Everything that is not deterministic goes through here, and is recorded.
+
+The effects that a recipe asked for. One that it never awaited has not happened, and its job fails by name.
+
+`run.call(…)` without `await` makes a coroutine that never starts: the recipe continues as if the call had been made.
+
+Runs parts of a run beside one another, each as a branch with places of its own (branch.py).
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Sequence
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
+from functools import wraps
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, overload
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, overload
 from uuid import UUID
 
 import msgspec
 
 from remit.canonical import digest
-from remit.errors import UsageError
+from remit.codes import Code
+from remit.errors import RunError, UsageError
 from remit.gateway.outcome import Outcome
 from remit.ids import encode
-from remit.jobs.answers import NO_BUDGET, NO_SAMPLING, AgentAnswer, ModelAnswer, answer_to, form_of, schema_of
+from remit.jobs.answers import (
+    NO_BUDGET,
+    NO_SAMPLING,
+    AgentAnswer,
+    CallError,
+    Compensated,
+    Confirmed,
+    ModelAnswer,
+    answer_to,
+    form_of,
+    schema_of,
+)
 from remit.jobs.bound import RecipeCall, args_of
-from remit.jobs.branch import asking, current
-from remit.jobs.branches import Branches
+from remit.jobs.branch import Branch, Countdown, asking, current, ends
 from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
 from remit.jobs.ended import error_info
-from remit.jobs.requests import Requests, effect
-from remit.jobs.results import CallError, Compensated, Confirmed
 from remit.jobs.spans import Span, due, seconds_of, words
 from remit.journal.blobs import pack
 from remit.journal.kinds import ChildStarted, JobCreated, RandomRecorded, TimeRecorded, UuidRecorded
@@ -40,11 +61,149 @@ if TYPE_CHECKING:
     from remit.models.prompt import Sampling, ToolSpec
     from remit.tools.function import FunctionTool
 
+
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_MANY: Final = 64
+"""So many are remembered before those that were awaited are forgotten."""
+
+
+class Requests:
+    """Remembers the coroutines of a run's effects, and where they were made."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: list[tuple[Coroutine[Any, Any, Any], CodeType, int]] = []
+
+    def add(self, coroutine: Coroutine[Any, Any, Any], code: CodeType, instruction: int) -> None:
+        """Remember a coroutine that an instruction of `code` made."""
+        if len(self._made) >= _MANY:
+            self._made = [request for request in self._made if _unstarted(request[0])]
+        self._made.append((coroutine, code, instruction))
+
+    def settle(self) -> None:
+        """End the requests of a recipe that returned. Raises RunError (NOT_AWAITED) if one was never awaited."""
+        forgotten = self.close()
+        if forgotten:
+            coroutine, code, instruction = forgotten[0]
+            name = getattr(coroutine, "__name__", "call").lstrip("_")
+            raise RunError(
+                f"run.{name} at {code.co_filename}:{_line(code, instruction)} was not awaited: it did not happen",
+                code=Code.NOT_AWAITED,
+                remedy=f"Write `await run.{name}(…)`, or give it to run.gather.",
+            )
+
+    def close(self) -> list[tuple[Coroutine[Any, Any, Any], CodeType, int]]:
+        """Close the coroutines that were never awaited, and return them."""
+        forgotten = [request for request in self._made if _unstarted(request[0])]
+        self._made.clear()
+        for coroutine, _, _ in forgotten:
+            coroutine.close()
+        return forgotten
+
+
+class Requesting(Protocol):
+    """The noun that has requests."""
+
+    @property
+    def requests(self) -> Requests:
+        """The requests of the run."""
+        ...
+
+
+S = TypeVar("S", bound=Requesting)
+
+
+def effect(
+    method: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+    """Make a run remember each coroutine of a method until it is awaited."""
+
+    @wraps(method)
+    def request(run: S, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        coroutine = method(run, *args, **kwargs)
+        caller = sys._getframe(1)  # noqa: SLF001 - the only way to the caller's line that costs nothing
+        run.requests.add(coroutine, caller.f_code, caller.f_lasti)
+        return coroutine
+
+    return request
+
+
+def _unstarted(coroutine: Coroutine[Any, Any, Any]) -> bool:
+    return inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
+
+
+def _line(code: CodeType, instruction: int) -> int:
+    lines = (line for start, end, line in code.co_lines() if start <= instruction < end and line is not None)
+    return next(lines, code.co_firstlineno)
+
+
 T = TypeVar("T")
+
+
+class Branches:
+    """The branches of one run."""
+
+    def __init__(self, effects: Effects) -> None:
+        self._activity = effects.activity
+        self._matching = effects.matching
+
+    async def gather(self, place: str, branches: Iterable[Awaitable[T]]) -> list[T]:
+        """Run branches below `place`; their results in order, or the first error, once all have ended."""
+        tasks = [self._start(branch, f"{place}.{index}.") for index, branch in enumerate(branches)]
+        if not tasks:
+            return []
+        countdown = Countdown(len(tasks), self._activity.unblock)
+        for task in tasks:
+            task.add_done_callback(countdown.one)
+        self._activity.block()
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            self._matching.cut_short(place)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        for task in tasks:
+            if not task.cancelled():
+                task.exception()  # the first error is raised below; unseen, the others would be complained of
+            elif task.cancelling():
+                self._matching.over()  # not by its own code
+        errors = [task.exception() for task in tasks if not task.cancelled()]  # all are looked at, one is raised
+        first = next((error for error in errors if error is not None), None)
+        if first is not None:
+            raise first
+        return [task.result() for task in tasks]
+
+    async def until(self, future: asyncio.Future[T]) -> T:
+        """Wait for another branch, without keeping the job from being parked meanwhile."""
+        if not future.done():
+            self._matching.go_on()
+            self._activity.block()
+            future.add_done_callback(lambda _future: self._activity.unblock())
+        return await future
+
+    async def within(self, work: Awaitable[T], prefix: str) -> T:
+        """Do work in the running task, with places below `prefix`."""
+        token = current.set(Branch(prefix, asyncio.current_task()))
+        try:
+            return await work
+        finally:
+            current.reset(token)
+
+    def _start(self, branch: Awaitable[T], prefix: str) -> asyncio.Task[T]:
+        self._activity.unblock()  # a branch more is active; its end takes it back
+        context = copy_context()
+        task = asyncio.get_running_loop().create_task(ends(branch), context=context)
+        context.run(current.set, Branch(prefix, task))
+        task.add_done_callback(lambda _task: self._activity.block())
+        return task
+
+
 AGENT: Final = "agent"
-"""The recipe that agents run."""
 LONGEST_PATCH: Final = 200
 """Characters of the name of a change."""
 

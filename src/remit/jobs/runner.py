@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from remit.jobs.execution import JobExecution
+from remit.jobs.execution import JobExecution, JobServices
 from remit.jobs.routes import of_tools, of_version, unkept
-from remit.jobs.services import JobServices
 from remit.jobs.skills import NO_SKILLS
 from remit.jobs.state import KIND
 from remit.journal.event import HeadPatch

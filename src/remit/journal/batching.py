@@ -8,6 +8,10 @@ for.
 
 Work other than commits (claims, leases, reads of memory) goes through the same queue, so that it sees everything
 submitted before it.
+
+The columns of a head in a table: the same columns, in the same order, on every backend that speaks SQL.
+
+Runs: most commits of a group follow each other on the same few streams, and are written as one.
 """
 
 from __future__ import annotations
@@ -21,9 +25,11 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError
-from remit.journal.event import Commit, Lease
+from remit.journal.event import NO_PATCH, Append, Commit, Event, Head, Lease
 
 Outcomes = Sequence[JournalError | None]
 
@@ -393,3 +399,80 @@ class ReadThread:
     def _run(self) -> None:
         while (task := self._queue.get()) is not None:
             perform(task, self._loop)
+
+
+COLUMNS: Final = Head.__struct_fields__
+"""A head's columns are named as its fields are, and come in their order."""
+HEADS: Final = f"SELECT {', '.join(COLUMNS)} FROM heads"  # noqa: S608 - names of fields
+
+_decode: Final = msgspec.json.Decoder(dict[str, str]).decode
+
+
+def reached(bounds: Sequence[int]) -> str:
+    """Return how many of the bounds the time between a head's first and last event reached, as an expression in SQL."""
+    steps = " ".join(f"WHEN updated_at - created_at < {bound:d} THEN {number}" for number, bound in enumerate(bounds))
+    return f"CASE {steps} ELSE {len(bounds)} END" if bounds else "0"
+
+
+def to_head(row: Sequence[Any]) -> Head:
+    """The head in a row that begins with COLUMNS, its labels as JSON text."""
+    return Head(
+        stream=row[0],
+        kind=row[1],
+        state=row[2],
+        seq=row[3],
+        epoch=row[4],
+        hash=row[5],
+        lease_owner=row[6],
+        lease_until=row[7],
+        due_at=row[8],
+        priority=row[9],
+        wakes=row[10],
+        closed=bool(row[11]),
+        route=row[12],
+        subject=row[13],
+        title=row[14],
+        labels=_labels(row[15]),
+        created_at=row[16],
+        updated_at=row[17],
+        seal=row[18],
+        share=row[19],
+    )
+
+
+def _labels(text: str) -> dict[str, str]:
+    """Labels as stored. If the text is something else, none, so that lists stay readable: `verify` names it."""
+    try:
+        return _decode(text)
+    except msgspec.DecodeError:
+        return {}
+
+
+class AppendRun:
+    """Appends of one writer on one stream that follow each other without a gap, folded into one."""
+
+    __slots__ = ("commits", "events", "first", "last")
+
+    def __init__(self, append: Append, index: int) -> None:
+        self.first = self.last = append
+        self.events: list[Event] = list(append.events)
+        self.commits = [index]
+
+    def takes(self, append: Append) -> bool:
+        """Return whether the append continues this run."""
+        return append.expect_hash == self.events[-1].hash and append.epoch == self.first.epoch
+
+    def add(self, append: Append, index: int) -> None:
+        """Fold the append of commit `index` in."""
+        self.last = append
+        self.events += append.events
+        self.commits.append(index)
+
+
+def folds(commit: Commit) -> bool:
+    """Return whether a commit is only events at the end of one existing stream, and perhaps blobs."""
+    if len(commit.appends) != 1 or commit.wakes:
+        return False
+    append = commit.appends[0]
+    plain = append.patch is NO_PATCH and append.expect_wakes is None
+    return plain and append.expect_seq > 0 and bool(append.events)

@@ -1,19 +1,52 @@
-"""Copying a journal to another backend, and proving that nothing was lost or changed on the way."""
+"""Copying a journal to another backend, and proving that nothing was lost or changed on the way.
+
+Moving a journal to another place, so that at every moment at most one of the two runs its jobs.
+
+    1. the target is a copy under way, and runs nothing   journal_copied
+    2. everything is copied and proven                    copy.py
+    3. the copy is complete                               journal_copied
+    4. the source is retired, unless this was a backup    journal_moved
+    5. what was written to the source meanwhile is copied and proven
+    6. the target is activated                            journal_activated
+
+After a crash the same command goes on. Between 4 and 6 neither runs jobs: what each refuses says how to go on.
+
+Sealing the heads of a journal that has none, or not under the key in use.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
-from remit.errors import AppendConflictError, ChainBrokenError, RecordPrunedError
+from remit.codes import Code
+from remit.errors import AppendConflictError, ChainBrokenError, JournalError, RecordPrunedError, StateError
 from remit.journal.chain import link, root
 from remit.journal.event import NO_PATCH, Append, Cut, Event, Head, HeadPatch, HeadQuery
-from remit.journal.journal import Journal
+from remit.journal.examining import examine
+from remit.journal.journal import PAGE, Journal
+from remit.journal.kinds import JournalVouched
 from remit.journal.scanning import every_head
-from remit.journal.standing import STREAM, busy
-from remit.journal.stub import stub_of
+from remit.journal.seals import Seals
+from remit.journal.standing import (
+    COPYING,
+    LIVE,
+    MOVED,
+    STREAM,
+    Standing,
+    busy,
+    is_final,
+    mark_copied,
+    mark_live,
+    mark_moved,
+    refusal,
+    standing_of,
+)
+from remit.journal.values import stub_of
 
 _SIGNING: Final = "recorder"
 """Streams of this kind speak of all others: they are copied as they were before those were looked at."""
@@ -190,3 +223,135 @@ async def _prove(target: Journal, head: Head, proven: set[str]) -> None:
     if there is None or (there.seq, there.hash) != (head.seq, head.hash):
         msg = f"{head.stream}: the chain of the copy differs from the original"
         raise ChainBrokenError(msg, remedy="Something may have written to the source or the target. Copy again.")
+
+
+def _no_progress(_what: str, _done: int, _all: int) -> None:
+    """Show nothing."""
+
+
+async def back_up(source: Journal, target: Journal, progress: Progress = _no_progress) -> Copied:
+    """Make the target a copy that runs no jobs, or bring one up to date. Raises as `copy` does."""
+    await refuse_busy(source)
+    await mark_copied(target, source.url, complete=False)
+    copied = await copy(source, target, progress)
+    await mark_copied(target, source.url, complete=True)
+    return copied
+
+
+async def move(source: Journal, target: Journal, progress: Progress = _no_progress) -> Copied:
+    """Let the work of the source go on in the target, and in it alone.
+
+    Raises as `copy` does; JournalError (JOURNAL_MOVED, JOURNAL_BACKUP) if the source does not run jobs itself.
+    """
+    standing, there = await standing_of(source), await standing_of(target)
+    begun = standing == Standing(MOVED, target.url) and there.state != LIVE
+    if standing.state != LIVE and not begun:
+        raise refusal(source.url, standing.state, standing.place)
+    copied = await back_up(source, target, progress)
+    if not begun:
+        await mark_moved(source, target.url)
+        late = await copy(source, target)
+        copied = msgspec.structs.replace(late, added=copied.added + late.added)
+    await mark_live(target)
+    return copied
+
+
+async def activate(journal: Journal, by: str, *, unfinished: bool = False) -> Standing:
+    """Let a copy, or a journal that moved, run jobs; what it was before. The other one must never run again.
+
+    Raises JournalError (JOURNAL_BACKUP) for a copy that is not complete, or a shard's that was not proven, unless
+    `unfinished`; JOURNAL_MOVED for a shard that runs elsewhere.
+    """
+    standing = await standing_of(journal)
+    if await is_final(journal):
+        why = f"{journal.url}: the shard moved to {standing.place} for good, and runs there"
+        remedy = f"Put the URL of {standing.place} in its place in journal.url; `remit journal move` moves it on."
+        raise JournalError(why, code=Code.JOURNAL_MOVED, remedy=remedy)
+    if standing == Standing(MOVED, journal.url) and not unfinished:
+        why = f"{journal.url}: the shard is still moving here"
+        remedy = "Run `remit journal move` again. If its old place is lost, add --unfinished."
+        raise JournalError(why, code=Code.JOURNAL_BACKUP, remedy=remedy)
+    if standing.state == COPYING and not unfinished:
+        raise refusal(journal.url, standing.state, standing.place)
+    if standing.state != LIVE:
+        await mark_live(journal, by)
+    return standing
+
+
+class Resealed(msgspec.Struct, frozen=True, kw_only=True):
+    """What sealing a journal came to."""
+
+    streams: int
+    sealed: int
+    """Heads that were sealed now, or set back to the state that their seal says."""
+    unsealed: tuple[str, ...]
+    """The streams of those whose head had no seal under a key that is here."""
+    problems: tuple[str, ...]
+    """The problems of the streams whose heads were left as they are."""
+
+
+async def vouch(journal: Journal, seals: Seals, by: str) -> None:
+    """Seal under these keys what is sealed under one that is not here, and record who says that it is right."""
+    former, journal.missing_key, journal.seals = journal.missing_key, b"", seals
+    await journal.post("journal/seals", "seals", JournalVouched(key=seals.current.hex(), former=former.hex(), by=by))
+
+
+async def seal_all(journal: Journal, *, vouched: bool = False) -> Resealed:
+    """Seal every head whose stream is whole. A head that was forged stays so.
+
+    A failed ticket that an older Remit leased, so that its head is not the one that was sealed, is failed again.
+
+    Raises StateError without keys, JournalError (KEY_MISSING) where heads are sealed under a key that is not here, and
+    JOURNAL_LOCKED while someone works on a stream. Without `vouched` for, heads of another key than the journal's stay.
+    """
+    journal.require_key()
+    seals = journal.seals
+    if seals is None:
+        raise StateError("there is no key to seal with", code=Code.SETTINGS_INVALID, remedy="Set journal.key_file.")
+    await refuse_busy(journal)
+    streams, sealed, before = 0, 0, None
+    unsealed: list[str] = []
+    problems: list[str] = []
+    while page := await journal.heads(HeadQuery(limit=PAGE, before=before)):
+        before = page[-1].stream
+        streams += len(page)
+        good: list[Head] = []
+        for head in page:
+            doubt, former = seals.doubt(head), seals.before_lease(head)
+            if doubt is None and head.seal.startswith(seals.current):
+                continue
+            try:
+                foreign = bool(head.seal) and not seals.knows(head) and not vouched
+                if doubt is not None and former is None and (doubt.code is Code.HEAD_FORGED or foreign):
+                    raise doubt
+                whole = replace(former or head, seal=b"")
+                await examine(whole, journal.pages(head), None, journal, journal.clock.now())
+            except ChainBrokenError as error:
+                problems.append(f"{error.code.name}: {error.message}")
+                continue
+            good.append(former or head)
+            unsealed += [head.stream] if doubt is not None and former is None else []
+        done = await asyncio.gather(*(_seal(journal, head, seals) for head in good))
+        sealed += sum(done)
+    return Resealed(streams=streams, sealed=sealed, unsealed=tuple(unsealed), problems=tuple(problems))
+
+
+async def _seal(journal: Journal, head: Head, seals: Seals) -> bool:
+    """Return whether it is sealed: not where someone wrote to the stream at the same moment, who sealed it then."""
+    seal = seals.seal(head)
+    append = Append(
+        stream=head.stream,
+        kind=head.kind,
+        expect_seq=head.seq,
+        expect_hash=head.hash,
+        epoch=head.epoch,
+        events=(),
+        at=head.updated_at,
+        patch=HeadPatch(state=head.state, due_at=head.due_at, release=True) if head.state == "failed" else NO_PATCH,
+        sealer=lambda _: seal,
+    )
+    try:
+        await journal.replicate(append)
+    except AppendConflictError:
+        return False
+    return True

@@ -8,8 +8,7 @@ from remit.errors import PayloadErasedError, UsageError
 from remit.journal.event import OPEN_STATES, Blob, Event, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import UNSET, SubjectErased, decode
-from remit.journal.references import Value, digests_of, values_in
-from remit.journal.salting import erasure_of
+from remit.journal.references import Value, digests_of, erasure_of, values_in
 from remit.journal.scanning import every_head
 
 _KIND = "subject"

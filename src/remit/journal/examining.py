@@ -46,8 +46,7 @@ from remit.journal.references import (
     values_in,
 )
 from remit.journal.seals import ID_BYTES, Seals, keyless
-from remit.journal.stub import PRUNED, beginning
-from remit.journal.values import RESTORE, Blobs
+from remit.journal.values import PRUNED, RESTORE, Blobs, beginning
 
 STRETCH: Final = 400
 """Events that are looked at together: more outgrow a processor's cache."""

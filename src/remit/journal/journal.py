@@ -32,10 +32,9 @@ from remit.journal.event import (
 from remit.journal.examining import STRETCH, Examined, Values, Visit, examine, pass_by, prove
 from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
-from remit.journal.salting import Salt, erasure_of, salted
+from remit.journal.references import Salt, erasure_of, salted
 from remit.journal.seals import Seals, keyless
-from remit.journal.stub import whole
-from remit.journal.values import Folds
+from remit.journal.values import Folds, whole
 from remit.journal.watch import Took, done
 from remit.journal.writer import Draft, StreamWriter, copy_error, fail_all
 from remit.randomness import salt

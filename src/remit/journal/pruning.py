@@ -28,7 +28,7 @@ from remit.journal.kinds import (
 )
 from remit.journal.references import digests_in, digests_of, names_in, values_in
 from remit.journal.scanning import every_page
-from remit.journal.stub import MARK, PRUNED, stub_of
+from remit.journal.values import MARK, PRUNED, stub_of
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from remit.errors import SettingsError
-from remit.journal.keys import contents, keep_new
+from remit.journal.seals import contents, keep_new
 from remit.process.child import Child
 from remit.process.environment import environment
 from remit.settings.expansion import expand

@@ -27,7 +27,7 @@ from mcp.shared.inbound import (
 from starlette.datastructures import Headers
 
 from remit.codes import Code
-from remit.http.limits import REQUESTS, Places
+from remit.http.access import REQUESTS, Places
 from remit.http.problem import Problem, Refusal
 from remit.http.router import REQUEST, Request
 from remit.jsonrpc import message

@@ -11,8 +11,7 @@ import msgspec
 
 from remit.capability import Check, Look, Upkeep
 from remit.errors import JournalError, RemitError
-from remit.notify.following import add_target
-from remit.notify.notifications import Notifications
+from remit.notify.notifications import Notifications, add_target
 from remit.notify.sender import AT_ONCE, Sender
 from remit.notify.target import read_targets
 from remit.notify.work import NotificationWork

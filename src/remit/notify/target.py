@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from remit.errors import SettingsError
-from remit.jobs.plans.shape import EXPECTED, parse_duration
+from remit.jobs.plans.problem import EXPECTED, parse_duration
 from remit.notify.settings import NotifySettings
 from remit.settings.address import address, program
 from remit.settings.parts import settings_of

@@ -12,10 +12,10 @@ from remit.jobs.ended import Ended
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import Payload, decode
 from remit.journal.leases import HeldLease
-from remit.notify.following import KIND, Follower, stream_of
 from remit.notify.kinds import NotificationDropped, NotificationFailed, NotificationQueued, NotificationSent
-from remit.notify.message import message_of
+from remit.notify.notifications import KIND, Follower, stream_of
 from remit.notify.occasion import read_occasion
+from remit.notify.sender import message_of
 
 if TYPE_CHECKING:
     from remit.engines.port import Execution

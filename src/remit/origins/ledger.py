@@ -1,6 +1,6 @@
 """Everything that a model was given, by whether it is trusted, and the verdict on an argument.
 
-Identifiers that a listing of a provider vouches for: those in its fields, if none of them is free text. Pure.
+Identifiers that a listing of a provider vouches for: those in its fields, if none of them is free text.
 
 A list of rooms or people as records of short fields names things that the provider has. A result with free text in any
 field is none: the author of the text may have chosen what stands beside it.

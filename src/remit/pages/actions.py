@@ -9,8 +9,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 from remit.jobs.replay import ReplayReport
-from remit.pages.page import File, Nothing, Page, PageRequest, See, View
-from remit.pages.text import link
+from remit.pages.page import File, Nothing, Page, PageRequest, See, View, link
 from remit.record.views import ConfirmationView, VerifyReport
 from remit.redact import line
 from remit.service.jobs import may_retry

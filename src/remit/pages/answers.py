@@ -11,10 +11,9 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.pages.bulk import MOST, TYPED
 from remit.pages.inbox import Filter, group_of, hindrance
-from remit.pages.page import Page, PageRequest, View
-from remit.pages.text import written
+from remit.pages.page import Page, PageRequest, View, written
 from remit.record.views import ConfirmationView
-from remit.service.questions import Answered, answer_each
+from remit.service.confirmations import Answered, answer_each
 from remit.service.reach import check_reach
 
 Decision = Literal["approve", "deny"]

@@ -9,21 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.api.errors import problem_of
 from remit.api.events import serve_events
-from remit.api.request import pairs_of, query_of
-from remit.api.route import Sent
-from remit.api.sessions import HttpSessions
+from remit.api.part import HttpSessions, problem_of
+from remit.api.route import Sent, pairs_of, query_of
 from remit.errors import RemitError
-from remit.http.limits import Places
+from remit.http.access import Places
 from remit.http.problem import Problem
 from remit.pages.live import Channels, Make
 from remit.pages.memory import Memory
-from remit.pages.navigation import entries_of
 from remit.pages.page import SAFE, Page, PageRequest, View, zone_of
-from remit.pages.rendering import render
+from remit.pages.rendering import entries_of, render, shell_for
 from remit.pages.routes import find
-from remit.pages.shell import shell_for
 from remit.randomness import salt
 from remit.service.reach import check_reach
 from remit.tasks import first

@@ -9,7 +9,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.pages.text import restored, visible, written
+from remit.pages.page import restored, visible, written
 from remit.redact import line
 
 FieldKind = Literal["text", "long", "word", "number", "choice", "json"]

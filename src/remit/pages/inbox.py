@@ -14,8 +14,7 @@ import msgspec
 from remit.pages.actions import labels
 from remit.pages.page import Page, PageRequest, View
 from remit.record.views import ConfirmationView
-from remit.service.confirmations import QuestionFilter
-from remit.service.questions import telling
+from remit.service.confirmations import QuestionFilter, telling
 from remit.service.visible import sees_tool
 
 if TYPE_CHECKING:

@@ -12,15 +12,14 @@ from remit.journal.kinds import JobCreated
 from remit.journal.lineage import origin_of
 from remit.pages.actions import wanted
 from remit.pages.inbox import answerable
-from remit.pages.page import Page, PageRequest, View
+from remit.pages.page import INLINE, Page, PageRequest, Shown, View, brief, shown
 from remit.pages.steps import Only, Row, Strip, chosen, drifted_in, groups, lines, scale_of, strip_of
-from remit.pages.text import INLINE, Shown, brief, shown
 from remit.record.job_story import JobStory
 from remit.record.states import Standing, standing
 from remit.record.step import Drift, StepNarrative
+from remit.record.teller import words
 from remit.record.values import given_of
 from remit.record.views import ConfirmationView, JobRow, OpenWait, StepView, TaskError
-from remit.record.words import words
 from remit.service.retrying import CONTINUES, RETRY_OF
 from remit.tools.naming import wire_name
 

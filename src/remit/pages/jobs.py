@@ -10,8 +10,7 @@ from remit.clock import DAY, SECOND
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.pages.actions import labels
-from remit.pages.page import Page, PageRequest, See, View
-from remit.pages.text import link
+from remit.pages.page import Page, PageRequest, See, View, link
 from remit.record.search import Found, JobSearch
 from remit.record.states import Standing, standing
 from remit.record.views import JobRow

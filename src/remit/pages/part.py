@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from remit.api.errors import problem_of
-from remit.api.request import MAX_BODY, bytes_of, pairs_of, query_of
-from remit.api.sessions import HttpSessions
+from remit.api.part import HttpSessions, problem_of
+from remit.api.route import MAX_BODY, bytes_of, pairs_of, query_of
 from remit.codes import Code
-from remit.http.limits import Places, Strangers
+from remit.http.access import Places, Strangers
 from remit.http.problem import Problem
 from remit.http.reading import Read
 from remit.http.router import REQUEST, Request
@@ -22,11 +21,9 @@ from remit.pages import login, rendering
 from remit.pages.entry import Entry, Visitor
 from remit.pages.feed import PATH, STATUS, Live
 from remit.pages.memory import Memory
-from remit.pages.navigation import entries_of
 from remit.pages.page import SAFE, File, Page, PageRequest, See, View, zone_of
-from remit.pages.rendering import render
+from remit.pages.rendering import entries_of, render, shell_for
 from remit.pages.routes import find
-from remit.pages.shell import shell_for
 from remit.service.reach import check_reach
 
 if TYPE_CHECKING:

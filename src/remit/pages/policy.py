@@ -10,16 +10,14 @@ from remit.clock import DAY, duration
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.pages.actions import json_object
-from remit.pages.page import Page, PageRequest, See, View
-from remit.pages.text import link
+from remit.pages.page import Page, PageRequest, See, View, link
 from remit.pages.tools import PATIENCE_S, seen
-from remit.policy.conditions import written
 from remit.policy.decision import CallerKind, Effect
-from remit.policy.explain import Explanation
+from remit.policy.explain import Explanation, written
 from remit.policy.lint import Finding
 from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule
-from remit.record.hits import STREAMS, Hits, Ruling
+from remit.record.decisions import STREAMS, Hits, Ruling
 
 _TONES: Final[dict[Effect, str]] = {"allow": "quiet", "ask": "asks", "deny": "bad"}
 """The tone of each effect."""

@@ -13,8 +13,7 @@ from remit.errors import NotFoundError, RemitError, UsageError
 from remit.gateway.proof import ProofKind
 from remit.pages.fields import Field, args_of, fields_of
 from remit.pages.inbox import hindrance
-from remit.pages.page import Page, PageRequest, See, View
-from remit.pages.text import link, written
+from remit.pages.page import Page, PageRequest, See, View, link, written
 from remit.record.step import Decided, QuestionRecord
 from remit.record.views import ConfirmationView, ToolView
 from remit.tools.provider import Preview

@@ -1,9 +1,15 @@
-"""Views as HTML. Every value is escaped and made visible on its way out, whatever its template does."""
+"""Views as HTML. Every value is escaped and made visible on its way out, whatever its template does.
+
+The frame of a page for one reader.
+
+The entries that stand above every page: the core's, and those of the pages of parts.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Iterable
 from datetime import tzinfo
 from functools import cache
 from pathlib import Path
@@ -12,13 +18,32 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from remit.clock import age, duration, isoformat
-from remit.pages.page import View
-from remit.pages.text import brief, clock_time, dollars, exact, grouped, link, moment, pieces, visible, written
+from remit.pages.inbox import answerable
+from remit.pages.page import (
+    NavigationEntry,
+    Page,
+    View,
+    brief,
+    clock_time,
+    dollars,
+    exact,
+    grouped,
+    link,
+    moment,
+    pieces,
+    visible,
+    written,
+)
 from remit.redact import words_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment, FileSystemLoader
     from jinja2.runtime import Context
+
+    from remit.http.access import Access
+    from remit.pages.entry import Entry, Visitor
+    from remit.service.service import Service
+
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 
@@ -157,3 +182,82 @@ def served(path: str) -> Asset | None:
     """The asset at a path; None if there is none."""
     name = path.rpartition("/")[2]
     return found if name in _TYPES and (found := asset(name)).path == path else None
+
+
+_CORE: Final[tuple[NavigationEntry, ...]] = (
+    NavigationEntry("Overview", "/", "read", "o"),
+    NavigationEntry("Jobs", "/jobs", "read", "j"),
+    NavigationEntry("Inbox", "/inbox", "read", "i"),
+    NavigationEntry("Tools", "/tools", "read", "t"),
+    NavigationEntry("Policy", "/policy", "read", "p"),
+    NavigationEntry("MCP", "/servers", "read", "m"),
+    NavigationEntry("Sessions", "/sessions", "read", "s"),
+    NavigationEntry("Usage", "/usage", "read", "u"),
+    NavigationEntry("Workers", "/workers", "read", "w"),
+)
+
+
+def entries_of(pages: Iterable[Page]) -> tuple[NavigationEntry, ...]:
+    """Return the core's entries, and among them those of pages that name one."""
+    entries = list(_CORE)
+    for page in pages:
+        if page.of:
+            path = page.path.replace("{job}", "{}").replace("{step}", "{}")
+            entries.append(NavigationEntry(page.name, path, page.scope, "", page.of))
+        elif page.name:
+            names = [entry.name for entry in entries]
+            place = names.index(page.after) + 1 if page.after in names else len(names)
+            entries.insert(place, NavigationEntry(page.name, page.path, page.scope, page.key))
+    return tuple(entries)
+
+
+async def items(
+    entries: Iterable[NavigationEntry], service: Service, access: Access, here: str, *, counted: bool
+) -> tuple[Item, ...]:
+    """The entries; the one that `here` belongs to is the current one. Inbox counts what this reader can answer."""
+    path = here.partition("?")[0]
+    waiting = await answerable(service, access) if counted and access.allows("read") else 0
+    return tuple(
+        Item(name, at, _within(path, at), waiting if name == "Inbox" else 0, key)
+        for name, at, scope, key, of in entries
+        if not of and access.allows(scope)
+    )
+
+
+def _within(path: str, at: str) -> bool:
+    return path == at or (at != "/" and path.startswith(f"{at}/"))
+
+
+async def shell_for(
+    entries: Iterable[NavigationEntry],
+    service: Service,
+    entry: Entry,
+    visitor: Visitor,
+    csrf: str,
+    now: int,
+    zone: tzinfo,
+    here: str,
+    *,
+    counted: bool = True,
+    listens: bool = True,
+    again: bool = False,
+) -> Shell:
+    """The shell of the page at `here`; `csrf` stands in its forms.
+
+    Without `counted`, the journal is not asked. `listens`: the page asks for what changes on it. `again`: it may be
+    loaded once more for the reader's zone.
+    """
+    access = visitor.access
+    entries = tuple(entries)
+    return Shell(
+        items=await items(entries, service, access, here, counted=counted) if visitor.known else (),
+        links=tuple((entry.of, entry.name, entry.path) for entry in entries if entry.of and access.allows(entry.scope)),
+        who="" if entry.open or not visitor.known else (access.principal or ""),
+        csrf=csrf,
+        can=frozenset(access.scopes),
+        now=now,
+        zone=zone,
+        here=here,
+        listens=listens,
+        again=again,
+    )

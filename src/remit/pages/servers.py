@@ -9,10 +9,9 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError
-from remit.pages.page import Nothing, Page, PageRequest, See, View
-from remit.pages.text import link
+from remit.pages.page import Nothing, Page, PageRequest, See, View, link
 from remit.pages.tools import PATIENCE_S, Line, line_of, seen
-from remit.record.words import words
+from remit.record.teller import words
 from remit.service.mcp import ServerDiff, ServerRow
 from remit.tools.remote import RemoteStatus
 

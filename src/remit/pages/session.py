@@ -10,8 +10,8 @@ from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.pages.page import Page, PageRequest, View
 from remit.pages.steps import Row, drifted_in, groups, lines, scale_of
+from remit.record.job_story import step_row
 from remit.record.step import StepNarrative
-from remit.record.task import step_row
 from remit.record.views import SessionRow
 
 _MOST: Final = 500

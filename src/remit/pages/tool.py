@@ -15,8 +15,7 @@ from remit.errors import UsageError
 from remit.ids import new_id
 from remit.pages.actions import json_object
 from remit.pages.fields import Field, args_of, fields_of
-from remit.pages.page import File, Page, PageRequest, View
-from remit.pages.text import Shown, shown, written
+from remit.pages.page import File, Page, PageRequest, Shown, View, shown, written
 from remit.pages.tools import PATIENCE_S, seen_tool, server_of, standing_of
 from remit.policy.explain import Explanation
 from remit.record.outcome import OutcomeView

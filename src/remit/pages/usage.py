@@ -7,8 +7,7 @@ from typing import ClassVar, Final, Literal
 import msgspec
 
 from remit.clock import DAY
-from remit.pages.page import Page, PageRequest, View
-from remit.pages.text import dollars, link
+from remit.pages.page import Page, PageRequest, View, dollars, link
 from remit.record.usage import By, priced
 
 _SHOWN: Final = 200

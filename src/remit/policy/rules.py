@@ -18,8 +18,7 @@ from typing import Any, Final, Literal, NamedTuple
 from msgspec import structs
 
 from remit.canonical import canonical, sha256
-from remit.policy.callers import caller_matcher
-from remit.policy.condition import Condition
+from remit.policy.condition import Condition, caller_matcher
 from remit.policy.decision import EFFECTS, TAINTS, Caller, Decision, Effect, Query, Taint
 from remit.policy.expression import paths_of
 from remit.policy.groups import NO_GROUPS, Groups, expanded

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.canonical import sha256
-from remit.recipes.report import Report
-from remit.recipes.report_page import page
-from remit.tools.provider import CallContext, ToolResult
-from remit.tools.shapes import arguments
-from remit.tools.toolset import Toolset, declare
+from remit.recipes.report import Report, page
+from remit.tools.provider import CallContext, ToolResult, Toolset, arguments, declare
 
 if TYPE_CHECKING:
     from remit.capability import Opening

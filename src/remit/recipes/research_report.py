@@ -11,8 +11,7 @@ from remit.errors import RunError
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
 from remit.recipes.evidence import choose, verified
-from remit.recipes.gather import Gathered, from_documents, from_folder, from_web
-from remit.recipes.prose import Written, keywords, planned, written
+from remit.recipes.gather import Gathered, Written, from_documents, from_folder, from_web, keywords, planned, written
 from remit.recipes.report import Facts, Searched, compose
 
 _PASSAGES_PER_SOURCE: Final = 3

@@ -10,7 +10,7 @@ import msgspec
 from remit.clock import SECOND, age, duration
 from remit.codes import Code
 from remit.jobs.state import TIMERS
-from remit.journal.owner import Owner
+from remit.journal.leases import Owner
 
 if TYPE_CHECKING:
     from remit.record.views import JobRow

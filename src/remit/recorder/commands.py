@@ -172,11 +172,10 @@ def witness_command(
     from remit.cli.running import run_async
     from remit.clock import SystemClock
     from remit.evidence.note import WITNESS, is_name
-    from remit.journal.keys import contents
+    from remit.journal.seals import contents
     from remit.journal.signing import private_keys
-    from remit.recorder.anchors import open_anchors
     from remit.recorder.keys import Signer, key_of
-    from remit.recorder.witness import Witness, serve
+    from remit.recorder.witness import Witness, open_anchors, serve
 
     if not is_name(name):
         raise UsageError("--name holds a space or a +", remedy="Write, say, witness.example.org/w1.")

@@ -16,13 +16,12 @@ from remit.capability import Check, Look, Upkeep
 from remit.clock import SECOND, isoformat
 from remit.errors import JournalError, RemitError, SettingsError, UsageError
 from remit.evidence.note import notes_in
-from remit.journal.owner import Owner
-from remit.recorder.keys import key_of, known_signers, load_signers
+from remit.journal.leases import Owner
+from remit.recorder.keys import key_of, known_signers, load_signers, roots_in
 from remit.recorder.log import newest
 from remit.recorder.publishing import Publisher
 from remit.recorder.recording import MISSED, Recorder, Terms
 from remit.recorder.settings import RecorderSettings
-from remit.recorder.stamps import roots_in
 from remit.recorder.verifier import LogVerifier
 from remit.settings.parts import settings_of
 from remit.tasks import uncut

@@ -29,9 +29,8 @@ from remit.journal.blobs import Packed, pack
 from remit.journal.signing import is_signature
 from remit.process.child import Child
 from remit.process.environment import environment
-from remit.recorder.keys import key_of
+from remit.recorder.keys import TYPE, check_answer, key_of, query, roots_in
 from remit.recorder.log import grown
-from remit.recorder.stamps import TYPE, check_answer, query, roots_in
 from remit.redact import line
 from remit.settings.expansion import expand, sendable
 

@@ -26,7 +26,7 @@ from remit.evidence.merkle import Tree
 from remit.evidence.note import Checkpoint, Note, encoded
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, End, Fold, HeadPatch
-from remit.journal.owner import Owner
+from remit.journal.leases import Owner
 from remit.journal.standing import STREAM
 from remit.recorder.keys import Signer
 from remit.recorder.kinds import RecorderCheckpoint, RecorderClosed, RecorderOpened

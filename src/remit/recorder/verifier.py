@@ -18,9 +18,9 @@ from remit.evidence.note import WITNESS, Checkpoint, Key, Note, decoded, signed_
 from remit.journal.kinds import StreamPruned, decode
 from remit.journal.signing import is_signature
 from remit.journal.standing import STREAM
+from remit.recorder.keys import can_read, is_over, stamped_at
 from remit.recorder.kinds import RecorderCheckpoint
 from remit.recorder.log import KIND, Session, handover, hashed, leaves_of, session_of, sessions, stamp_of, wrong
-from remit.recorder.stamps import can_read, is_over, stamped_at
 from remit.service.verification import Findings, Problem
 
 if TYPE_CHECKING:

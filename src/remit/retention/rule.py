@@ -11,7 +11,7 @@ import msgspec
 
 from remit.clock import DAY
 from remit.errors import SettingsError
-from remit.jobs.plans.shape import EXPECTED, parse_duration
+from remit.jobs.plans.problem import EXPECTED, parse_duration
 from remit.retention.settings import RetentionSettings
 from remit.settings.base import Base
 from remit.settings.parts import settings_of

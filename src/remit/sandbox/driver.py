@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from remit.process.enclosure import Listener
-from remit.sandbox.execution import Execution
 from remit.sandbox.isolation import ProbeReport
-from remit.sandbox.spec import Spec
+from remit.sandbox.spec import Execution, Spec
 
 
 class Driver(Protocol):

@@ -6,9 +6,8 @@ import abc
 import asyncio
 
 from remit.process.enclosure import Listener, SandboxUnavailableError
-from remit.sandbox.execution import Execution, quiet
 from remit.sandbox.isolation import Check, ProbeReport
-from remit.sandbox.spec import Spec
+from remit.sandbox.spec import Execution, Spec, quiet
 from remit.sandbox.supervised import Supervised
 
 

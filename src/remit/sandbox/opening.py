@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 from remit.errors import SettingsError
 from remit.sandbox.commands import Commands, Finder, Named
 from remit.sandbox.enclosure import SandboxEnclosures
-from remit.sandbox.hosts import read
 from remit.sandbox.isolation import Isolation
 from remit.sandbox.limits import Limits
-from remit.sandbox.policy import SandboxPolicy
+from remit.sandbox.policy import SandboxPolicy, read
 from remit.sandbox.sandbox import Sandbox
 from remit.sandbox.settings import SandboxSettings
 from remit.sandbox.workspaces import Workspaces

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from remit.http.addresses import BlockedAddressError, Place, Resolver, reachable, resolved
-from remit.sandbox.execution import Connection
-from remit.sandbox.hosts import allowed
+from remit.sandbox.policy import allowed
+from remit.sandbox.spec import Connection
 from remit.tasks import Tasks
 
 PORT: Final = 3128

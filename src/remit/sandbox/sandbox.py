@@ -17,11 +17,10 @@ from remit.process.enclosure import Listener, SandboxUnavailableError
 from remit.sandbox.artifacts import Collected, collect
 from remit.sandbox.commands import Finder
 from remit.sandbox.driver import Driver
-from remit.sandbox.execution import Execution, quiet
 from remit.sandbox.isolation import ProbeReport
 from remit.sandbox.policy import SandboxPolicy, merged, narrowed, terms_of
 from remit.sandbox.snapshots import Snapshot, SnapshotLostError, Snapshots, name_of
-from remit.sandbox.spec import INPUTS, Mount, Spec
+from remit.sandbox.spec import INPUTS, Execution, Mount, Spec, quiet
 from remit.sandbox.walking import TooManyError, shown
 from remit.sandbox.workspaces import Workspace, Workspaces, recover
 

@@ -26,7 +26,7 @@ from remit.errors import AppendConflictError, JournalError, NotFoundError
 from remit.gateway.call import Progress, Request, asked, no_progress
 from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.ids import encode, new_id
-from remit.jobs.effects.doubt import repeats
+from remit.jobs.effects.calls import repeats
 from remit.jobs.effects.outcomes import recorded_outcome
 from remit.jobs.records import CallRecord
 from remit.jobs.state import History

@@ -33,8 +33,7 @@ from remit.journal.kinds import ToolInvocationStarted, decode
 from remit.service.options import Options
 from remit.tools import hints
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.provider import CallContext, Preview, ToolResult
-from remit.tools.toolset import Toolset
+from remit.tools.provider import CallContext, Preview, ToolResult, Toolset
 
 if TYPE_CHECKING:
     from remit.jobs.recipe import Recipe

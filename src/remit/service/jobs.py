@@ -29,9 +29,9 @@ from remit.journal.kinds import (
     decode,
 )
 from remit.journal.lineage import whole
-from remit.journal.salting import fit_subject
+from remit.journal.references import fit_subject
 from remit.journal.sharded.placement import new_identifier
-from remit.journal.stub import is_pruned
+from remit.journal.values import is_pruned
 from remit.operation import Body, By, FromKey, JobReference, operation
 from remit.record.heads import find_job, fit_identifier, head_of, open_job, prove_job
 from remit.record.job_story import JobStory, job_view
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from remit.http.access import Access
     from remit.jobs.bound import RecipeCall
     from remit.jobs.plans.plan import Plan
-    from remit.jobs.replay import ReplayReport
-    from remit.jobs.stopping import Stop
+    from remit.jobs.replay import ReplayReport, Stop
     from remit.service.many import Labels, Replayed
     from remit.service.parts import Parts
     from remit.service.retrying import Retried

@@ -19,10 +19,10 @@ from remit.models.faults import ModelFault
 from remit.models.message import answer_digest, encode
 from remit.models.prompt import Ask, Output, Prompt, ToolSpec, toolset_of
 from remit.models.thread import Known
-from remit.record.earlier import prompts_of
 from remit.record.heads import head_of, stream_named
 from remit.record.job_story import story_of
 from remit.record.step import said
+from remit.record.transcript import prompts_of
 from remit.redact import preview, preview_of
 from remit.tools.meta import Level
 

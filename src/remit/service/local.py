@@ -124,8 +124,7 @@ class ServiceOnUse:
 
     @cached_property
     def servers(self) -> McpServers:
-        from remit.service.mcp import McpServers
-        from remit.service.restarts import Restarts
+        from remit.service.mcp import McpServers, Restarts
 
         parts = self._parts
         return McpServers(parts.catalog, parts.pins, Restarts(parts.journal, parts.catalog), parts.servers)

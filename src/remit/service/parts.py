@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from remit.settings import Settings
     from remit.settings.mcp import McpServer
     from remit.tools.catalog import Catalog
+    from remit.tools.listing import ToolVersionRegistry
     from remit.tools.pins import Pins
-    from remit.tools.versions import ToolVersionRegistry
 
 
 class Worker(msgspec.Struct, frozen=True):

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from remit.policy.cases import Given, given_of, moment_of
 from remit.policy.decision import Caller, CallerKind, Query
 from remit.policy.explain import Explanation, explain
-from remit.policy.given import Given, given_of, moment_of
 from remit.policy.lint import Finding, lint_rules
 from remit.policy.rule import Rule
 from remit.policy.table import Table
-from remit.record.hits import Hits, Ruling, hits_of, rulings_of
+from remit.record.decisions import Hits, Ruling, hits_of, rulings_of
 from remit.tools.catalog import ResolveError
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 import msgspec
 
 from remit.errors import ChainBrokenError, RunError
-from remit.jobs.replay import ReplayReport, replay, require_allowed
+from remit.jobs.replay import ReplayReport, calls_of, calls_today, replay, require_allowed, worst
 from remit.jobs.routes import LackingError
 from remit.jobs.skills import require_on
 from remit.jobs.state import ENDED, KIND, History, stream_of
-from remit.jobs.today import calls_of, calls_today, worst
 from remit.jobs.versions import differences
 from remit.journal.lineage import whole
 from remit.policy.decision import Caller
@@ -22,7 +21,7 @@ from remit.service.retrying import replayable
 from remit.service.sessions import CALLERS
 
 if TYPE_CHECKING:
-    from remit.jobs.stopping import Stop
+    from remit.jobs.replay import Stop
     from remit.journal.event import Head
     from remit.service.parts import Parts
 

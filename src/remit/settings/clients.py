@@ -10,7 +10,7 @@ import msgspec
 from remit.errors import SettingsError
 from remit.http.access import Access, Scope
 from remit.http.grants import Grant, rivals
-from remit.http.token import Token, digest_of
+from remit.http.guard import Token, digest_of
 from remit.settings.client import Client, read_client
 from remit.settings.expansion import expand, sendable
 from remit.settings.model import Settings

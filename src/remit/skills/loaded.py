@@ -1,4 +1,9 @@
-"""The skills that a process knows (`remit.jobs.skills.Skills`): loaded once, when they are first asked for."""
+"""The skills that a process knows (`remit.jobs.skills.Skills`): loaded once, when they are first asked for.
+
+Switches of skills: which are off, folded from the stream `skills`, so that it holds for every process at once.
+
+A skill is on if neither its table in remit.toml nor this says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +18,76 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 import msgspec
 
 from remit.codes import Code
-from remit.errors import NotFoundError, StateError
+from remit.errors import AppendConflictError, NotFoundError, StateError
 from remit.jobs.run import AGENT
 from remit.jobs.skills import Admission
-from remit.journal.kinds import SkillPin
+from remit.journal.event import HeadPatch
+from remit.journal.kinds import SkillPin, decode
 from remit.settings.loader import TRUST
-from remit.skills.book import Book, Skill
-from remit.skills.folder import SKILL_MD, Contents
+from remit.skills.folder import SKILL_MD, Book, Contents, Skill
+from remit.skills.kinds import SkillDisabled, SkillEnabled
 from remit.skills.manifest import InvalidManifestError
 from remit.skills.settings import SkillSettings
-from remit.skills.switches import Switches
 
 if TYPE_CHECKING:
     from remit.journal.event import Blob
+    from remit.journal.journal import Journal
     from remit.journal.kinds import JobCreated
     from remit.service.parts import Parts
     from remit.settings.section import Section
+
+
+STREAM: Final = "skills"
+KIND: Final = "skills"
+_TRIES: Final = 10
+
+
+class Switches:
+    """Switches of one journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._seq = 0
+        self._off: dict[str, SkillDisabled] = {}
+
+    async def off(self) -> dict[str, SkillDisabled]:
+        """Return what switched each skill off that is off; only what is new is read."""
+        head = await self._journal.head(STREAM)
+        if head is not None and head.seq > self._seq:
+            for event in await self._journal.read(STREAM, self._seq):
+                self._take(decode(event.kind, event.data))
+                self._seq = event.seq
+        return self._off
+
+    async def switch(self, skill: str, *, on: bool, by: str, reason: str) -> None:
+        """Switch a skill on or off, durably; one that is so already stays so. Raises AppendConflictError."""
+        payload = (SkillEnabled if on else SkillDisabled)(skill=skill, by=by, reason=reason)
+        for attempt in range(_TRIES):
+            if (skill not in await self.off()) is on:
+                return
+            head = await self._journal.head(STREAM)
+            patch = HeadPatch(state="kept", title="skills")
+            try:
+                if head is None:
+                    await self._journal.create(STREAM, KIND, payload, patch=patch)
+                else:
+                    writer = self._journal.writer(STREAM, KIND, head)
+                    await self._journal.append(writer, payload, synced=True, patch=patch)
+            except AppendConflictError:
+                if attempt == _TRIES - 1:
+                    raise
+            else:
+                return
+
+    def _take(self, payload: object) -> None:
+        match payload:
+            case SkillDisabled(skill=skill):
+                self._off[skill] = payload
+            case SkillEnabled(skill=skill):
+                self._off.pop(skill, None)
+            case _:
+                pass
+
 
 _PATIENCE_S: Final = 5.0
 """Seconds that servers still connecting are waited for."""

@@ -3,7 +3,7 @@
 The open format (agentskills.io, specification of August 2026) has `name description license compatibility metadata
 allowed-tools`; what is ours stands in its `metadata`, under `remit-required-tools`, `remit-run-types`, `remit-risk` and
 `remit-sandbox`, so that the format's own validator stays content. The older form has `skill_name required_tools
-allowed_run_types risk_policy`, and `description`, `sandbox` and `template`. Both are read into one value. Pure.
+allowed_run_types risk_policy`, and `description`, `sandbox` and `template`. Both are read into one value.
 
 What is wrong is said as findings. A fatal one means that the skill is not loaded; with any other it is, since most
 skills in use were written for readers that are lenient. A skill without findings is valid for the format's validator,
@@ -195,7 +195,7 @@ def _quoted(line: re.Match[str]) -> str:
 
 
 def _json(text: str) -> Any:
-    from remit.jobs.plans.json_text import read_json  # noqa: PLC0415 - as above
+    from remit.jobs.plans.document import read_json  # noqa: PLC0415 - as above
 
     return _parsed(read_json, text, "json")
 

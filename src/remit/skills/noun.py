@@ -14,7 +14,7 @@ from remit.skills.manifest import Finding
 
 if TYPE_CHECKING:
     from remit.service.opening import NounOpening
-    from remit.skills.book import Skill, Unloaded
+    from remit.skills.folder import Skill, Unloaded
 
 _CODES: Final = (Code.SKILL_NOT_FOUND, Code.SKILL_INVALID)
 _SHOWN: Final = ("license", "compatibility", "metadata", "required_tools", "allowed_tools")

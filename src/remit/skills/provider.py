@@ -22,9 +22,7 @@ from remit.nearest import did_you_mean
 from remit.skills.folder import SKILL_MD
 from remit.skills.loaded import LoadedSkills
 from remit.tools.meta import ToolMeta
-from remit.tools.provider import CallContext, ToolResult
-from remit.tools.shapes import arguments
-from remit.tools.toolset import Toolset, declare
+from remit.tools.provider import CallContext, ToolResult, Toolset, arguments, declare
 
 if TYPE_CHECKING:
     from remit.capability import Opening

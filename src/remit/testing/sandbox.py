@@ -17,11 +17,10 @@ from typing import Any, Final, NamedTuple
 
 from remit.process.enclosure import Listener
 from remit.sandbox.driver import Driver
-from remit.sandbox.execution import Execution, quiet
 from remit.sandbox.isolation import Isolation
 from remit.sandbox.limits import Limits
 from remit.sandbox.scratch import scratch
-from remit.sandbox.spec import Spec
+from remit.sandbox.spec import Execution, Spec, quiet
 from remit.testing.suite import checks_in
 
 PATIENCE_S: Final = 30.0

@@ -20,8 +20,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import RemitError
 from remit.journal.event import Claim
-from remit.journal.leases import LeaseProof
-from remit.journal.owner import Owner
+from remit.journal.leases import LeaseProof, Owner
 from remit.randomness import SystemRandomSource
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import Storage, opened

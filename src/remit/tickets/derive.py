@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from remit.codes import Code
 from remit.errors import AppendConflictError, NotFoundError, RemitError
 from remit.redact import line
-from remit.tickets.derivation import Derivation, Derived
+from remit.tickets.history import Derivation, Derived
 from remit.tickets.report import ToolVerdict
 from remit.tickets.ticket import Kind, NewTicket, Ticket, derived_id
 

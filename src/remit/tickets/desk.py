@@ -21,7 +21,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.gateway.schema_gate import Boundary, Checks, Misfit, Mode, SchemaGate
-from remit.tickets.derivation import Derivation
+from remit.tickets.history import Derivation
 from remit.tickets.report import ToolVerdict
 from remit.tickets.schemas import CREATE, OUTPUTS
 from remit.tickets.steps import found_in, steps_of

@@ -1,12 +1,16 @@
-"""A ticket, folded from its events. Only events say what state it is in; the head adds who leases it. Pure."""
+"""A ticket, folded from its events. Only events say what state it is in; the head adds who leases it. Pure.
+
+Which tickets are derived from others, and what deriving one ended with.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 
+from remit.codes import Code
 from remit.journal import kinds as k
 from remit.journal.event import Event, Head
 from remit.tickets import kinds
@@ -114,3 +118,31 @@ class History:
         kinds.TicketRetried: _retried,
         kinds.TicketDerived: _derived,
     }
+
+
+class Derivation(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tickets are derived."""
+
+    replies: bool = False
+    """Derive REPLY tickets (`ENABLE_REPLY_DERIVATION`)."""
+    tool_only: bool = False
+    """Stop after TOOL tickets, whatever their verdict."""
+
+
+NO_DERIVATION: Final = Derivation()
+
+
+class Derived(msgspec.Struct, frozen=True, kw_only=True):
+    """What deriving ended with."""
+
+    reason: str
+    """Name of the code: one of the contract's reasons, or DERIVE_FAILED."""
+    ticket: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Return whether the derived ticket exists now."""
+        return self.reason in _DERIVED
+
+
+_DERIVED: Final = frozenset({Code.created.name, Code.idempotent.name, Code.recovered_orphan.name})

@@ -17,8 +17,7 @@ from remit.errors import AppendConflictError, ChainBrokenError, RemitError, Stat
 from remit.journal import kinds as k
 from remit.journal.blobs import Packed
 from remit.journal.event import NO_PATCH, Blob, Claim, HeadPatch, Lease
-from remit.journal.leases import LeaseProof, LeaseTerms
-from remit.journal.owner import Owner
+from remit.journal.leases import LeaseProof, LeaseTerms, Owner
 from remit.redact import line
 from remit.tickets import kinds
 from remit.tickets.reading import TicketReader

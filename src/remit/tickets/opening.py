@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from remit.capability import Upkeep
 from remit.settings.parts import settings_of
-from remit.tickets.derivation import Derivation
 from remit.tickets.desk import Desk, DeskSettings
+from remit.tickets.history import Derivation
 from remit.tickets.runner import RunnerConfig
 from remit.tickets.settings import TicketSettings
 from remit.tickets.tickets import Tickets, tickets_of

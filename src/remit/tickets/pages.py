@@ -9,9 +9,8 @@ import msgspec
 
 from remit.clock import SECOND
 from remit.errors import RemitError, UsageError
-from remit.pages.page import Page, PageRequest, See, View
-from remit.pages.text import Shown, link, shown, written
-from remit.record.words import words
+from remit.pages.page import Page, PageRequest, See, Shown, View, link, shown, written
+from remit.record.teller import words
 from remit.tickets.report import RunReport
 from remit.tickets.steps import ToolStep, steps_of
 from remit.tickets.ticket import Kind, Status, Ticket

@@ -13,9 +13,9 @@ from remit.codes import Code
 from remit.errors import ChainBrokenError, NotFoundError
 from remit.journal.event import Head, HeadQuery
 from remit.journal.leases import LeaseProof, heads_changed_within
-from remit.journal.stub import is_pruned
+from remit.journal.values import is_pruned
 from remit.redact import line
-from remit.tickets.derivation import Derived
+from remit.tickets.history import Derived
 from remit.tickets.record import TicketRecord
 from remit.tickets.ticket import STREAM_KIND, Kind, Leased, Status, Ticket, stream_of
 

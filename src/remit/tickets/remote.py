@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from remit.client.connection import Connection
-from remit.client.person import only_oneself
+from remit.client.connection import Connection, only_oneself
 from remit.client.twin import Twin
 from remit.tickets.execution import RunRequest, ToolExecutor
 from remit.tickets.report import RunReport

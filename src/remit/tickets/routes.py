@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from remit.api.holding import held
+from remit.api.part import held
 from remit.api.route import Answer, ApiRequest, Route
 from remit.api.routes.tools import PENDING
 from remit.api.routes.tools import execute as call

@@ -18,13 +18,13 @@ from remit.errors import RemitError, StateError, UsageError
 from remit.journal.leases import LeaseProof, keep_renewing
 from remit.tasks import first
 from remit.tickets.execution import RunRequest, request_of
-from remit.tickets.outputs import outputs_of
+from remit.tickets.schemas import outputs_of
 from remit.tickets.ticket import Leased, Ticket, moment
 
 if TYPE_CHECKING:
     from remit.clock import Clock
-    from remit.tickets.derivation import Derived
     from remit.tickets.execution import ToolExecutor
+    from remit.tickets.history import Derived
     from remit.tickets.reading import TicketQueue
     from remit.tickets.report import RunReport
 

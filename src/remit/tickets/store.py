@@ -19,8 +19,7 @@ from remit.journal.leases import LeaseProof
 from remit.journal.sharded.placement import new_identifier
 from remit.redact import line
 from remit.tickets import kinds
-from remit.tickets.derivation import NO_DERIVATION, Derivation
-from remit.tickets.history import History
+from remit.tickets.history import NO_DERIVATION, Derivation, History
 from remit.tickets.leasing import REASON, Rejected, TicketLeases, uncounted
 from remit.tickets.reading import FOLLOW
 from remit.tickets.record import TicketRecord

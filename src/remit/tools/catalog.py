@@ -28,13 +28,12 @@ from msgspec.structs import replace
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
 from remit.tools.index import Index, Preference, ResolveError, shown
-from remit.tools.listing import Listings, cancelled
+from remit.tools.listing import Listings, ToolVersionRegistry, cancelled
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.naming import check_provider_id, provider_of
 from remit.tools.provider import Follows, Reserves, ToolProvider, Watched
 from remit.tools.remote import Probed
 from remit.tools.tool import Tool, admit, quarantine
-from remit.tools.versions import ToolVersionRegistry
 
 __all__ = ["Catalog", "ResolveError", "Tool"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from remit.tools.subschemas import Document, Schema
+from remit.tools.limits import Document, Schema
 
 _OTHERS: Final = ("additionalProperties", "unevaluatedProperties")
 """Keywords that say what becomes of fields not declared."""

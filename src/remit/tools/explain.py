@@ -15,7 +15,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import SchemaError
-from remit.tools.subschemas import Document, Pointer, Schema, text_of
+from remit.tools.limits import Document, Pointer, Schema, text_of
 
 MAX_PROBLEMS: Final = 20
 MAX_STEPS: Final = 60

@@ -18,8 +18,7 @@ from remit.codes import Code
 from remit.codes.row import Row
 from remit.errors import SchemaError
 from remit.tools.meta import JsonSchema
-from remit.tools.provider import CallContext, ToolResult
-from remit.tools.shapes import unindented
+from remit.tools.provider import CallContext, ToolResult, unindented
 
 _REFERENCE: Final = "#/$defs/{name}"
 _OURS: Final = {"CallContext": CallContext, "ToolResult": ToolResult}

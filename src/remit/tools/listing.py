@@ -3,16 +3,23 @@
 Every invalidation asks for a listing that begins after it. Who waits is served by the first listing that began after
 the last invalidation before he came: never by an older one, and never kept by a provider that changes all the time.
 The tasks are ours alone: a waiter that is cancelled takes no listing with it, and none sees a caller's context.
+
+The port to what is known of tools' versions: who gives a tool its version, and what ran under which.
+
+The journal is its default (`remit.record.uses`): it knows what was recorded. A registry of your own, such as one over a
+service catalog, is handed in (`Remit(versions=…)`); then a tool whose provider gives it no version has the registry's.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
 
 _log: Final = logging.getLogger("remit.tools")
 
@@ -122,3 +129,47 @@ def cancelled() -> bool:
     """Return whether the running task itself was cancelled, rather than something of a provider's own it waited for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+class ToolVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """The version of a tool (contract: versioning, "Registry")."""
+
+    version: str
+    request_schema_hash: str = ""
+    """Digest of its input schema; empty: not known."""
+    response_schema_hash: str = ""
+    """Digest of its output schema; empty: it has none, or it is not known."""
+
+
+class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
+    """A version of a tool that calls were made under."""
+
+    tool: str
+    provider_id: str
+    version: str
+    request_schema_hash: str
+    response_schema_hash: str
+    calls: int
+    first_at: int
+    """Microseconds since the Unix epoch."""
+    last_at: int
+    open_jobs: tuple[str, ...] = ()
+    """Jobs with such a call that have not ended."""
+    users: tuple[str, ...] = ()
+    """Jobs, sessions and calls from outside with such a call, in the order of their first one."""
+
+
+class ToolVersionRegistry(Protocol):
+    """Knows the versions of tools."""
+
+    async def get_tool_version(self, tool: str) -> ToolVersion | None:
+        """The version of a tool, by its full name; None: it is not known. Raises JournalError."""
+        ...
+
+    async def uses(self, tool: str) -> Sequence[ToolUse]:
+        """Return every version of a tool that calls were made under, the newest first. Raises JournalError."""
+        ...
+
+    async def schema(self, digest: str) -> Any:
+        """The schema behind a hash; None: it is not known. Raises JournalError."""
+        ...

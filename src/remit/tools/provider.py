@@ -1,15 +1,25 @@
-"""The port through which tools enter Remit. The gateway is its only caller (rule 1)."""
+"""The port through which tools enter Remit. The gateway is its only caller (rule 1).
+
+Arguments and results of built-in tools as structs: the schema a caller sees and the values code uses are one.
+
+Providers of tools of ours: each tool is declared by the structs that it takes and gives.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from functools import cache
+from typing import Annotated, Any, Final, Protocol, TypeVar, runtime_checkable
 
 import msgspec
+from msgspec import Meta
 
 from remit.canonical import sha256
-from remit.tools.meta import ToolMeta
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.tools.meta import JsonSchema, Level, Risk, ToolMeta
 from remit.tools.peer import Peer
 
 
@@ -254,3 +264,98 @@ class PreviewsWithin(Protocol):
     ) -> Preview | None:
         """Return what `preview` does, for a call under these layers (`CallContext.sandbox`)."""
         ...
+
+
+T = TypeVar("T", bound=msgspec.Struct)
+_VALUES: Final = ("default", "const", "enum", "examples")
+"""Keywords that hold values and no schemas."""
+Url = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=2_048,
+        description="The page's address; http or https.",
+        extra_json_schema={"x-remit-role": "url"},
+    ),
+]
+"""An argument that is a page's address; rules about hosts and the origin of addresses apply to it."""
+
+
+def unindented(schema: Any, key: str = "") -> Any:
+    """Return a schema, or some, without the indentation of docstrings, which Python keeps up to 3.12: hashes agree."""
+    if isinstance(schema, str) and key == "description":
+        return inspect.cleandoc(schema)
+    if isinstance(schema, dict) and key not in _VALUES:
+        return {name: unindented(part, name) for name, part in schema.items()}
+    return [*map(unindented, schema)] if isinstance(schema, list | tuple) and key not in _VALUES else schema
+
+
+@cache
+def struct_schema(shape: type[msgspec.Struct]) -> JsonSchema:
+    """The JSON schema of a struct, complete in itself; the same object for the same struct."""
+    [reference], parts = unindented(msgspec.json.schema_components((shape,), ref_template="#/$defs/{name}"))
+    schema = parts.pop(reference["$ref"].rpartition("/")[2])
+    return {**schema, "$defs": parts} if parts else schema
+
+
+def arguments(shape: type[T], args: dict[str, Any]) -> T:
+    """The arguments as their struct. Raises ProviderError: the schema gate may have been told to let them pass."""
+    try:
+        return msgspec.convert(args, shape)
+    except msgspec.ValidationError as exc:
+        raise ProviderError(str(exc)) from exc
+
+
+def declare(
+    name: str,
+    description: str,
+    takes: type[msgspec.Struct],
+    gives: type[msgspec.Struct],
+    *,
+    provider: str,
+    writes: bool = False,
+    **more: Any,
+) -> ToolMeta:
+    """Return a tool that reads (L0) or `writes` and asks (L1), and may be repeated; `more` are fields that differ."""
+    fields: dict[str, Any] = {
+        "input_schema": struct_schema(takes),
+        "output_schema": struct_schema(gives),
+        "capability_level": Level.L1 if writes else Level.L0,
+        "risk_level": Risk.WRITE if writes else Risk.READ_ONLY,
+        "side_effects": writes,
+        "idempotent": True,
+        "requires_confirm": writes,
+        "version": "1",
+    }
+    return ToolMeta(name=name, provider_id=provider, description=description, **(fields | more))
+
+
+class Toolset:
+    """A provider that lists its tools, and refuses calls once it is closed; what they do, a subclass says."""
+
+    def __init__(self, provider_id: str, tools: Sequence[ToolMeta]) -> None:
+        self._provider_id = provider_id
+        self._tools = tuple(tools)
+        self._closed = False
+
+    @property
+    def provider_id(self) -> str:
+        return self._provider_id
+
+    async def list_tools(self) -> Sequence[ToolMeta]:
+        self._require_open()
+        return self._tools
+
+    async def close(self) -> None:
+        """Refuse later calls; a subclass ends what it started."""
+        self._closed = True
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ProviderError(f"The provider {self._provider_id} has been closed.", cause=Code.ProviderClosed)
+
+    def _require(self, name: str) -> None:
+        """Raise ProviderError where the provider is closed, or has no such tool."""
+        self._require_open()
+        if all(tool.name != name for tool in self._tools):
+            raise ProviderError(f"The provider {self._provider_id} has no tool {name!r}.", cause=Code.ToolNotFound)

@@ -22,8 +22,7 @@ from remit.errors import NotCanonicalError, SchemaError
 from remit.tools.closing import closed as close
 from remit.tools.closing import closed_within
 from remit.tools.explain import SchemaProblem, cut
-from remit.tools.limits import MAX_PATTERN_BYTES, check_limits
-from remit.tools.subschemas import Document, Pointer, Schema, text_of
+from remit.tools.limits import MAX_PATTERN_BYTES, Document, Pointer, Schema, check_limits, text_of
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator

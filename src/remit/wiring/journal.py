@@ -13,10 +13,9 @@ from remit.codes import Code
 from remit.errors import JournalError, SettingsError
 from remit.journal.event import Head, HeadQuery
 from remit.journal.journal import PAGE, Journal
-from remit.journal.keys import default_folder, default_place, find, load, make, make_for
 from remit.journal.kinds import declare
 from remit.journal.port import Store
-from remit.journal.seals import ID_BYTES, Seals
+from remit.journal.seals import ID_BYTES, Seals, default_folder, default_place, find, load, make, make_for
 from remit.journal.sharded.shard import ShardStore
 from remit.journal.sqlite.connection import in_use
 from remit.journal.sqlite.store import EMPTY, MEMORY, SqliteStore
@@ -112,7 +111,7 @@ async def refuse_open(settings: Settings) -> None:
     if settings.journal.file is not None:
         used = settings.journal.file.exists() and in_use(url)
     elif url.partition("://")[0] in SERVERS:
-        from remit.journal.postgres.address import Address  # noqa: PLC0415 - its driver is an extra
+        from remit.journal.postgres.server import Address  # noqa: PLC0415 - its driver is an extra
         from remit.journal.postgres.server import in_use as in_use_there  # noqa: PLC0415 - the same
 
         used = any([await in_use_there(Address.parse(one)) for one in url.split()])

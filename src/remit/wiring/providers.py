@@ -81,7 +81,7 @@ def stand_ins_of(tools: Iterable[ToolMeta]) -> list[ToolProvider]:
 
 def probes_for(servers: Sequence[McpServer], settings: Settings, providers: Sequence[ToolProvider]) -> dict[str, Probe]:
     """Return what tells whether each provider is ready."""
-    from remit.gateway.probes import probes_of, unavailable
+    from remit.gateway.readiness import probes_of, unavailable
 
     if settings.tools.no_mcp:
         return unavailable([f"mcp.{server.name}" for server in servers], "turned off by NO_MCP")

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
     from remit.tools.catalog import Catalog
     from remit.tools.function import FunctionTool
+    from remit.tools.listing import ToolVersionRegistry
     from remit.tools.migration import Migration, Migrations
     from remit.tools.pins import Pins
     from remit.tools.provider import ToolProvider
     from remit.tools.remote import Authorizer
-    from remit.tools.versions import ToolVersionRegistry
 
     Report = Callable[[str, float | None, float | None, str], None]
 
@@ -220,7 +220,7 @@ class Runtime:
         from remit.engines.presence import with_code
         from remit.jobs.runner import Runner
         from remit.jobs.versions import Versions
-        from remit.journal.owner import Owner, alive
+        from remit.journal.leases import Owner, alive
         from remit.wiring.parts import engine_of
 
         jobs, migrations = self.settings.jobs, self.services.migrations

@@ -14,7 +14,7 @@ import remit.wiring.sections  # noqa: F401 - declares the settings of the parts 
 from remit.capability import resolve
 from remit.errors import UsageError
 from remit.settings.schema import DIALECT, entries, schema
-from remit.tools.shapes import unindented
+from remit.tools.provider import unindented
 from remit.wiring.capabilities import FIRST_PARTY
 
 REMIT_TOML: Final = "remit.toml"

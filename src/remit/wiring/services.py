@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from remit.clock import Clock
-    from remit.gateway.allowance import Allowance, DayLimits
+    from remit.gateway.asking import Allowance, DayLimits
     from remit.gateway.confirmations import Confirmations
     from remit.gateway.proof import Proofs
     from remit.gateway.readiness import Probe, Readiness
@@ -108,7 +108,7 @@ class ServicesOnUse:
 
     @cached_property
     def allowance(self) -> Allowance:
-        from remit.gateway.allowance import Allowance
+        from remit.gateway.asking import Allowance
 
         return Allowance(self.journal, _day_limits(self._settings))
 
@@ -217,7 +217,7 @@ def _turnstiles(settings: Settings, journal: Journal) -> Turnstiles | None:
 
 def _day_limits(settings: Settings) -> DayLimits:
     """The limits in force; 0 means no limit."""
-    from remit.gateway.allowance import DayLimits
+    from remit.gateway.asking import DayLimits
 
     return DayLimits(tokens=settings.models.day_tokens or None, cost=settings.models.day_cents / 100 or None)
 

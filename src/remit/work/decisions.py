@@ -16,9 +16,7 @@ from remit.errors import ProviderError, RemitError
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
 from remit.redact import line
-from remit.tools.provider import CallContext, Preview, ToolResult
-from remit.tools.shapes import arguments
-from remit.tools.toolset import Toolset, declare
+from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
 from remit.work.references import IssueRef
 from remit.work.store import WorkStore
 

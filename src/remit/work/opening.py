@@ -16,9 +16,8 @@ from remit.work.executors.provider import ExecutorProvider
 from remit.work.folder import WorkFolder
 from remit.work.noun import Work
 from remit.work.outbox.local import LocalForge
-from remit.work.outbox.provider import OutboxProvider
+from remit.work.outbox.provider import OutboxProvider, OutboxRows
 from remit.work.outbox.remote import Pushes
-from remit.work.outbox.rows import OutboxRows
 from remit.work.runs import Runs, RunsOpening
 from remit.work.staging import StagedRuns, StagedWrite
 from remit.work.store import WorkStore

@@ -6,8 +6,7 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
-from remit.pages.page import Nothing, Page, PageRequest, See, View
-from remit.pages.text import link
+from remit.pages.page import Nothing, Page, PageRequest, See, View, link
 from remit.work.envelope import said_by_hand
 from remit.work.noun import Work
 from remit.work.result import WorkResult

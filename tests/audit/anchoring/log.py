@@ -12,8 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from remit.audit.anchoring.client import AnchorClient
 from remit.audit.formats.keys import Signer
 from remit.evidence.note import WITNESS
-from remit.recorder.anchors import AnchorLog
-from remit.recorder.witness import server_of
+from remit.recorder.witness import AnchorLog, server_of
 from remit.testing.clock import ManualClock
 from tests.recorder.world import signer
 

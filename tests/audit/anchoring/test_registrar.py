@@ -17,9 +17,8 @@ from remit import Remit, tool
 from remit.audit.anchoring.client import AnchorClient
 from remit.audit.anchoring.registrar import Registrar
 from remit.audit.formats import ael, catalog
-from remit.audit.formats.account import Account
+from remit.audit.formats.account import Account, pack
 from remit.audit.formats.ael_anchors import FILE, anchored
-from remit.audit.formats.bundle import pack
 from remit.audit.formats.keys import Signer
 from remit.audit.package import write_package
 from remit.audit.sessions import sessions_of

@@ -11,8 +11,7 @@ from typing import get_args
 import pytest
 
 from remit.audit.formats import ENDINGS, Form, catalog
-from remit.audit.formats.account import Account
-from remit.audit.formats.bundle import pack
+from remit.audit.formats.account import Account, pack
 from remit.audit.formats.table import ROWS
 from remit.journal.kinds import KINDS
 from tests.audit.formats.errands import signed

@@ -14,9 +14,7 @@ import pytest
 from agent_evidence_vectors import receiptsignature
 
 from remit.audit.formats import ael_check, agent_action, receipts
-from remit.audit.formats.account import Account
-from remit.audit.formats.bundle import Bundle
-from remit.audit.formats.fault import FormError
+from remit.audit.formats.account import Account, Bundle, FormError
 from remit.audit.formats.keys import read_keys
 from remit.canonical import canonical, digest
 from tests.audit.formats.errands import signed

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from remit.audit.formats import catalog
-from remit.audit.formats.account import Account
-from remit.audit.formats.bundle import Bundle
+from remit.audit.formats.account import Account, Bundle
 from remit.audit.sessions import beat_of
 from remit.clock import DAY, SECOND
 from remit.testing.clock import ManualClock

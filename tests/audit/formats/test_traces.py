@@ -17,11 +17,11 @@ import pytest
 from remit import Run, recipe, tool
 from remit.audit.anchoring.client import AnchorClient
 from remit.audit.anchoring.registrar import Registrar
-from remit.audit.formats import ael, ael_trace, catalog
-from remit.audit.formats.account import Account
+from remit.audit.formats import ael, catalog
+from remit.audit.formats import ael_record as ael_trace
+from remit.audit.formats.account import Account, Bundle, pack
 from remit.audit.formats.ael_anchors import FILE, anchored
-from remit.audit.formats.ael_join import join
-from remit.audit.formats.bundle import Bundle, pack
+from remit.audit.formats.ael_check import join
 from remit.audit.formats.keys import Signer
 from remit.audit.package import write_package
 from remit.audit.sessions import sessions_of

@@ -13,9 +13,7 @@ import pytest
 
 from remit import Options
 from remit.audit.formats import ael, ael_check, ael_record, agent_action, catalog, intoto, ocsf, otlp, receipts
-from remit.audit.formats.account import Account, Entry
-from remit.audit.formats.bundle import Bundle, pack
-from remit.audit.formats.fault import FormError
+from remit.audit.formats.account import Account, Bundle, Entry, FormError, pack
 from remit.audit.formats.keys import PublicKey
 from remit.audit.formats.table import DECISIONS, ROWS, row_of
 from remit.canonical import canonical

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.files.index.passages import LONGEST, cut
+from remit.files.index.store import LONGEST, cut
 
 texts = st.lists(
     st.one_of(

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from remit.blocking import Stop, StoppedError
-from remit.files.index.passages import Passage
-from remit.files.index.store import Index, Indexed, Store
+from remit.files.index.store import Index, Indexed, Passage, Store
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import JournalError, ProviderError
-from remit.gateway.deadline import Deadlines
+from remit.gateway.stages.invoke import Deadlines
 from remit.journal.kinds import ToolInvocationFinished
 from remit.tools.meta import Level
 from remit.tools.provider import CallContext, ToolResult

@@ -6,8 +6,8 @@ import pytest
 
 from remit.errors import PlanError
 from remit.jobs.plans.check import read_plan
+from remit.jobs.plans.plan import NODE
 from remit.jobs.plans.problem import InvalidPlanError, Marks
-from remit.jobs.plans.schema import NODE
 from tests.jobs.plans.plan_samples import node, only_problem, plan_with, problems_of
 
 

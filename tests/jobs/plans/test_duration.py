@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.jobs.plans.shape import parse_duration, show_duration
+from remit.jobs.plans.problem import parse_duration, show_duration
 
 
 @given(st.integers(1, 10 * 366 * 86_400_000))

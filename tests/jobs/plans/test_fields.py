@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from remit.jobs.plans.fields import FieldReader, listed
+from remit.jobs.plans.check import FieldReader, listed
 from remit.jobs.plans.problem import Findings, Marks
 
 

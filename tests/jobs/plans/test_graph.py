@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from remit.codes import Code
 from remit.errors import JournalError, NondeterminismError, PlanError, RunError
+from remit.jobs.answers import CallError
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.graph import run_plan
-from remit.jobs.results import CallError
 from tests.jobs.plans.plan_runs import TIMED_OUT, call, failing, last, ok, ran, world_of
 from tests.jobs.plans.plan_strategies import graphs, tool_plan
 from tests.jobs.plans.scripted_world import Choose, Effect, ScriptedWorld

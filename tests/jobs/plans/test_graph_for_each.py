@@ -7,8 +7,8 @@ import pytest
 from remit.codes import Code
 from remit.errors import RunError
 from remit.gateway.outcome import refused
+from remit.jobs.answers import CallError
 from remit.jobs.effects.port import Answer
-from remit.jobs.results import CallError
 from tests.jobs.plans.plan_runs import TIMED_OUT, call, last, ok, ran, world_of
 from tests.jobs.plans.scripted_world import Choose
 

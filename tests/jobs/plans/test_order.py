@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.jobs.plans.links import loops
+from remit.jobs.plans.check import loops
 
 names = st.integers(0, 12).map(lambda number: f"n{number}")
 graphs = st.dictionaries(names, st.lists(names, max_size=5), max_size=13)

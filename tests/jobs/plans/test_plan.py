@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 from remit.codes import Code
 from remit.errors import PlanError
 from remit.jobs.plans.check import read_plan
-from remit.jobs.plans.plan import CallTool, Human, Input, Plan, Signal, Timer, bind_inputs, plan_hash, task_graph
-from remit.jobs.plans.schema import TASKGRAPH_V1
+from remit.jobs.plans.plan import (
+    TASKGRAPH_V1,
+    CallTool,
+    Human,
+    Input,
+    Plan,
+    Signal,
+    Timer,
+    bind_inputs,
+    plan_hash,
+    task_graph,
+)
 from tests.jobs.plans.plan_samples import node, plan_with, problems_of
 from tests.jobs.plans.plan_strategies import documents
 

@@ -10,7 +10,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import VersionError
 from remit.ids import new_id
-from remit.jobs.plans.upgrade import Upgrade, upgraded
+from remit.jobs.plans.plan import Upgrade, upgraded
 from remit.jobs.state import stream_of
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import JobCreated, PlanGenerated

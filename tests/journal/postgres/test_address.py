@@ -5,7 +5,7 @@ import traceback
 import pytest
 
 from remit.errors import SettingsError
-from remit.journal.postgres.address import Address
+from remit.journal.postgres.server import Address
 
 
 @pytest.mark.parametrize(

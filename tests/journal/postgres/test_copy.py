@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 
 from remit.codes import Code
-from remit.journal.copy import copy
-from remit.journal.moving import back_up, move
-from remit.journal.postgres.address import Address
-from remit.journal.postgres.server import in_use
+from remit.journal.copy import back_up, copy, move
+from remit.journal.postgres.server import Address, in_use
 from remit.testing.journal.storage import Storage, holder, job, numbers, opened, refused
 from tests.journal.storages import PostgresStorage, SqliteStorage
 from tests.journal.test_copy import contents, fill

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from remit.journal.postgres.address import Address
-from remit.journal.postgres.server import connect
+from remit.journal.postgres.server import Address, connect
 from tests.journal.postgres.server import PostgresServer
 
 Settings = dict[str, str]

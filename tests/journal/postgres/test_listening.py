@@ -16,8 +16,7 @@ from remit.errors import JournalError
 from remit.journal.journal import Journal
 from remit.journal.postgres import queries
 from remit.journal.postgres import server as connecting
-from remit.journal.postgres.address import Address
-from remit.journal.postgres.server import connect
+from remit.journal.postgres.server import Address, connect
 from remit.testing.clock import START, ManualClock
 from remit.testing.journal.storage import LEASE, head_of, holder, job, note, numbers, refused, terms
 from tests.journal.postgres.relay import Relay

@@ -13,10 +13,8 @@ from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.journal import Journal
-from remit.journal.postgres.address import Address
-from remit.journal.postgres.errors import translated
 from remit.journal.postgres.schema import VERSION
-from remit.journal.postgres.server import connect
+from remit.journal.postgres.server import Address, connect, translated
 from remit.journal.postgres.store import PostgresStore
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import job, note

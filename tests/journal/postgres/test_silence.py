@@ -10,10 +10,10 @@ import pytest
 from remit.clock import SystemClock
 from remit.errors import JournalError
 from remit.journal.journal import Journal
-from remit.journal.postgres import commits as committing
+from remit.journal.postgres import groups as committing
 from remit.journal.postgres import server as connecting
 from remit.journal.postgres import store as listening
-from remit.journal.postgres.address import Address
+from remit.journal.postgres.server import Address
 from remit.journal.postgres.store import PostgresStore
 from remit.testing.journal.storage import head_of, job, note, numbers
 from tests.journal.postgres.relay import Relay

@@ -16,13 +16,13 @@ from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import ChainBrokenError, UsageError
 from remit.journal.blobs import pack
+from remit.journal.copy import activate
 from remit.journal.erasing import erase
 from remit.journal.event import Fold, HeadPatch, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCancelled, JobCreated
-from remit.journal.moving import activate
 from remit.journal.postgres.store import PostgresStore
-from remit.journal.salting import erasure_of
+from remit.journal.references import erasure_of
 from remit.journal.sharded.moving import MovedShard, move_shard
 from remit.journal.sharded.placement import shard_of
 from remit.testing.clock import ManualClock

@@ -15,8 +15,7 @@ from remit.journal.chain import verify
 from remit.journal.event import NO_PATCH, Append, Blob, Commit, HeadPatch
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.groups import GroupWriter
-from remit.journal.sqlite.schema import migrate
-from remit.journal.sqlite.transaction import Transaction
+from remit.journal.sqlite.schema import Transaction, migrate
 from remit.journal.writer import StreamWriter
 from remit.testing.clock import START, ManualClock
 from remit.testing.journal.storage import note, noted, terms

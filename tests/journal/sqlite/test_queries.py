@@ -8,7 +8,8 @@ import pytest
 
 from remit.clock import SECOND
 from remit.journal.event import Commit, Head, HeadPatch, HeadQuery, Lease
-from remit.journal.sqlite import queries, queue
+from remit.journal.sqlite import queries
+from remit.journal.sqlite import queries as queue
 from remit.journal.sqlite.groups import GroupWriter
 from remit.journal.sqlite.schema import LABELS, migrate
 from remit.journal.writer import StreamWriter

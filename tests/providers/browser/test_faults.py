@@ -1,7 +1,7 @@
 import pytest
 
 from remit.codes import Code
-from remit.providers.browser.faults import browser_error
+from remit.providers.browser.launch import browser_error
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.roots import Roots
+from remit.files.replacing import Roots
 from remit.providers.doc.provider import DocProvider
 from remit.providers.doc.settings import DocumentSettings
 from remit.testing.providers import call_context

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remit.codes import Code
-from remit.files.roots import Roots
+from remit.files.replacing import Roots
 from remit.process.workers import Workers
 from remit.providers.doc.documents import Documents
 from remit.providers.doc.provider import DocProvider

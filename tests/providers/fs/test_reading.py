@@ -11,7 +11,7 @@ from remit.blocking import Stop, StoppedError
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.roots import Roots
+from remit.files.replacing import Roots
 from remit.providers.fs import FsProvider, reading
 from remit.providers.fs.shapes import ListArgs, SearchArgs
 from remit.testing.providers import call_context

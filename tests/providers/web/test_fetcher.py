@@ -11,9 +11,7 @@ import pytest
 from aiohttp import web
 
 from remit.codes import Code
-from remit.providers.web.faults import WebError
-from remit.providers.web.fetcher import Fetcher, Inflate
-from remit.providers.web.urls import checked, joined, without_tracking
+from remit.providers.web.fetcher import Fetcher, Inflate, WebError, checked, joined, without_tracking
 
 LIMIT = 100_000
 

@@ -12,8 +12,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from remit.codes import Code
-from remit.providers.web.faults import WebError
-from remit.providers.web.fetcher import Fetcher
+from remit.providers.web.fetcher import Fetcher, WebError
 from remit.providers.web.robots import parse
 from tests.providers.web.hostile import ANSWERS, BLOCKED, BODIES, INVALID, LIMIT, ROBOTS
 

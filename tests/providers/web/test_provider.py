@@ -17,9 +17,9 @@ from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.web import search
-from remit.providers.web.cooldown import Cooldowns
 from remit.providers.web.engine import Terms, WebEngine
 from remit.providers.web.fetcher import Fetcher
+from remit.providers.web.kept import Cooldowns
 from remit.providers.web.opening import open_web
 from remit.providers.web.provider import WebProvider
 from remit.providers.web.settings import WebSettings

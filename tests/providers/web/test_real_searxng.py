@@ -20,8 +20,7 @@ from examples.web.town import Town
 from remit import JobEndedError
 from remit.codes import Code
 from remit.providers.web import search
-from remit.providers.web.faults import WebError
-from remit.providers.web.fetcher import Fetcher
+from remit.providers.web.fetcher import Fetcher, WebError
 from remit.recipes.research_report import research_report
 from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S

@@ -10,8 +10,7 @@ from aiohttp import web
 
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.providers.web.faults import WebError
-from remit.providers.web.fetcher import Fetcher
+from remit.providers.web.fetcher import Fetcher, WebError
 from remit.providers.web.robots import Pace, Robots, parse
 from remit.testing.clock import ManualClock
 

@@ -9,7 +9,7 @@ import pytest
 from remit.codes import Code
 from remit.providers.web.engine import Extractors
 from remit.providers.web.extraction import Job, extract
-from remit.providers.web.faults import WebError
+from remit.providers.web.fetcher import WebError
 
 SENTENCE = "The committee meets on the third of May and decides about the budget. "
 PAGE = f"""<html><head><title>The  budget &amp; more</title></head><body>

@@ -25,8 +25,7 @@ from remit.api.part import Api
 from remit.api.table import ROUTES
 from remit.cli.root import run
 from remit.clock import SystemClock
-from remit.http.access import OPERATOR
-from remit.http.limits import Places
+from remit.http.access import OPERATOR, Places
 from remit.http.router import REQUEST, Request
 from remit.http.trace_context import TraceContext
 from remit.settings import load

@@ -7,10 +7,9 @@ import socket
 from typing import Final
 
 from remit.sandbox.cleanup import cleanup_process
-from remit.sandbox.execution import Execution, quiet
 from remit.sandbox.limits import MB, Limits
 from remit.sandbox.scratch import scratch
-from remit.sandbox.spec import Spec
+from remit.sandbox.spec import Execution, Spec, quiet
 from remit.testing.sandbox import Trial
 from tests.sandbox.abuse.checks import CHECKS, Check, Seen, commands, machine
 from tests.sandbox.abuse.subjects import LIMITS, Finding, probed, trial, without

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from remit.sandbox.artifacts import Collected, collect
-from remit.sandbox.execution import Execution
 from remit.sandbox.limits import MB, Limits
+from remit.sandbox.spec import Execution
 from tests.sandbox.abuse.world import VARIABLE, World
 
 

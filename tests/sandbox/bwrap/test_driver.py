@@ -12,9 +12,8 @@ from remit.process.enclosure import SandboxUnavailableError
 from remit.sandbox.bwrap.driver import BwrapDriver
 from remit.sandbox.bwrap.program import INSTALL
 from remit.sandbox.cleanup import cleanup_process
-from remit.sandbox.execution import quiet
 from remit.sandbox.isolation import Isolation
-from remit.sandbox.spec import Mount, Spec
+from remit.sandbox.spec import Mount, Spec, quiet
 from tests.sandbox.conftest import Box
 
 pytestmark = pytest.mark.slow

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from remit.sandbox.bwrap.driver import BwrapDriver
-from remit.sandbox.bwrap.warm import key_of
+from remit.sandbox.bwrap.driver import BwrapDriver, key_of
 from remit.sandbox.commands import Commands
-from remit.sandbox.execution import Execution
 from remit.sandbox.policy import SandboxPolicy
 from remit.sandbox.sandbox import Ran, RunRequest, Sandbox
 from remit.sandbox.scratch import scratch
-from remit.sandbox.spec import INPUTS, Mount, Spec
+from remit.sandbox.spec import INPUTS, Execution, Mount, Spec
 from remit.sandbox.workspaces import Workspaces, recover, take_place
 
 pytestmark = pytest.mark.slow

@@ -15,12 +15,10 @@ from remit.clock import SystemClock
 from remit.errors import ProviderError, UsageError
 from remit.tools.door import Passage
 from remit.work.executors import acp, program
-from remit.work.executors.acp import AcpExecutor
+from remit.work.executors.acp import AcpExecutor, Talk, Words
 from remit.work.executors.adapter import Adapter, Places
-from remit.work.executors.beginning import Beginning
 from remit.work.executors.port import Ending
-from remit.work.executors.talk import Talk, Words
-from remit.work.executors.worktree import Worktree
+from remit.work.executors.worktree import Beginning, Worktree
 from remit.work.order import Command, Constraints
 from remit.work.pack import Contents, ContextPack
 from remit.work.result import WorkResult

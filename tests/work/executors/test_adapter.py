@@ -14,9 +14,8 @@ from remit.codes import Code
 from remit.errors import ProviderError, StateError, UsageError
 from remit.work.executors import program
 from remit.work.executors.adapter import Adapter, GiveSkills, Places
-from remit.work.executors.beginning import Beginning
 from remit.work.executors.program import ProgramExecutor
-from remit.work.executors.worktree import Worktree
+from remit.work.executors.worktree import Beginning, Worktree
 from remit.work.order import Command, Constraints, WorkOrder
 from remit.work.pack import Contents, ContextPack
 from remit.work.result import WorkResult

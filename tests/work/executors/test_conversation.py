@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from remit.work.executors.conversation import carry
+from remit.work.executors.cli import carry
 from remit.work.executors.port import Conversation
 from remit.work.executors.rows import CLIS
 from tests.patience import PATIENCE_S

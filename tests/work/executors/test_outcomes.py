@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from remit.work.executors.adapter import Facts, judge
 from remit.work.executors.cli import Events
-from remit.work.executors.judgement import Facts, judge
 from remit.work.executors.port import Ending, Turn
 from remit.work.executors.rows import CLIS
 from remit.work.order import WorkOrder

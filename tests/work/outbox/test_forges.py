@@ -18,8 +18,7 @@ from remit.work.comment import marker_of
 from remit.work.outbox.forges import FORGES, RemoteForge, open_forge
 from remit.work.outbox.local import LocalForge
 from remit.work.outbox.port import Forge
-from remit.work.outbox.provider import OutboxProvider
-from remit.work.outbox.rows import OutboxRows
+from remit.work.outbox.provider import OutboxProvider, OutboxRows
 from remit.work.references import IssueRef
 from remit.work.workflow import OutboxTable
 from tests.journal.storages import SqliteStorage

@@ -19,9 +19,8 @@ from remit.tools.meta import Level
 from remit.work.comment import MAX_BODY, Comment, marker_of
 from remit.work.outbox.local import LocalForge
 from remit.work.outbox.port import exclusive
-from remit.work.outbox.provider import OutboxProvider
+from remit.work.outbox.provider import OutboxProvider, OutboxRows
 from remit.work.outbox.remote import Pushed
-from remit.work.outbox.rows import OutboxRows
 from remit.work.references import IssueRef
 from remit.work.workflow import OutboxTable
 from tests.journal.storages import SqliteStorage

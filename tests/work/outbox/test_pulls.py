@@ -12,8 +12,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.testing.clock import ManualClock
 from remit.work.outbox.forges import FORGES
-from remit.work.outbox.provider import OutboxProvider
-from remit.work.outbox.rows import OutboxRows
+from remit.work.outbox.provider import OutboxProvider, OutboxRows
 from remit.work.workflow import OutboxTable
 from tests.journal.storages import SqliteStorage
 from tests.work.outbox.forge_server import PROJECTS, ForgeServer

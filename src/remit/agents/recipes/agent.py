@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from remit.agents.goal import Goal, admit
-from remit.agents.loop import Agent
+from remit.agents.loop import Agent, Goal, admit
 from remit.agents.skills import taken_up
 from remit.errors import PayloadErasedError, RunError
 from remit.gateway.spending import Budget
@@ -17,7 +16,7 @@ from remit.jobs.run import Run
 from remit.models.message import Message
 from remit.models.openai_messages import from_openai
 from remit.models.thread import EMPTY
-from remit.record.earlier import Earlier, recall
+from remit.record.transcript import Earlier, recall
 
 
 @recipe("agent", version="1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from remit.agents.goal import admit
+from remit.agents.loop import admit
 from remit.gateway.spending import Budget
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run

@@ -16,7 +16,7 @@ from remit.cli.saving import require_free
 
 if TYPE_CHECKING:
     from remit.audit.answers import Answer
-    from remit.audit.entries import Entry
+    from remit.audit.facts import Entry
     from remit.audit.report import Report
     from remit.cli.opened import Opened
     from remit.cli.output import Channel

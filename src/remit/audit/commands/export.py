@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from remit.audit.formats import Form
-    from remit.audit.formats.ael_join import Custody
+    from remit.audit.formats.ael_check import Custody
     from remit.cli.opened import Opened
     from remit.evidence.verify import Verdict
 
@@ -147,8 +147,8 @@ def _pack(state: State, job: str, file: IO[bytes], form: Form, publish: Path | N
 
 def _join(file: IO[bytes], beside: Path, custody: Custody) -> None:
     """Put the other recorder's artifact into the one in `file`."""
-    from remit.audit.formats.ael_join import join
-    from remit.audit.formats.bundle import Bundle
+    from remit.audit.formats.account import Bundle
+    from remit.audit.formats.ael_check import join
 
     _rewrite(file, join(Bundle(file), beside, custody))
 
@@ -158,8 +158,8 @@ def _anchor(state: State, file: IO[bytes]) -> int:
     import json
 
     from remit.audit.anchoring.client import AnchorClient
+    from remit.audit.formats.account import Bundle
     from remit.audit.formats.ael_anchors import FILE, anchored
-    from remit.audit.formats.bundle import Bundle
     from remit.audit.settings import AuditSettings
     from remit.evidence.anchors import MOST
     from remit.settings.parts import settings_of
@@ -178,7 +178,7 @@ def _anchor(state: State, file: IO[bytes]) -> int:
 
 
 def _rewrite(file: IO[bytes], files: Mapping[str, bytes]) -> None:
-    from remit.audit.formats.bundle import pack
+    from remit.audit.formats.account import pack
 
     file.seek(0)
     file.truncate()

@@ -1,15 +1,22 @@
 """The account that a package gives: its events in order, each with its row of the table and what belongs to it.
 
 Formats are made of packages and of nothing else: anyone who holds a package can make the same of it.
+
+Several files as one: a zip that is the same each time, and a folder or such a zip read back.
+
+The error that ends a check, and JSON that two readers take alike.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
+from io import BytesIO
+from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 import msgspec
@@ -17,13 +24,17 @@ import msgspec
 from remit.audit.formats.table import Row, row_of
 from remit.audit.sessions import Session
 from remit.canonical import canonical
-from remit.errors import RemitError
+from remit.errors import NotCanonicalError, RemitError
+from remit.evidence.answer import Answer, Verdict
+from remit.evidence.rejected import RejectedError
+from remit.evidence.strict_json import read_json
 from remit.evidence.values import path_of
+from remit.evidence.verify import counted
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
 from remit.journal.effects import READS, Effect, effect_of
 from remit.journal.kinds import Payload, decode
-from remit.journal.salting import reveal
+from remit.journal.references import reveal
 from remit.record.walk import root_of
 
 
@@ -239,3 +250,102 @@ def is_salted(payload: Payload) -> bool:
 @cache
 def _blobs(kind: type[Payload]) -> tuple[str, ...]:
     return tuple(name for name in kind.__struct_fields__ if name.endswith("_blob"))
+
+
+class FormError(Exception):
+    """The check stops here: a verdict, its code, and a sentence."""
+
+    def __init__(self, verdict: Verdict, code: str, words: str = "") -> None:
+        super().__init__(words or code)
+        self.answer = Answer(verdict, code, words or code)
+
+
+def invalid(code: str, words: str = "") -> FormError:
+    """Return the error that says that a file is not what it claims."""
+    return FormError("invalid", code, words)
+
+
+def not_signed(number: int, noun: str) -> FormError:
+    """Return that a file holds so many records of its form, and no signature."""
+    return undecidable(
+        "not_signed", f"{counted(number, noun)} of this form; nothing signs them: export a package as well"
+    )
+
+
+def undecidable(code: str, words: str = "") -> FormError:
+    """Return the error that says that a file cannot be judged."""
+    return FormError("undecidable", code, words)
+
+
+def strict(data: bytes, where: str, code: str = "") -> Any:
+    """Return JSON that two readers take alike. Raise FormError (invalid), with `code` if there is one."""
+    try:
+        return read_json(data, where)
+    except RejectedError as error:
+        reason = "duplicate_member" if "twice" in str(error) else error.reason
+        raise invalid(code or reason, str(error)) from None
+
+
+def canonical_of(value: Any, code: str) -> bytes:
+    """Return the canonical form. Raise FormError (undecidable) with `code` if there is none."""
+    try:
+        return canonical(value)
+    except NotCanonicalError as error:
+        raise undecidable(code, str(error)) from None
+
+
+_TIME: Final = (1980, 1, 1, 0, 0, 0)
+_NAME: Final = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9._:-]*/){0,2}[A-Za-z0-9_-][A-Za-z0-9._:-]*")
+_MAX_BYTES: Final = 1 << 30
+_LEVEL: Final = 1
+"""Signatures and digests do not get smaller: more effort costs time alone."""
+
+
+def pack(files: Mapping[str, bytes]) -> bytes:
+    """Return the zip of these files, in the order of their names."""
+    whole = BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        for name, data in sorted(files.items()):
+            entry = zipfile.ZipInfo(name, _TIME)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
+            archive.writestr(entry, data, compresslevel=_LEVEL)
+    return whole.getvalue()
+
+
+class Bundle:
+    """The files of a zip or of a folder."""
+
+    def __init__(self, place: Path | IO[bytes]) -> None:
+        self._folder = place if isinstance(place, Path) and place.is_dir() else None
+        self._files: dict[str, bytes] = {}
+        if self._folder is not None:
+            return
+        try:
+            with zipfile.ZipFile(place) as archive:
+                self._unpack(archive)
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+            raise undecidable("container_invalid", f"it is not a zip: {error}") from None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files of a zip."""
+        return [*self._files]
+
+    def has(self, name: str) -> bool:
+        """Say whether there is such a file."""
+        return (self._folder / name).is_file() if self._folder is not None else name in self._files
+
+    def read(self, name: str) -> bytes:
+        """Return a file. Raise FormError if it is not there."""
+        if not _NAME.fullmatch(name) or ".." in name or not self.has(name):
+            raise invalid("file_missing", f"there is no {name}")
+        return (self._folder / name).read_bytes() if self._folder is not None else self._files[name]
+
+    def _unpack(self, archive: zipfile.ZipFile) -> None:
+        entries = archive.infolist()
+        names = [entry.filename for entry in entries]
+        whole = sum(entry.file_size for entry in entries)
+        if len(set(names)) != len(names) or whole > _MAX_BYTES or not all(map(_NAME.fullmatch, names)):
+            raise invalid("container_invalid", "the zip holds a file twice, a strange name, or too much")
+        for entry in entries:
+            self._files[entry.filename] = archive.read(entry)

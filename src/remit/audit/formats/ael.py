@@ -12,10 +12,9 @@ import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from remit.audit.formats import ael_trace
+from remit.audit.formats import ael_record
 from remit.audit.formats.account import Account, Entry
-from remit.audit.formats.ael_record import POLICY, POLICY_HASH, Records, activity_of
-from remit.audit.formats.ael_trace import STRANGE, Stretch, span_of
+from remit.audit.formats.ael_record import POLICY, POLICY_HASH, STRANGE, Records, Stretch, activity_of, span_of
 from remit.audit.formats.keys import Signer
 from remit.audit.formats.table import DECISIONS, EVENTS
 from remit.audit.sessions import Session
@@ -46,8 +45,8 @@ def write(account: Account, signer: Signer) -> dict[str, bytes]:
             runs.append(_Run(records, [*_of_session(records, account, Stretch(session, beats), kind)]))
     for trace, held in calls_of(stretches).items():
         crossed = covering(stretches, held, max(held).session)
-        records = ael_trace.begin(trace, crossed[0].session.origin, signer.name)
-        payloads = [*ael_trace.write(records, crossed)]
+        records = ael_record.begin(trace, crossed[0].session.origin, signer.name)
+        payloads = [*ael_record.write(records, crossed)]
         if (closed := crossed[-1].session.closed) is not None:
             payloads.append(records.close(closed))
         runs.append(_Run(records, payloads))

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from remit.audit.formats.ael_trace import TRACE
-from remit.audit.formats.fault import canonical_of, invalid, strict, undecidable
+from remit.audit.formats.account import canonical_of, invalid, strict, undecidable
+from remit.audit.formats.ael_record import TRACE
 from remit.canonical import canonical
 from remit.evidence.note import decoded
 from remit.evidence.proofs import is_leaf, leaf_of
 
 if TYPE_CHECKING:
-    from remit.audit.formats.bundle import Bundle
+    from remit.audit.formats.account import Bundle
     from remit.audit.formats.keys import PublicKey
 
 FILE: Final = "anchors.json"

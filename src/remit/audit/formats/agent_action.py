@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from remit.audit.formats.fault import FormError, canonical_of, invalid, strict, undecidable
+from remit.audit.formats.account import FormError, canonical_of, invalid, strict, undecidable
 from remit.audit.formats.keys import PublicKey
 from remit.canonical import MAX_INT
 from remit.evidence.answer import Answer

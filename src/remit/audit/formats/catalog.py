@@ -10,9 +10,7 @@ from typing import Final
 import msgspec
 
 from remit.audit.formats import ael, ael_check, agent_action, intoto, ocsf, otlp, provenance, receipts
-from remit.audit.formats.account import Account
-from remit.audit.formats.bundle import Bundle, pack
-from remit.audit.formats.fault import FormError, undecidable
+from remit.audit.formats.account import Account, Bundle, FormError, pack, undecidable
 from remit.audit.formats.keys import PublicKey, Signer, read_keys
 from remit.evidence.answer import Answer
 

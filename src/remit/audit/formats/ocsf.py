@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from remit.audit.formats.account import Account, Entry
-from remit.audit.formats.fault import invalid, not_signed, strict
+from remit.audit.formats.account import Account, Entry, invalid, not_signed, strict
 from remit.audit.formats.table import case_of
 from remit.canonical import canonical
 from remit.evidence.answer import Answer

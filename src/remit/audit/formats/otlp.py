@@ -9,8 +9,7 @@ import hashlib
 import re
 from typing import Any, Final
 
-from remit.audit.formats.account import Account, Entry, Links
-from remit.audit.formats.fault import invalid, not_signed, strict
+from remit.audit.formats.account import Account, Entry, Links, invalid, not_signed, strict
 from remit.canonical import canonical
 from remit.evidence.answer import Answer
 from remit.http.trace_context import PARENT, TraceContext

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from remit.audit.formats.account import invalid, strict, undecidable
 from remit.audit.formats.agent_action import opened
-from remit.audit.formats.fault import invalid, strict, undecidable
 from remit.audit.formats.keys import PublicKey
 from remit.evidence.answer import Answer
 from remit.evidence.verify import counted

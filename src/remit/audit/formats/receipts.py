@@ -12,8 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from remit.audit.formats.account import Account, Entry
-from remit.audit.formats.fault import FormError, canonical_of, invalid, strict, undecidable
+from remit.audit.formats.account import Account, Entry, FormError, canonical_of, invalid, strict, undecidable
 from remit.audit.formats.keys import SIGNATURE_BYTES, PublicKey, Signer, instant
 from remit.audit.formats.table import DECISION, LIFECYCLE
 from remit.canonical import canonical, digest

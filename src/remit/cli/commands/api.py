@@ -43,7 +43,7 @@ def command(state: State, name: str | None, values: tuple[str, ...]) -> int:
     try:
         answer = _call(state, route, values_of(route, [(key, text) for key, _, text in pairs]))
     except Problem as problem:
-        from remit.client.problems import error_of
+        from remit.client.connection import error_of
 
         raise error_of(problem.status, problem.body) from problem
     if answer is not None or route.answer is not None:

@@ -18,8 +18,7 @@ from remit.errors import SettingsError, UsageError
 from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
-    from remit.journal.copy import Copied, Progress
-    from remit.journal.resealing import Resealed
+    from remit.journal.copy import Copied, Progress, Resealed
     from remit.journal.sharded.moving import MovedShard
     from remit.journal.sharded.store import ShardRow
     from remit.journal.standing import Standing
@@ -87,10 +86,9 @@ def copy_command(state: State, source: str, target: str, *, backup: bool) -> int
 
 async def _copy(state: State, begin: Settings, end: Settings, *, backup: bool) -> tuple[Copied, str]:
     from remit.clock import SystemClock
-    from remit.journal.copy import refuse_busy
+    from remit.journal.copy import back_up, move, refuse_busy
     from remit.journal.event import HeadQuery
     from remit.journal.journal import Journal
-    from remit.journal.moving import back_up, move
     from remit.wiring.journal import find_key, open_journal, open_store, refuse_open
 
     await refuse_open(begin)
@@ -147,7 +145,7 @@ def activate_command(state: State, *, unfinished: bool) -> int:
 
 async def _activate(state: State, *, unfinished: bool) -> tuple[Standing, str]:
     from remit.clock import SystemClock
-    from remit.journal.moving import activate
+    from remit.journal.copy import activate
     from remit.settings.principal import principal
     from remit.wiring.journal import find_key, open_journal
 
@@ -283,9 +281,8 @@ async def _seal(state: State, *, new_key: bool, vouched: bool) -> tuple[Resealed
     import os
 
     from remit.clock import SystemClock
-    from remit.journal.keys import load, make, read, write
-    from remit.journal.resealing import seal_all, vouch
-    from remit.journal.seals import KEY_BYTES
+    from remit.journal.copy import seal_all, vouch
+    from remit.journal.seals import KEY_BYTES, load, make, read, write
     from remit.settings.principal import principal
     from remit.wiring.journal import find_key, key_place, open_journal
 

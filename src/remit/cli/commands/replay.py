@@ -16,8 +16,7 @@ from remit.errors import RemitError, UsageError
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
-    from remit.jobs.replay import ReplayReport
-    from remit.jobs.stopping import Stop
+    from remit.jobs.replay import ReplayReport, Stop
     from remit.service.many import Replayed
 
 STATES: Final = ("pending", "running", "waiting", "completed", "failed", "cancelled")
@@ -131,7 +130,7 @@ def _prompt(state: State, step: str) -> Stop:
             remedy="Run it at a terminal, with stdin and stderr as they are; `remit show JOB --step` shows a step.",
         )
     from remit.cli.console import ask_python
-    from remit.jobs.stopping import Stop
+    from remit.jobs.replay import Stop
 
     return Stop(step, lambda frame, wanted: ask_python(state.output.err, frame, f"step {step}: {wanted}"))
 

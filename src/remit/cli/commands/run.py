@@ -105,7 +105,7 @@ def command(
     options: dict[str, Any] = {"title": title, "labels": pairs(labels, "--label"), "priority": priority}
     options |= {"untrusted": untrusted, "skills": skills}
     if subject is not None:
-        from remit.journal.salting import fit_subject
+        from remit.journal.references import fit_subject
 
         options["subject"] = fit_subject(subject)
     if rules is not None:

@@ -71,7 +71,7 @@ def new_command(
     """
     from remit.cli.servers import settings_file
     from remit.clock import SystemClock
-    from remit.http.token import digest_of, token_of
+    from remit.http.guard import digest_of, token_of
     from remit.mcp_config.client_tables import numbers, with_client
     from remit.mcp_config.config_file import read_text, replace_text
     from remit.randomness import salt

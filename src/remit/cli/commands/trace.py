@@ -71,7 +71,7 @@ async def _story(state: State, remit: Opened, job: str) -> None:
 
 def _event(state: State, event: Event) -> None:
     from remit.cli.tables import clock_time
-    from remit.record.words import words
+    from remit.record.teller import words
 
     out = state.output.out
     if state.as_json:

@@ -13,10 +13,9 @@ from remit.cli.output import reserved_stdout
 from remit.cli.text import counted, one_line
 
 if TYPE_CHECKING:
-    from remit.drift.code import CodeDrift
-    from remit.drift.models import ModelDrift, OutputDrift
+    from remit.drift.models import ModelDrift, OutputDrift, SkillDrift
+    from remit.drift.needs import CodeDrift
     from remit.drift.noun import DriftReport
-    from remit.drift.skills import SkillDrift
     from remit.drift.tools import ToolDrift
     from remit.models.names import ModelInfo
 

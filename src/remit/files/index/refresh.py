@@ -11,8 +11,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.confined import ConfinedDirectory, Entry
-from remit.files.index.passages import cut
-from remit.files.index.store import Indexed, Known, State, Store
+from remit.files.index.store import Indexed, Known, State, Store, cut
 from remit.files.outline import title_of
 from remit.files.text import Readable, Reader, readable
 from remit.files.words import spaced

@@ -1,20 +1,26 @@
-"""Announce: the intent is in the journal before anything happens (rule 3)."""
+"""Announce: the intent is in the journal before anything happens (rule 3).
+
+AnnounceModel: what a model will be asked is in the journal before it is sent.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from remit.gateway.announcing import announce, decide_again, idempotency_key, overtaken
+from remit.gateway.asking import Asking
 from remit.gateway.call import Call, Proceed
 from remit.gateway.context import trace_of
 from remit.gateway.conversation import packed_untrusted
 from remit.gateway.outcome import Outcome
 from remit.gateway.result import warned
-from remit.gateway.schema_gate import CALL_ARGS
-from remit.gateway.schemas import KeptTexts
+from remit.gateway.schema_gate import CALL_ARGS, KeptTexts
 from remit.ids import new_id, span_id
 from remit.journal.blobs import Packed, pack
-from remit.journal.kinds import SchemaGateWarned, ToolInvocationStarted
+from remit.journal.event import Blob
+from remit.journal.kinds import CommandStarted, MessageKept, SchemaGateWarned, ToolInvocationStarted
 from remit.policy.globs import name_matches
 
 if TYPE_CHECKING:
@@ -119,3 +125,101 @@ def _warned(call: Call, misfit: Misfit) -> SchemaGateWarned:
         schema_hash=call.tool.input.hash,
         invocation_id=call.invocation_id,
     )
+
+
+class AnnounceModel:
+    """Records `command_started`, with the messages that are new and references to all others."""
+
+    def __init__(self, services: Services) -> None:
+        self._confirmations = services.confirmations
+        self._allowance = services.allowance
+        self._clock = services.journal.clock
+        self._kept = KeptTexts()
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Set `invocation_id`, `span_id` and `idempotency_key`, and the event; spend the approval with it."""
+        asking = call.asking
+        if asking is None:
+            return await proceed(call)
+        if why := await overtaken(call, self._confirmations, self._clock.now()):
+            return decide_again(call, self._confirmations, why)
+        call.invocation_id, call.span_id = new_id("inv"), span_id()
+        call.idempotency_key = idempotency_key(call)
+        asking.started, blobs = self._started(call, asking)
+        blobs += self._kept.rules(call.policy, call.writer)
+        # Money is spent next: if the intent were lost with the machine, so would be the count of it.
+        await announce(call, (asking.started,), self._confirmations, synced=True, blobs=blobs)
+        self._allowance.announced(asking.claim, call.invocation_id)
+        known = asking.request.known
+        known.tips.add(asking.request.thread.tip)
+        known.messages.update(one.digest for one in asking.started.added)
+        return await proceed(call)
+
+    def _started(self, call: Call, asking: Asking) -> tuple[CommandStarted, tuple[Blob, ...]]:
+        request, sending, confirmation = asking.request, asking.sending, call.confirmation
+        added, blobs = _added(asking)
+        prompt = pack(msgspec.json.encode(sending.ask.prompt))
+        name, after = asking.model.name, _after(asking)
+        event = CommandStarted(
+            invocation_id=call.invocation_id,
+            step=request.step,
+            request_hash=request.hash,
+            idempotency_key=call.idempotency_key,
+            llm_model=name.model,
+            llm_provider=name.provider,
+            llm_url=name.url,
+            llm_temperature=request.sampling.temperature,
+            prompt_hash=asking.prompt_hash,
+            prompt=prompt.inline,
+            prompt_blob=prompt.ref,
+            attempt=request.attempt,
+            principal=request.principal,
+            rule_id=call.rule_id,
+            policy_hash=call.policy.hash,
+            trace_id=call.request.trace_id or trace_of(call.writer.stream),
+            span_id=call.span_id,
+            api=sending.api,
+            wire_hash=sending.hash,
+            after=after,
+            after_job=request.known.elsewhere.get(after, ""),
+            added=added,
+            left_out=dict(sending.left_out),
+            confirmation=confirmation.id if confirmation else "",
+            reserved_tokens=asking.reserved_tokens,
+            reserved_cost=asking.reserved_cost,
+            skills=request.skills,
+            policy_kept=True,
+        )
+        return event, (*blobs, *prompt.blobs, *_referred(asking))
+
+
+def _after(asking: Asking) -> str:
+    """The newest recorded conversation that this one continues."""
+    thread = asking.request.thread
+    fresh = thread.since(asking.request.known.tips.__contains__)
+    before = fresh[0].before if fresh else thread
+    return before.tip if before is not None else ""
+
+
+def _added(asking: Asking) -> tuple[tuple[MessageKept, ...], tuple[Blob, ...]]:
+    """The new messages; the body of one that is recorded already, such as an answer, stands there."""
+    known = asking.request.known
+    added: list[MessageKept] = []
+    blobs: list[Blob] = []
+    for node in asking.request.thread.since(known.tips.__contains__):
+        if node.digest in known.messages:
+            added.append(MessageKept(digest=node.digest))
+            continue
+        packed = pack(node.encoded)
+        added.append(MessageKept(digest=node.digest, body=packed.inline, body_blob=packed.ref))
+        blobs += packed.blobs
+    return tuple(added), tuple(blobs)
+
+
+def _referred(asking: Asking) -> list[Blob]:
+    """Tools and the form of the answer, kept by the digests that the prompt names; the same ones are kept once."""
+    ask = asking.sending.ask
+    blobs = [Blob(ask.tools.digest, ask.tools.encoded)] if ask.tools.specs else []
+    if ask.output is not None:
+        blobs.append(Blob(ask.output.digest, ask.output.encoded))
+    return blobs

@@ -1,22 +1,140 @@
-"""Authorize: what policy says of this call."""
+"""Authorize: what policy says of this call.
+
+Facts that rules ask for beside the call: the job's input, results of its earlier calls, and what was taken.
+"""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+import msgspec
+from msgspec.structs import replace
 
 from remit.codes import Code
+from remit.gateway.announcing import idempotency_key
 from remit.gateway.call import Call, Proceed
-from remit.gateway.facts import FactFinder, with_remembered
 from remit.gateway.outcome import Outcome, refused
-from remit.gateway.takings import LimitUnprovenError
-from remit.journal.kinds import UNSET
-from remit.policy.decision import Caller, Query
+from remit.gateway.takings import LimitUnprovenError, Part
+from remit.journal.kinds import UNSET, LimitTaken, ToolInvocationFinished, ToolInvocationStarted, decode
+from remit.journal.kinds.calls import DecisionFacts
+from remit.journal.lineage import inherited
+from remit.policy.decision import UNKNOWN, Caller, Facts, Query
 from remit.policy.levels import exposed
 from remit.policy.rules import NO_NEEDS
+from remit.policy.verdict import DONE
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
+    from remit.gateway.takings import Takings
+    from remit.journal.journal import Journal
+    from remit.journal.writer import StreamWriter
+    from remit.policy.remembered import Remembered
+    from remit.policy.rules import Needs
+
+
+class _Results:
+    """The last result of each tool, as far as a stream was read."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.open: dict[str, str] = {}
+        """Tools of calls that were announced, by invocation."""
+        self.last: dict[str, tuple[int, ToolInvocationFinished]] = {}
+        """Last result by tool, with its event's number (0: it is shared with another job)."""
+
+
+class FactFinder:
+    """Looks up what rules ask for; nothing if they ask for nothing."""
+
+    def __init__(self, journal: Journal, takings: Takings) -> None:
+        self._journal = journal
+        self._takings = takings
+        self._results: WeakKeyDictionary[StreamWriter, _Results] = WeakKeyDictionary()
+
+    async def of(self, call: Call, query: Query, needs: Needs) -> Query:
+        """The query with its facts; sets what the call would take of limits. Raises JournalError."""
+        job = call.request.job
+        known = _decoded(bytes(job.encoded)) if needs.input and job is not None else UNKNOWN
+        seen, places = await self._seen(call.writer, needs.seen) if needs.seen else ({}, {})
+        query = replace(query, facts=Facts(input=known, seen=seen))
+        if places or needs.limits:
+            call.facts = DecisionFacts(seen=places)
+        if not needs.limits:
+            return query
+        intent = idempotency_key(call)
+        limited = [one for one in needs.limits if one.met is None or one.met(query) is not False]
+        keys = {one.rule.id: one.limit.key(one.rule.id, query) for one in limited}
+        taken = await self._takings.totals([key for key in keys.values() if key], intent)
+        query = replace(query, facts=Facts(input=known, seen=seen, taken=taken))
+        totals = {rule: (calls, str(total)) for rule, key in keys.items() if key for calls, total in (taken[key],)}
+        call.facts = DecisionFacts(seen=places, taken=totals)
+        call.parts = tuple(
+            Part(
+                limit=one.limit,
+                key=keys[one.rule.id],
+                bound=one.limit.within(one.rule.id, query) is True,
+                taken=LimitTaken(
+                    rule_id=one.rule.id,
+                    intent=intent,
+                    tool_name=call.tool.meta.name,
+                    principal=call.request.principal,
+                    stream=call.writer.stream,
+                    step=call.request.step,
+                    amount=str(one.limit.amount(query) or 0),
+                ),
+            )
+            for one in limited
+            if keys[one.rule.id]
+        )
+        return query
+
+    async def _seen(self, writer: StreamWriter, tools: frozenset[str]) -> tuple[Mapping[str, Any], dict[str, int]]:
+        """Return what each of these tools last returned in this stream, and the event that holds it."""
+        await self._journal.drained()
+        results = self._results.setdefault(writer, _Results())
+        if not results.seq:
+            for event in await inherited(self._journal, writer.stream):
+                _note(results, 0, decode(event.kind, event.data))
+        while page := await self._journal.page(writer.stream, results.seq):
+            for event in page:
+                if event.seq > results.seq:
+                    results.seq = event.seq
+                    _note(results, event.seq, decode(event.kind, event.data))
+        found: dict[str, Any] = {}
+        places: dict[str, int] = {}
+        for tool in sorted(tools & results.last.keys()):
+            seq, finished = results.last[tool]
+            if seq:
+                places[tool] = seq
+            encoded = await self._journal.value(finished.result, finished.result_blob)
+            found[tool] = _decoded(encoded) if encoded is not None else None
+        return found, places
+
+
+def with_remembered(
+    facts: DecisionFacts | msgspec.UnsetType, remembered: Sequence[Remembered]
+) -> DecisionFacts | msgspec.UnsetType:
+    """The facts of a decision, with the remembered approvals that held."""
+    ids = tuple([one.id for one in remembered])
+    return DecisionFacts(remembered=ids) if isinstance(facts, msgspec.UnsetType) else replace(facts, remembered=ids)
+
+
+def _note(results: _Results, seq: int, payload: object) -> None:
+    if isinstance(payload, ToolInvocationStarted):
+        results.open[payload.invocation_id] = payload.tool_name
+    elif isinstance(payload, ToolInvocationFinished):
+        tool = results.open.pop(payload.invocation_id, "")
+        if tool and payload.outcome == "success" and payload.step_outcome in DONE:
+            results.last[tool] = seq, payload
+
+
+@lru_cache(maxsize=256)
+def _decoded(encoded: bytes) -> Any:
+    """A JSON value, which is only read."""
+    return msgspec.json.decode(encoded)
 
 
 _TRIES: Final = 10

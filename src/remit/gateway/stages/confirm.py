@@ -1,4 +1,7 @@
-"""Confirm: a person approves this exact call, or it does not run (rule 7)."""
+"""Confirm: a person approves this exact call, or it does not run (rule 7).
+
+LoadConfirmation: a call that waited for a person comes back with what the person decided on.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,14 @@ from remit.codes import Code
 from remit.gateway.call import Call, Proceed
 from remit.gateway.confirmation import Confirmation, binding, title_of
 from remit.gateway.outcome import Outcome, refused
-from remit.gateway.schemas import KeptTexts
+from remit.gateway.schema_gate import KeptTexts
 from remit.ids import new_id
 from remit.journal.kinds import ConfirmationRequested
-from remit.policy.conditions import used_up
+from remit.policy.explain import used_up
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
+
 
 _CHANGED = "the call, or what policy requires, has changed since it was shown"
 _AGED = "the approval was not used before its question expired, or is dated later than now"
@@ -235,3 +239,24 @@ def _spent(call: Call, found: Confirmation) -> Outcome:
     call.confirmation = None  # it belongs to another call
     reason = f"the approval of {call.tool.meta.name} was already used"
     return refused(Code.CONFIRMATION_MISMATCH, reason, "Make the call again to ask again.", confirmation=found.id)
+
+
+class LoadConfirmation:
+    """Loads the confirmation a request names; an edited one brings its own arguments, which pass every check again."""
+
+    def __init__(self, services: Services) -> None:
+        self._confirmations = services.confirmations
+
+    def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
+        """Set `confirmation` and `args` if the confirmation was asked for this very call; else it is ignored."""
+        named = call.request.confirmation
+        return proceed(call) if named is None else self._with(named, call, proceed)
+
+    async def _with(self, confirmation: str, call: Call, proceed: Proceed) -> Outcome:
+        recalled = await self._confirmations.recall(call.writer.stream, confirmation)
+        asked_for = (call.tool.meta.name, call.arguments_hash)
+        if recalled is not None and (recalled.tool, recalled.arguments_hash) == asked_for:
+            call.confirmation = recalled.newest
+            if recalled.newest.request.edited_from:
+                call.take(recalled.newest.args)
+        return await proceed(call)

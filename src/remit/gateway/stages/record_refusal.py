@@ -10,7 +10,7 @@ from remit.codes import Code
 from remit.gateway.call import Call, Proceed
 from remit.gateway.conversation import packed_untrusted
 from remit.gateway.outcome import LIMITED, Outcome, in_doubt
-from remit.gateway.schemas import KeptTexts
+from remit.gateway.schema_gate import KeptTexts
 from remit.journal.blobs import Packed, pack
 from remit.journal.kinds import UNSET, GateRefused
 from remit.redact import line

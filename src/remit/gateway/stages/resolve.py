@@ -1,21 +1,31 @@
-"""Resolve: the tool behind the name."""
+"""Resolve: the tool behind the name.
+
+ResolveModel: the model behind the name, the tools that it is offered, and the exact request.
+"""
 
 from __future__ import annotations
 
 import logging
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.errors import UsageError
+from remit.gateway.asking import Asking, ModelRequest, model_tool
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.gateway.readiness import named
+from remit.models.faults import ModelFault
+from remit.models.prompt import Ask, Toolset, ToolSpec, toolset_of
 from remit.policy.decision import Caller, Query
 from remit.tools.catalog import ResolveError
+from remit.tools.index import suggestion
 from remit.tools.migration import LIMIT_S
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
+    from remit.models.registry import Models
+
 
 _log: Final = logging.getLogger("remit.gateway")
 
@@ -82,3 +92,128 @@ class Resolve:
         why = f"{error.reason}; the tool may need {named(missing)}"
         remedy = "Start the missing dependencies, then try again. `remit doctor` shows more."
         return refused(Code.MCP_REQUIRED_UNAVAILABLE, why, remedy)
+
+
+_PATIENCE_S: Final = 10.0
+"""Seconds that providers still being listed are waited for."""
+_KEPT: Final = 64
+_WILD: Final = frozenset("*?[")
+
+
+class ResolveModel:
+    """Finds the model, and writes the request."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._toolsets: dict[tuple[str, str, tuple[str, ...], str, Caller], Toolset] = {}
+
+    async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
+        """Set `tool`, the facts that stand for arguments, and what will be sent.
+
+        Refuse with MODEL_UNAVAILABLE or UNKNOWN_TOOL.
+        """
+        asking, models = _asking(call), self._services.models
+        if models is None:
+            return refused(Code.MODEL_UNAVAILABLE, "this process has no models", "Run it in a process that has.")
+        request = asking.request
+        tools = await self._offered(call, request)
+        missing = _unknown(request.tools, tools)
+        if missing:
+            return await self._missing(f"no tool is named {missing}", missing)
+        if not any(message.role == "assistant" or message.replaces for message in request.thread.messages()):
+            for pattern in request.tools:  # later a server may be away for a while, and the agent goes on without it
+                if await self._matches_none(pattern):
+                    return await self._missing(f"no tool matches {pattern}", pattern)
+        refusal = self._prepare(asking, tools, models)
+        if refusal is not None:
+            return refusal
+        call.tool = model_tool(asking, asking.model.name)
+        call.take(asking.facts())
+        return await proceed(call)
+
+    async def _matches_none(self, pattern: str) -> bool:
+        """Return whether a pattern is one that no tool of the catalog has; `*` asks for whatever there is."""
+        if pattern == "*" or not _WILD & set(pattern):
+            return False
+        tools = await self._services.catalog.tools(_PATIENCE_S)
+        return not any(fnmatchcase(tool.meta.name, pattern) for tool in tools)
+
+    async def _missing(self, why: str, name: str) -> Outcome:
+        names = [tool.meta.name for tool in await self._services.catalog.tools(_PATIENCE_S)]
+        if _WILD & set(name):
+            names = [f"{one.rpartition('.')[0]}.*" for one in names]
+        return refused(Code.UNKNOWN_TOOL, why, suggestion(name, names))
+
+    def _prepare(self, asking: Asking, tools: Toolset, models: Models) -> Outcome | None:
+        request = asking.request
+        try:
+            asking.model = models.get(request.model or self._services.default_model)
+        except UsageError as error:
+            return refused(Code.MODEL_UNAVAILABLE, error.message, error.remedy)
+        ask = Ask(
+            thread=request.thread,
+            tools=tools,
+            choice=request.choice,
+            sampling=request.sampling,
+            output=request.output,
+            id=_prefix(request),
+            attempt=request.failed,
+        )
+        asking.prompt_hash = ask.prompt.hash
+        try:
+            asking.sending = asking.model.prepare(ask)
+        except ModelFault as fault:
+            return refused(Code.MODEL_UNAVAILABLE, fault.reason, "Ask something else.")
+        return None
+
+    async def _offered(self, call: Call, request: ModelRequest) -> Toolset:
+        """The tools that the request names and the caller may use, by name."""
+        catalog, policy = self._services.catalog, call.policy
+        extra = toolset_of(request.extra)
+        if not request.tools:
+            return extra
+        found, brought = await catalog.tools(_PATIENCE_S), {spec.name for spec in request.extra}
+        caller = Caller(
+            principal=request.principal, kind=request.caller, recipe=request.recipe, stream=call.writer.stream
+        )
+        key = (catalog.version, policy.hash, request.tools, extra.digest, caller)
+        kept = self._toolsets.get(key)
+        if kept is None:
+            offered = [
+                ToolSpec(
+                    name=tool.wire_name,
+                    description=tool.meta.description,
+                    schema=tool.meta.input_schema or {"type": "object", "properties": {}},
+                )
+                for tool in sorted(found, key=lambda tool: tool.meta.name)
+                if tool.quarantined is None
+                and tool.wire_name not in brought  # the caller brings it itself
+                and any(fnmatchcase(tool.meta.name, pattern) for pattern in request.tools)
+                and not policy.forbids(tool.meta, tool.key, caller)
+            ]
+            kept = self._toolsets[key] = toolset_of((*offered, *request.extra))
+            if len(self._toolsets) > _KEPT:
+                del self._toolsets[next(iter(self._toolsets))]
+        return kept
+
+
+def _asking(call: Call) -> Asking:
+    if call.asking is None:
+        msg = "a stage of model calls met another call"
+        raise AssertionError(msg)
+    return call.asking
+
+
+def _prefix(request: ModelRequest) -> str:
+    """Return the beginning of the answer's call identifiers: the step, unless another job's calls began with it too."""
+    messages = request.thread.messages()
+    if not any(call.id.startswith(f"{request.step}-") for message in messages for call in message.calls):
+        return request.step
+    return f"{sum(message.role == 'assistant' for message in messages)}/{request.step}"
+
+
+def _unknown(patterns: tuple[str, ...], tools: Toolset) -> str:
+    """A plain name that no tool on offer has."""
+    names = {spec.name for spec in tools.specs}
+    plain = (one for one in patterns if not _WILD & set(one))
+    return next((one for one in plain if one.replace(".", "__") not in names), "")

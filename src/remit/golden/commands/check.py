@@ -12,7 +12,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.text import counted, one_line
 
 if TYPE_CHECKING:
-    from remit.golden.check import CheckReport, Class
+    from remit.golden.noun import CheckReport, Class
 
 _CLASSES: Final = ("same", "annotation_only", "compatible", "breaking", "failed")
 _STYLES: Final = {"same": "ok", "annotation_only": "ok", "compatible": "ok", "breaking": "warn", "failed": "fail"}
@@ -59,8 +59,8 @@ def command(
     The status is 0, 1 from --warn on, 2 from --fail on or if nothing could be checked.
     """
     from remit.golden import report as reports
-    from remit.golden.check import read_all
     from remit.golden.commands.golden import FOLDER, label_of
+    from remit.golden.noun import read_all
 
     wanted = dict(label_of(label) for label in labels)
     goldens = read_all(golden or (Path(FOLDER),), wanted)

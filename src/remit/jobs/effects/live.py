@@ -1,30 +1,297 @@
-"""The handler of a worker: calls tools, reads clock and chance, waits, and records everything."""
+"""The handler of a worker: calls tools, reads clock and chance, waits, and records everything.
+
+Questions to models, from the first attempt to the final answer: approvals, and attempts that are made again.
+
+Undoes what a job has done: the recorded undo calls, the last step first, each once and through the gateway.
+
+An undo call is an effect of its own, at the step `undo:<step>`. If it fails for good, a person decides: `retry` makes
+it again (as `undo:<step>:2`, a new intent with a key of its own), `done` leaves the step as it is, `fail` too, and says
+so. The undo of a step whose outcome is unknown waits until that is decided (rule 3).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.jobs.effects.asks import Asks
-from remit.jobs.effects.calls import Calls
-from remit.jobs.effects.compensation import Compensation, FindUndo
-from remit.jobs.effects.doubt import Doubts
+from remit.canonical import digest
+from remit.codes import Code
+from remit.errors import VersionError
+from remit.gateway.asking import ModelRequest
+from remit.gateway.turns import Line
+from remit.jobs.effects.calls import Calls, Doubts
+from remit.jobs.effects.outcomes import recorded_outcome
+from remit.jobs.effects.port import Answer, CallRequest, Held, Question, Wait
 from remit.jobs.effects.waits import Waits
-from remit.journal.kinds import PatchRecorded, RandomRecorded, TimeRecorded, UuidRecorded
+from remit.jobs.records import CallRecord
+from remit.jobs.skills import in_force
+from remit.jobs.state import UNDO_DECISION, History, undo_step
+from remit.journal.kinds import (
+    CommandCommitted,
+    CompensationCompleted,
+    CompensationStarted,
+    ErrorInfo,
+    ModelDriftRecorded,
+    PatchRecorded,
+    RandomRecorded,
+    StepCompensated,
+    TimeRecorded,
+    ToolInvocationStarted,
+    UndoDeclared,
+    UuidRecorded,
+)
 
 if TYPE_CHECKING:
     from remit.gateway.call import Progress
+    from remit.gateway.outcome import Outcome
     from remit.gateway.pipeline import Gateway
     from remit.jobs.caller import JobCaller
-    from remit.jobs.effects.port import Held, Refuse
+    from remit.jobs.effects.outcomes import Recorder
+    from remit.jobs.effects.port import Refuse
     from remit.jobs.effects.questions import Questions
-    from remit.jobs.effects.recorder import Recorder
     from remit.jobs.inbox import Inbox
+    from remit.jobs.records import ModelRecord
     from remit.jobs.state import Value
     from remit.journal.event import Blob
-    from remit.journal.kinds import ChildEnded, ChildStarted, ErrorInfo
+    from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted
+    from remit.models.tail import Tails
     from remit.randomness import RandomSource
+
+
+_APPROVAL: Final = "approval"
+_LOST: Final = "the answer did not arrive before its worker ended"
+
+
+class Asks:
+    """Asks models for one execution, through the gateway."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        gateway: Gateway,
+        waits: Waits,
+        questions: Questions,
+        *,
+        caller: JobCaller,
+        tails: Tails,
+        mismatch: str,
+        held: Held,
+    ) -> None:
+        self._recorder = recorder
+        self._gateway = gateway
+        self._waits = waits
+        self._questions = questions
+        self._caller = caller
+        self._tails = tails
+        self._mismatch = mismatch
+        self._held = held
+
+    async def ask(self, question: Question, record: ModelRecord) -> Outcome:
+        """Ask until the outcome is final. An answer that did not arrive is asked for again, and stays counted."""
+        await self._recorder.begin()
+        await self._held()
+        attempts, lost = await self._taken_up(question, record)
+        while True:
+            if self._recorder.activity.halting:
+                await self._recorder.activity.halt()
+            request = self._request(question, record, attempts + 1, lost)
+            with self._tails.open(self._recorder.writer.stream, question.step) as watch:
+                outcome = await self._gateway.ask(request, self._recorder.writer, watch)
+            if outcome.status == "pending" and outcome.confirmation is not None:
+                record.confirmation = outcome.confirmation
+                await self._approval(question.step, outcome.confirmation)
+            elif outcome.again is not None:
+                await self._waits.turn(question.step, record, outcome)
+            elif outcome.again_ms is not None and outcome.status != "blocked":
+                attempts += 1
+                await self._back_off(question.step, attempts, outcome.again_ms)
+            else:
+                await self._recorder.end()
+                return outcome
+
+    async def differs(self, started: CommandStarted, current: str) -> VersionError | None:
+        """Record that a question would go to another model now; the error, if the mismatch policy refuses that."""
+        recorded = f"{started.llm_provider}/{started.llm_model}"
+        drift = ModelDriftRecorded(
+            step=started.step,
+            prompt_hash=started.prompt_hash,
+            subject="model",
+            recorded=recorded,
+            current=current,
+            policy=self._mismatch,
+        )
+        await self._recorder.record(drift)
+        if self._mismatch == "warn":
+            return None
+        why = f"step {started.step} was recorded with {recorded}, and would now use {current}"
+        return VersionError(why, code=Code.MODEL_DRIFT, remedy="Use the recorded model, or set jobs.mismatch to warn.")
+
+    async def _taken_up(self, question: Question, record: ModelRecord) -> tuple[int, int]:
+        """Go on where an earlier execution left the question; how many attempts were made, and were lost of these."""
+        started, committed, was_lost = record.started, record.committed, 0
+        if started is not None and committed is None:
+            lost = CommandCommitted(
+                step=question.step,
+                llm_model=started.llm_model,
+                llm_provider=started.llm_provider,
+                llm_temperature=started.llm_temperature,
+                prompt_hash=started.prompt_hash,
+                request_hash=started.request_hash,
+                invocation_id=started.invocation_id,
+                attempt=started.attempt,
+                span_id=started.span_id,
+                outcome="failure",
+                error=ErrorInfo(code=Code.OUTCOME_UNKNOWN.name, message=_LOST, step=question.step),
+                uncertain=True,
+                again_ms=0,
+            )
+            self._recorder.history.spending.committed(lost)
+            await self._recorder.record(lost)
+            was_lost = 1
+        elif committed is not None and committed.again_ms is not None:
+            await self._back_off(question.step, record.attempts, committed.again_ms)
+        await self._waits.last_turn(question.step, record)
+        if record.confirmation is not None and not record.attempts:
+            await self._approval(question.step, record.confirmation)
+        return record.attempts, record.lost + was_lost
+
+    def _request(self, question: Question, record: ModelRecord, attempt: int, lost: int) -> ModelRequest:
+        history = self._recorder.history
+        return ModelRequest(
+            model=question.model,
+            thread=question.thread,
+            step=question.step,
+            principal=self._caller.principal,
+            tools=question.tools,
+            extra=(*question.extra, *question.offered),
+            choice=question.choice,
+            sampling=question.sampling,
+            output=question.output,
+            caller=self._caller.kind,
+            recipe=self._caller.recipe,
+            overlays=(*self._caller.overlays, *in_force().overlays),
+            skills=in_force().digests or self._caller.skills.digests,
+            attempt=attempt,
+            lost=lost,
+            confirmation=record.confirmation,
+            known=history.known,
+            spent=history.spending.spent,
+            budget=question.budget,
+            hash=question.hash,
+            job=self._caller.facts,
+            line=Line(priority=self._caller.priority, place=record.turn_at),
+        )
+
+    async def _back_off(self, step: str, attempts: int, again_ms: int) -> None:
+        """Wait for the next attempt; the job holds no worker meanwhile."""
+        due = self._recorder.now() + again_ms * 1_000
+        if again_ms:
+            await self._waits.until(Wait(step=step, type="timer", key=f"retry:{attempts + 1}", due_at=due))
+
+    async def _approval(self, step: str, confirmation: str) -> None:
+        due = await self._questions.expires_at(confirmation)
+        await self._waits.until(Wait(step=step, type="human", key=confirmation, due_at=due, reason=_APPROVAL))
+
+
+FindUndo = Callable[[str], Awaitable[UndoDeclared]]
+"""Finds the undo of a step that its recipe makes from the step's value. Raises VersionError if the code is not here."""
+
+
+class Compensation:
+    """Undoes steps of one job."""
+
+    def __init__(self, recorder: Recorder, calls: Calls, doubts: Doubts, waits: Waits, find_undo: FindUndo) -> None:
+        self._recorder = recorder
+        self._calls = calls
+        self._doubts = doubts
+        self._waits = waits
+        self._find_undo = find_undo
+
+    async def run(self, step: str = "") -> CompensationCompleted:
+        """Undo every step of a compensation; one of a recipe, at a place, begins here and takes what has ended."""
+        await self._recorder.begin()
+        history = await self._recorder.folded()
+        if step in history.compensated:
+            return history.compensated[step]
+        started = history.compensations.get(step)
+        if started is None:
+            started = CompensationStarted(step=step, steps=tuple(history.undoable(unknown=False)))
+            await self._recorder.record(started)
+        for each in started.steps:
+            if each not in history.undone:
+                undone = await self._undo(history, each)
+                history.undone[each] = undone
+                await self._recorder.record(undone)
+        done = tuple(each for each in started.steps if history.undone[each].outcome == "compensated")
+        completed = CompensationCompleted(
+            step=step, undone=done, left=tuple(each for each in started.steps if each not in done)
+        )
+        await self._recorder.record(completed)
+        await self._recorder.end()
+        return completed
+
+    async def _undo(self, history: History, step: str) -> StepCompensated:
+        record, reason = history.calls[step], ""
+        if record.unknown and record.started is not None and not await self._happened(record.started):
+            why = ErrorInfo(code=Code.STEP_FAILED.name, message="it did not happen")
+            return StepCompensated(step=step, undo_step=undo_step(step), outcome="skipped", error=why)
+        if record.finished is not None and record.finished.step_outcome == "compensatable_failure":
+            reason = f"step {step} failed and may have taken effect: undo it?"
+        return await self._until_undone(history, step, reason)
+
+    async def _until_undone(self, history: History, step: str, reason: str) -> StepCompensated:
+        """Call until the step is undone or a person leaves it; `reason` is a question to ask before the first call."""
+        attempt, error = 0, ErrorInfo(code=Code.STEP_FAILED.name, message=reason)
+        while True:
+            attempt += 1
+            at = undo_step(step, attempt)
+            tool = ""
+            if attempt > 1 or not reason:
+                tool, outcome = await self._call(history, step, at)
+                if outcome.ok:
+                    return StepCompensated(step=step, undo_step=at, tool_name=tool)
+                code = outcome.code or Code.STEP_FAILED
+                error = ErrorInfo(code=code.name, message=outcome.reason, remedy=outcome.remedy, step=at)
+                reason = f"step {step} is not undone: {tool}: {outcome.reason}"
+            answer = await self._waits.until(Wait(step=at, type="human", key=UNDO_DECISION, reason=reason, attempt=0))
+            if answer.payload["decision"] != "retry":
+                return _left(step, at, tool, error, answer)
+
+    async def _call(self, history: History, step: str, at: str) -> tuple[str, Outcome]:
+        declared = history.undos[step]
+        if not declared.tool_name:
+            declared = history.undos[step] = await self._find_undo(step)
+        record = history.calls.get(at) or CallRecord()
+        if record.ended:
+            return declared.tool_name, await recorded_outcome(record, self._recorder.journal)
+        encoded = await self._recorder.journal.value(declared.args, declared.args_blob)
+        args: dict[str, Any] = msgspec.json.decode(encoded) if encoded is not None else {}
+        request = CallRequest(step=at, tool=declared.tool_name, args=args, hash=digest(args), timeout_s=None)
+        return declared.tool_name, await self._calls.make(request, record)
+
+    async def _happened(self, started: ToolInvocationStarted) -> bool:
+        """Return whether an attempt with an unknown outcome had its effect: its provider or a person says so."""
+        encoded = await self._recorder.journal.value(started.args, started.args_blob)
+        args: dict[str, Any] = msgspec.json.decode(encoded) if encoded is not None else {}
+        request = CallRequest(step=started.step, tool=started.tool_name, args=args, hash="", timeout_s=None)
+        outcome = await self._doubts.find_out(request, started)
+        return outcome is not None and outcome.ok
+
+
+def _left(step: str, at: str, tool: str, error: ErrorInfo, answer: Answer) -> StepCompensated:
+    """A person leaves the step as it is: `done` because nothing is to be done any more, `fail` because it failed."""
+    failed = answer.payload["decision"] == "fail"
+    message = answer.payload["reason"] or error.message
+    return StepCompensated(
+        step=step,
+        undo_step=at,
+        tool_name=tool,
+        outcome="failed" if failed else "skipped",
+        error=msgspec.structs.replace(error, message=message),
+        decided_by=answer.by,
+    )
 
 
 class LiveEffects:

@@ -16,8 +16,8 @@ from remit.journal.blobs import pack
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
+    from remit.jobs.effects.outcomes import Recorder
     from remit.jobs.effects.questions import Questions
-    from remit.jobs.effects.recorder import Recorder
     from remit.jobs.inbox import Inbox
     from remit.jobs.records import CallRecord, WaitRecord
 

@@ -12,21 +12,33 @@
 
 These are values that were found to be valid: check.py makes them from a decoded document, and `task_graph` writes
 the document that is recorded, out of which the same check makes the same plan again.
+
+The grammar of `taskgraph-v1`: fields, forms and bounds, as a JSON schema (2020-12) for editors and other programs.
+
+check.py reads its fields, forms and bounds from here, and is stricter: a schema cannot say that a name is known, or
+that nodes do not wait for each other.
+
+Brings a recorded task graph of an older format into today's: one step for each format that there was.
+
+A graph is recorded once and never planned again, so a Remit with a new format must read every older one. A format that
+comes after today's was recorded by a newer Remit, which alone can carry it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec import UNSET
 
 from remit.canonical import digest
 from remit.codes import Code
-from remit.jobs.plans.problem import InvalidPlanError, PlanProblem, cut, near, one_of
+from remit.errors import VersionError
+from remit.jobs.plans import problem as shape
+from remit.jobs.plans.problem import InvalidPlanError, PlanProblem, cut, near, one_of, show_duration
 from remit.jobs.plans.references import Reference, kind_of, references
-from remit.jobs.plans.shape import show_duration
 
 SCHEMA_VERSION: Final = "taskgraph-v1"
 MAX_ITEMS: Final = 1_000
@@ -281,3 +293,177 @@ def _action(action: Action) -> dict[str, Any]:
 
 def _duration(millis: int | None) -> str | None:
     return None if millis is None else show_duration(millis)
+
+
+MAX_NODES: Final = 2_000
+MAX_CONCURRENCY: Final = 1_000
+
+ID: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+INPUT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+TOOL: Final = re.compile(r"[a-z0-9_]+(?:\.[A-Za-z0-9_-]+)*")
+RECIPE: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
+SIGNAL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,127}")
+
+RECIPES: Final = {"model": "ask_model", "agent": "agent"}
+"""Recipes of Remit's own that a node names in one word, with their input."""
+ACTIONS: Final = ("tool", "recipe", *RECIPES, "wait")
+HOMES: Final = {"args": "tool", "input": "recipe", "timeout": "tool", "undo": "tool"}
+"""Fields of a node that belong to one action."""
+BOUNDS: Final = ("max_items", "concurrency")
+"""Fields of a node that belong to `for_each`."""
+WAITS: Final = ("timer", "signal", "human")
+WAIT_HOMES: Final = {"timeout": ("signal", "human"), "details": ("human",)}
+"""Fields of a wait, and the waits that they belong to."""
+
+
+def _form(form: re.Pattern[str]) -> dict[str, Any]:
+    return {"type": "string", "pattern": f"^{form.pattern}$"}
+
+
+def _object(required: tuple[str, ...], properties: dict[str, Any], **more: Any) -> dict[str, Any]:
+    needs = {"required": list(required)} if required else {}
+    return {"type": "object", "additionalProperties": False, **needs, "properties": properties, **more}
+
+
+def _wait(kind: str) -> dict[str, Any]:
+    """A wait of this kind has no fields that belong to others."""
+    others = [{"required": [name]} for name, homes in WAIT_HOMES.items() if kind not in homes]
+    return {"required": [kind]} | ({"not": {"anyOf": others}} if others else {})
+
+
+_TEXT: Final = {"type": "string"}
+_VALUES: Final = {"type": "object", "description": "Values by name; texts in it may hold references."}
+_DURATION: Final = _form(shape.FORM) | {"minLength": 2, "description": "Such as 500ms, 10s or 1h30m."}
+_REFERENCE: Final = {
+    "type": "string",
+    "pattern": "^\\$\\{.+\\}$",
+    "description": "One reference, such as ${find.value}.",
+}
+
+INPUT: Final = _object(
+    ("type",),
+    {
+        "type": {"enum": list(get_args(InputType))},
+        "default": {"description": "The value where none is given; without it the input has to be given."},
+        "description": _TEXT,
+    },
+)
+WAIT: Final = _object(
+    (),
+    {
+        "timer": _DURATION,
+        "signal": _form(SIGNAL),
+        "human": {"type": "string", "minLength": 1, "description": "The question; it may hold references."},
+        "timeout": _DURATION,
+        "details": {"description": "What the person is shown with the question; it may hold references."},
+    },
+    oneOf=[_wait(kind) for kind in WAITS],
+)
+UNDO: Final = _object(
+    ("tool",),
+    {"tool": _form(TOOL), "args": _VALUES},
+    description="The call that undoes this one; it may refer to this node.",
+)
+NODE: Final = _object(
+    ("id",),
+    {
+        "id": _form(ID),
+        "description": _TEXT,
+        "tool": _form(TOOL),
+        "recipe": _form(RECIPE),
+        **dict.fromkeys(RECIPES, _VALUES),
+        "wait": WAIT,
+        "args": _VALUES,
+        "input": _VALUES,
+        "timeout": _DURATION,
+        "for_each": _REFERENCE,
+        "max_items": {"type": "integer", "minimum": 1, "maximum": MAX_ITEMS_CEILING},
+        "concurrency": {"type": "integer", "minimum": 1, "maximum": MAX_CONCURRENCY},
+        "when": _REFERENCE,
+        "after": {"type": "array", "items": _TEXT},
+        "on_failure": {"enum": list(get_args(OnFailure))},
+        "undo": UNDO,
+    },
+    dependentRequired={name: [home] for name, home in HOMES.items()} | {bound: ["for_each"] for bound in BOUNDS},
+    oneOf=[{"required": [action]} for action in ACTIONS],
+)
+
+TASKGRAPH_V1: Final[dict[str, Any]] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": SCHEMA_VERSION,
+} | _object(
+    ("version", "name", "nodes"),
+    {
+        "version": {"const": SCHEMA_VERSION},
+        "name": _form(ID),
+        "description": _TEXT,
+        "inputs": {
+            "type": "object",
+            "propertyNames": {"pattern": f"^{INPUT_NAME.pattern}$"},
+            "additionalProperties": INPUT,
+        },
+        "nodes": {"type": "array", "minItems": 1, "maxItems": MAX_NODES, "items": NODE},
+        "output": {"description": "What the plan gives; it may hold references. Left out: every node's result."},
+    },
+)
+"""The document that `remit run FILE` takes."""
+
+
+_FORMAT: Final = re.compile(r"taskgraph-v([1-9][0-9]{0,5})")
+_NEWER: Final = "Upgrade Remit here, or leave the job to a worker that has the newer one."
+_OTHER: Final = "Resume the job where matching code runs, or cancel it."
+
+
+class Upgrade(NamedTuple):
+    """A step from one format to the next."""
+
+    to: str
+    """The format that it makes."""
+    change: Callable[[dict[str, Any]], dict[str, Any]]
+    """Takes a graph of the earlier format and returns the same one in the later format; pure."""
+
+
+UPGRADES: Final[Mapping[str, Upgrade]] = {}
+"""Upgrades by the format that each takes. `taskgraph-v1` is the first format and today's, so there is none yet."""
+
+
+def upgraded(
+    graph: object, recorded: str, upgrades: Mapping[str, Upgrade] = UPGRADES, today: str = SCHEMA_VERSION
+) -> object:
+    """Return a recorded graph in today's format; `recorded` is the format that the journal names.
+
+    Raises VersionError: PLAN_NEWER for a format after today's, else if no way leads to it or a step fails.
+    """
+    written, passed = _format_of(graph, recorded), set[str]()
+    while written != today:
+        if _is_newer(written, today):
+            why = f"the recorded plan is {written}, and this Remit reads {today}: a newer Remit recorded it"
+            raise VersionError(why, code=Code.PLAN_NEWER, remedy=_NEWER)
+        step = upgrades.get(written)
+        if step is None or written in passed or not isinstance(graph, dict):
+            raise VersionError(f"no upgrade leads from {written:.80} to {today}", remedy=_OTHER)
+        passed.add(written)
+        graph = _changed(graph, written, step)
+        written = step.to
+    return graph
+
+
+def _is_newer(written: str, today: str) -> bool:
+    """Return whether a format comes after today's."""
+    said, ours = _FORMAT.fullmatch(written), _FORMAT.fullmatch(today)
+    return said is not None and ours is not None and int(said[1]) > int(ours[1])
+
+
+def _format_of(graph: object, recorded: str) -> str:
+    """The format of a graph: what it says itself, else what was recorded beside it."""
+    said = graph.get("version") if isinstance(graph, dict) else None
+    return said if isinstance(said, str) else recorded
+
+
+def _changed(graph: dict[str, Any], written: str, step: Upgrade) -> dict[str, Any]:
+    try:
+        newer = {**step.change(graph), "version": step.to}
+    except Exception as error:
+        why = f"the upgrade from {written} to {step.to} failed: {type(error).__name__}: {error}"
+        raise VersionError(why, remedy=_OTHER) from error
+    return newer

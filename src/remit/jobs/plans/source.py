@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.jobs.plans.check import read_plan
-from remit.jobs.plans.document import Document, UnreadableError
-from remit.jobs.plans.json_text import read_json
+from remit.jobs.plans.document import Document, UnreadableError, read_json
 from remit.jobs.plans.problem import InvalidPlanError, Place, PlanProblem
 from remit.settings.file import read_plain
 

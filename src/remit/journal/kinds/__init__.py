@@ -16,10 +16,13 @@ import msgspec
 from remit.errors import ChainBrokenError
 from remit.journal.kinds.calls import (
     BytesKept,
+    CommandCommitted,
+    CommandStarted,
     Done,
     EvidenceAttached,
     GateRefused,
     Known,
+    MessageKept,
     Sayer,
     SchemaGateWarned,
     StepCompensated,
@@ -29,6 +32,8 @@ from remit.journal.kinds.calls import (
     Undone,
 )
 from remit.journal.kinds.jobs import (
+    STUCK,
+    CancelRequested,
     ChildEnded,
     ChildStarted,
     CompensationCompleted,
@@ -38,23 +43,41 @@ from remit.journal.kinds.jobs import (
     JobCreated,
     JobFailed,
     JobForked,
+    JobWaiting,
+    ModelDriftRecorded,
+    PatchRecorded,
     PlanGenerated,
+    RandomRecorded,
     RecoveryCompleted,
     RecoveryStarted,
+    SchemaDriftRecorded,
+    SignalSent,
     SkillPin,
     StepArgsGiven,
+    StepDecided,
+    TimeRecorded,
+    TimerFired,
+    UuidRecorded,
+    VersionMismatchRecorded,
+    WaitCompleted,
+    WaitType,
     WorkerStarted,
 )
-from remit.journal.kinds.models import CommandCommitted, CommandStarted, MessageKept
 from remit.journal.kinds.outside import (
     CallContinued,
     CallOpened,
+    JournalActivated,
+    JournalCopied,
+    JournalMoved,
+    JournalVouched,
     McpRestartRequested,
     McpToolsPinned,
     RequestAnswered,
     RequestRelayed,
     RequestTaken,
     SessionOpened,
+    StreamPruned,
+    SubjectErased,
 )
 from remit.journal.kinds.payload import REFERENCES, UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
 from remit.journal.kinds.people import (
@@ -68,33 +91,6 @@ from remit.journal.kinds.people import (
     UntrustedArgument,
     ViewRemoved,
     ViewSaved,
-)
-from remit.journal.kinds.places import (
-    JournalActivated,
-    JournalCopied,
-    JournalMoved,
-    JournalVouched,
-    StreamPruned,
-    SubjectErased,
-)
-from remit.journal.kinds.versions import (
-    ModelDriftRecorded,
-    PatchRecorded,
-    SchemaDriftRecorded,
-    VersionMismatchRecorded,
-)
-from remit.journal.kinds.waits import (
-    STUCK,
-    CancelRequested,
-    JobWaiting,
-    RandomRecorded,
-    SignalSent,
-    StepDecided,
-    TimeRecorded,
-    TimerFired,
-    UuidRecorded,
-    WaitCompleted,
-    WaitType,
 )
 
 _TOPICS: Final = ("jobs", "calls", "models", "waits", "people", "versions", "outside", "places")

@@ -43,7 +43,7 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
         REFERENCES.setdefault(cls.KIND, f"{cls.__module__}:{cls.__qualname__}")
 
     def words(self) -> str:
-        """Return a line about the event for people; for kinds of parts, since remit.record.words has the core's."""
+        """Return a line about the event for people; for kinds of parts, since remit.record.teller has the core's."""
         return ""
 
 

@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final
 
 from remit.errors import JournalError, UsageError
-from remit.journal.postgres.errors import translated
-from remit.journal.postgres.server import connect
+from remit.journal.postgres.server import connect, translated
 
 if TYPE_CHECKING:
     import asyncpg
 
-    from remit.journal.postgres.address import Address
+    from remit.journal.postgres.server import Address
 
 _TABLES: Final = ("heads", "events", "blobs", "folds")
 _NUMBERS: Final = (("heads", "id"), ("events", "position"))

@@ -34,14 +34,22 @@ from remit.journal.event import (
     Tally,
 )
 from remit.journal.postgres import queries
-from remit.journal.postgres.address import Address
-from remit.journal.postgres.commits import CommitTask
-from remit.journal.postgres.errors import translated
+from remit.journal.postgres.groups import CommitTask
 from remit.journal.postgres.horizon import Horizon
 from remit.journal.postgres.lookups import Lookups
 from remit.journal.postgres.schema import migrate
 from remit.journal.postgres.sending import send
-from remit.journal.postgres.server import ANSWER_S, PATIENCE_S, Link, Readers, connect, load_driver, persist
+from remit.journal.postgres.server import (
+    ANSWER_S,
+    PATIENCE_S,
+    Address,
+    Link,
+    Readers,
+    connect,
+    load_driver,
+    persist,
+    translated,
+)
 from remit.journal.sharded.shard import NAME, Identity, Size
 from remit.journal.watch import Watch
 

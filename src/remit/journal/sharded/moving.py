@@ -23,7 +23,7 @@ from remit.journal.event import Head, HeadPatch, HeadQuery
 from remit.journal.examining import examine
 from remit.journal.journal import Journal
 from remit.journal.kinds import JournalMoved, OptionalRaw, OptionalRef
-from remit.journal.salting import erasure_of
+from remit.journal.references import erasure_of
 from remit.journal.sharded.shard import NAME, Identity, ShardStore
 from remit.journal.standing import (
     KIND,

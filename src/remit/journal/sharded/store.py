@@ -11,15 +11,30 @@ A commit is a transaction of one shard, for all that it writes has one root. The
 several roots, a scan gives events in an order that is only about that of their commits; a value that is erased goes
 from the other shards just before the erasure is recorded, so after a crash in between, erase again; and a cut looks on
 other shards for new events that name its values just before it removes them.
+
+News of all shards as news of one journal: what is told of any of them ends a wait.
+
+Scans over all shards, in one order that is the same for every process.
+
+Positions count through the shards (placement.py). A scan may pass a position only when nothing can appear before it any
+more, on any shard; so before each page those shards that gave out fewer positions leave out some, up to the last one
+that any gave out.
+
+Lists over all shards, newest stream first, and what a claim gets: merged from what each shard gives in its order.
+
+A page goes on after a stream, on every shard behind what the last page took from it. This process remembers that, for
+the pages that it gave. For a page of another process the time at which that stream was made says it, which is as exact
+as the writers' clocks agree.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from heapq import merge
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -29,19 +44,259 @@ from remit.codes import Code
 from remit.errors import JournalError
 from remit.ids import new_id
 from remit.journal.batching import settle
-from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
+from remit.journal.event import (
+    Blob,
+    Claim,
+    Commit,
+    Cut,
+    End,
+    Ends,
+    Event,
+    Fold,
+    Head,
+    HeadQuery,
+    Lease,
+    Placed,
+    Scanned,
+    Tally,
+)
 from remit.journal.references import names_in
-from remit.journal.sharded.asking import Shards
-from remit.journal.sharded.lists import Lists
-from remit.journal.sharded.news import News
-from remit.journal.sharded.placement import shard_of, to_local
-from remit.journal.sharded.scans import Scans
-from remit.journal.sharded.shard import Shard, ShardStore, Size
+from remit.journal.sharded.placement import shard_of, to_global, to_local
+from remit.journal.sharded.shard import Shard, Shards, ShardStore, Size
 from remit.journal.standing import STREAM
 from remit.journal.watch import Watch, done
 from remit.tasks import Tasks
 
+Wait = Callable[[ShardStore, int], Awaitable[int]]
+
+
+class News:
+    """Follows each shard from the first wait on, and again once it is back."""
+
+    def __init__(self, shards: Shards, watch: Watch) -> None:
+        self._shards, self._watch = shards, watch
+        self._followed: dict[int, list[asyncio.Task[None]]] = {}
+        self._beginning = asyncio.Lock()
+
+    async def listening(self) -> None:
+        """Return once nothing that is written from now on, to a shard that is up, goes unnoticed."""
+        async with self._beginning:
+            new = [shard for shard in self._shards.every if shard.is_up and not self._is_followed(shard)]
+            if new:
+                marks = await self._shards.some(lambda _, store: _marks(store), [shard.number for shard in new])
+                for shard in new:
+                    if shard.number in marks:
+                        self._follow(shard, *marks[shard.number])
+
+    async def close(self) -> None:
+        """Follow no more."""
+        tasks = [task for pair in self._followed.values() for task in pair]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _is_followed(self, shard: Shard) -> bool:
+        tasks = self._followed.get(shard.number, [])
+        return bool(tasks) and not any(task.done() for task in tasks)
+
+    def _follow(self, shard: Shard, events: int, heads: int) -> None:
+        for task in self._followed.get(shard.number, []):
+            task.cancel()
+        self._followed[shard.number] = [
+            asyncio.create_task(self._pass_on(shard, wait, mark), name=f"remit:shard-{shard.number}-news")
+            for wait, mark in ((_changed, events), (_heads_changed, heads))
+        ]
+
+    async def _pass_on(self, shard: Shard, wait: Wait, mark: int) -> None:
+        try:
+            while True:
+                mark = await shard.ask(lambda store, seen=mark: wait(store, seen))  # type: ignore[misc] # its default is an int
+                self._watch.notify(heads=wait is _heads_changed)
+        except JournalError:
+            return  # it is down, or closed: who waits hears of it when it is back
+
+
+async def _marks(store: ShardStore) -> tuple[int, int]:
+    return await store.changed(0), await store.heads_changed(0)
+
+
+async def _changed(store: ShardStore, since: int) -> int:
+    return await store.changed(since)
+
+
+async def _heads_changed(store: ShardStore, since: int) -> int:
+    return await store.heads_changed(since)
+
+
 _PAGE: Final = 1_000
+
+
+class Scans:
+    """The scans of a sharded journal."""
+
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
+        self._level = 0
+        """The last position of a shard that any of them was known to have given out."""
+
+    async def scan(self, after: int, kinds: tuple[str, ...], limit: int) -> Scanned:
+        """As Store.scan. Raises JournalError (JOURNAL_SHARD_UNAVAILABLE) while a shard is down."""
+        await self._levelled()
+        count = self._shards.count
+
+        async def page(number: int, store: ShardStore) -> Scanned:
+            return await store.scan(to_local(after, number, count), kinds, limit)
+
+        pages = await self._shards.all(page)
+        # Before the next position that one of them has not looked at.
+        reached = min(to_global(page.position + 1, number, count) - 1 for number, page in enumerate(pages))
+        placed = [*merge(*(_placed(page, number, count) for number, page in enumerate(pages)), key=_position)]
+        taken = [one for one in placed[:limit] if one.position <= reached]
+        position = taken[-1].position if len(taken) == limit else reached
+        events = tuple([one for one in taken if one.event.stream != STREAM])  # each shard has its own
+        return Scanned(events, position, more=len(taken) < len(placed) or any(page.more for page in pages))
+
+    async def ends(self, after: int, limit: int) -> Ends:
+        """As Store.ends. Raises as `scan` does."""
+        newest: dict[str, End] = {}
+        end, position, more = after + limit, after, True
+        while more and position < end:
+            page = await self.scan(position, (), min(_PAGE, limit))
+            for placed in page.events:
+                if placed.position <= end:
+                    event = placed.event
+                    newest.pop(event.stream, None)  # the newest one says its place in the order
+                    newest[event.stream] = End(event.stream, event.seq, event.hash)
+            more = page.more or any(placed.position > end for placed in page.events)
+            if page.position == position:
+                break
+            position = page.position
+        return Ends(tuple(newest.values()), min(position, end), more)
+
+    async def _levelled(self) -> None:
+        """Let all shards give out about the same positions. Raises as `scan` does."""
+        newest = await self._shards.all(lambda _, store: store.level(self._level))
+        self._level = max(self._level, *newest)
+        behind = [number for number, position in enumerate(newest) if position < self._level]
+        if behind:
+            await self._shards.some(lambda _, store: store.level(self._level), behind)
+
+
+def _placed(page: Scanned, number: int, count: int) -> list[Placed]:
+    return [Placed(to_global(one.position, number, count), one.event) for one in page.events]
+
+
+def _position(placed: Placed) -> int:
+    return placed.position
+
+
+_PAGES: Final = 256
+"""Pages whose ends are remembered."""
+
+
+class Lists:
+    """The lists of a sharded journal."""
+
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
+        self._ends: OrderedDict[bytes, dict[int, HeadQuery]] = OrderedDict()
+        """By page: the query with which each shard goes on."""
+
+    async def heads(self, query: HeadQuery) -> list[Head]:
+        """Heads that match, newest stream first, of the shards that answer."""
+        if query.prefix.count("/") > 1:  # all below one root
+            return await self._shards.of(query.prefix).ask(lambda store: store.heads(query))
+        queries = await self._queries(query)
+        one_more = query.limit + 1  # for the stream of each shard that says where it is among its copies
+        pages = await self._shards.some(lambda number, store: store.heads(replace(queries[number], limit=one_more)))
+        if query.subject:  # who erases has to know all of them
+            self._shards.insist(pages)
+        every = merge(*(pages[number] for number in sorted(pages)), key=_age)
+        heads = [*islice((head for head in every if head.stream != STREAM), query.limit)]
+        if heads:
+            self._remember(query, queries, heads)
+        return heads
+
+    async def _queries(self, query: HeadQuery) -> dict[int, HeadQuery]:
+        """Return what each shard is asked."""
+        count = self._shards.count
+        if query.before is None:
+            return dict.fromkeys(range(count), query)
+        if (kept := self._ends.get(_key(query, query.before))) is not None:
+            return kept
+        own, before = shard_of(query.before, count), query.before
+        head = await self._shards.of(before).ask(lambda store: store.head(before))
+        created_at = 0 if head is None else head.created_at
+        # Of streams made at the same time those of a lower shard come first.
+        others = {number: replace(query, before=None, until=created_at + (number > own)) for number in range(count)}
+        return {**others, own: query}
+
+    def _remember(self, query: HeadQuery, queries: dict[int, HeadQuery], heads: Sequence[Head]) -> None:
+        queries = dict(queries)
+        for head in heads:
+            number = shard_of(head.stream, self._shards.count)
+            queries[number] = replace(query, before=head.stream)
+        self._ends[_key(query, heads[-1].stream)] = queries
+        if len(self._ends) > _PAGES:
+            self._ends.popitem(last=False)
+
+    async def due(self, claim: Claim) -> list[Head]:
+        """Return what a claim would get now, of the shards that answer."""
+        more = replace(claim, limit=claim.limit + 1)  # whether there are more decides the order
+        pages = await self._shards.some(lambda _, store: store.due(more))
+        return _in_turn([head for page in pages.values() for head in page], claim)
+
+    async def claim(self, claim: Claim) -> list[Lease]:
+        """Lease what is due, first the most urgent of all shards: each is asked for as many as it has of them."""
+        heads = await self.due(claim)
+        wanted = self._shards.by_number(heads, lambda head: head.stream)
+        leases = await self._shards.some(
+            lambda number, store: store.claim(replace(claim, limit=len(wanted[number]))), wanted
+        )
+        places = {head.stream: place for place, head in enumerate(heads)}
+        every = [lease for page in leases.values() for lease in page]
+        every.sort(key=lambda lease: (places.get(lease.head.stream, len(places)), *_was_urgent(lease)))
+        # The next claim passes over no share that one of these shards has not looked at; some looked at no turns.
+        turns = [lease.head.share if lease.turn == claim.after else lease.turn for lease in every]
+        turn = min(turns, key=lambda share: _place(share, claim), default=claim.after)
+        return [replace(lease, turn=turn) for lease in every]
+
+
+def _in_turn(heads: list[Head], claim: Claim) -> list[Head]:
+    """The first of these due heads: by urgency, and shares in turn if there are more than the claim takes."""
+    heads.sort(key=_urgency)
+    if len(heads) <= claim.limit:
+        return heads
+    rounds = Counter[tuple[int, str]]()
+    places = dict[str, tuple[int, int, bool, str]]()
+    for head in heads:
+        places[head.stream] = (-head.priority, rounds[head.priority, head.share], *_place(head.share, claim))
+        rounds[head.priority, head.share] += 1
+    return sorted(heads, key=lambda head: places[head.stream])[: claim.limit]
+
+
+def _place(share: str, claim: Claim) -> tuple[bool, str]:
+    """The place of a share after the one that had the last turn."""
+    return share <= claim.after, share
+
+
+def _key(query: HeadQuery, last: str) -> bytes:
+    return msgspec.json.encode(replace(query, before=last, limit=0), order="deterministic")
+
+
+def _age(head: Head) -> int:
+    return -head.created_at
+
+
+def _urgency(head: Head) -> tuple[int, int, int]:
+    return -head.priority, head.due_at or 0, head.created_at
+
+
+def _was_urgent(lease: Lease) -> tuple[int, int, int]:
+    return -lease.head.priority, lease.previous_due or 0, lease.head.created_at
+
+
 _WHOLE: Final = "Copy or move each shard by itself; `remit journal shards` lists them."
 
 

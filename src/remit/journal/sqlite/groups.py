@@ -15,11 +15,10 @@ import apsw
 import msgspec
 
 from remit.errors import JournalError
-from remit.journal.batching import conflict
+from remit.journal.batching import AppendRun, conflict, folds
 from remit.journal.event import Append, Blob, Commit, Cut, Event, HeadPatch
-from remit.journal.runs import AppendRun, folds
 from remit.journal.sqlite import queries
-from remit.journal.sqlite.transaction import Transaction
+from remit.journal.sqlite.schema import Transaction
 
 _CHUNKS: Final = (256, 64, 16, 8, 4, 2, 1)
 """Rows per statement: few shapes, so that every statement stays prepared."""

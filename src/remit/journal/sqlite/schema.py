@@ -3,6 +3,8 @@
 `heads.id` keeps stream names out of the events table, and ends every index on heads, so that lists come out newest
 first; `events` is a rowid table, so that it grows at its end and stays dense, with one narrow index to find a stream.
 Every migration runs in one transaction with the version it leads to.
+
+A transaction: everything between its begin and its end happens, or nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +15,35 @@ import apsw
 
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.sqlite.transaction import Transaction
+
+
+class Transaction:
+    """Transactions that may write, one at a time; rolled back on any error."""
+
+    __slots__ = ("_db",)
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
+        if kind is None:
+            try:
+                self._db.execute("COMMIT")
+            except BaseException:
+                self.roll_back()
+                raise
+        else:
+            self.roll_back()
+
+    def roll_back(self) -> None:
+        """End it without a trace, where there is one: an interrupt may come between its begin and its block."""
+        # SQLite ends a transaction by itself after some errors, such as a full disk.
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
 
 APPLICATION_ID: Final = 0x524D4954
 """`RMIT`, in the file's header, so that a foreign database is never taken for a journal."""

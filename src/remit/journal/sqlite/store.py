@@ -20,12 +20,20 @@ from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.batching import CommitThread, ReadThread, journal_closed, taken
 from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
-from remit.journal.sqlite import queries, queue
-from remit.journal.sqlite.connection import EMPTY, MEMORY, copy_file, open_reader, open_writer
-from remit.journal.sqlite.errors import Translation
+from remit.journal.sqlite import queries
+from remit.journal.sqlite.connection import (
+    EMPTY,
+    MEMORY,
+    Look,
+    Translation,
+    copy_file,
+    instead,
+    is_older,
+    open_reader,
+    open_writer,
+)
 from remit.journal.sqlite.groups import GroupWriter, data_version
-from remit.journal.sqlite.looking import Look, instead, is_older
-from remit.journal.sqlite.transaction import Transaction
+from remit.journal.sqlite.schema import Transaction
 from remit.journal.watch import Watch
 from remit.journal.writer import copy_error
 
@@ -295,13 +303,13 @@ class SqliteStore:
         return await self._reading(lambda db: queries.wakes(db, streams))
 
     async def next_due(self, kind: str, routes: tuple[str, ...]) -> int | None:
-        return await self._reading(lambda db: queue.next_due(db, kind, routes))
+        return await self._reading(lambda db: queries.next_due(db, kind, routes))
 
     async def due(self, claim: Claim) -> list[Head]:
-        return await self._reading(lambda db: queue.due(db, claim))
+        return await self._reading(lambda db: queries.due(db, claim))
 
     async def routes(self, kind: str) -> list[str]:
-        return await self._reading(lambda db: list(queue.every_route(db, kind)))
+        return await self._reading(lambda db: list(queries.every_route(db, kind)))
 
     async def leases(self, kind: str) -> list[Head]:
         return await self._reading(lambda db: queries.leases(db, kind))
@@ -321,7 +329,7 @@ class SqliteStore:
     # --- leases
 
     async def claim(self, claim: Claim) -> list[Lease]:
-        return await self._leased(lambda db: queue.claim(db, claim))
+        return await self._leased(lambda db: queries.claim(db, claim))
 
     async def acquire(self, stream: str, claim: Claim, over: str | None) -> Lease | None:
         leases = await self._leased(lambda db: queries.acquire(db, stream, claim, over))

@@ -28,9 +28,8 @@ from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall
 from remit.models.offers import Dialect, offers_of
 from remit.models.prompt import Ask
 from remit.models.reply import Delta, Reply, Stop, Usage, Watch
-from remit.models.wires.reading import body as json_body
-from remit.models.wires.reading import count, event, json_text, obj, part, place, said, text
-from remit.models.wires.wire import Failure
+from remit.models.wires.wire import Failure, count, event, json_text, obj, part, place, said, text
+from remit.models.wires.wire import body as json_body
 
 _VERSION: Final = "2023-06-01"
 _MAX_TOKENS: Final = 16_384

@@ -19,8 +19,7 @@ from remit.models.faults import (
     by_status,
 )
 from remit.models.reply import Usage
-from remit.models.wires.reading import body, count, obj, text
-from remit.models.wires.wire import Failure
+from remit.models.wires.wire import Failure, body, count, obj, text
 
 _CODES: Final[Mapping[str, type[ModelFault]]] = {
     "rate_limit_exceeded": Busy,

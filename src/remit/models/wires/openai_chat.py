@@ -14,8 +14,7 @@ from remit.models.prompt import Ask
 from remit.models.reply import Delta, Reply, Stop, Watch
 from remit.models.strict import openai_strict
 from remit.models.wires import openai
-from remit.models.wires.reading import event, obj, part, parts, place, said, text, written
-from remit.models.wires.wire import Failure
+from remit.models.wires.wire import Failure, event, obj, part, parts, place, said, text, written
 
 _STOPS: Final[Mapping[str, Stop]] = {
     "stop": "answer",

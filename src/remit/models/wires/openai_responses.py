@@ -16,8 +16,7 @@ from remit.models.prompt import Ask
 from remit.models.reply import Delta, Reply, Stop, Watch
 from remit.models.strict import openai_strict
 from remit.models.wires import openai
-from remit.models.wires.reading import event, json_text, obj, part, parts, place, said, text, written
-from remit.models.wires.wire import Failure
+from remit.models.wires.wire import Failure, event, json_text, obj, part, parts, place, said, text, written
 
 _CONTENT: Final[Mapping[str, Any]] = {"system": "input_text", "user": "input_text", "assistant": "output_text"}
 

@@ -15,8 +15,7 @@ from remit.errors import ProviderError
 from remit.process.environment import without
 from remit.providers.browser.acts import LOAD_S, Acts, Done, settle
 from remit.providers.browser.conversation import Conversation, File
-from remit.providers.browser.faults import GONE, BrowserError, browser_error
-from remit.providers.browser.launch import SandboxedBrowser
+from remit.providers.browser.launch import GONE, BrowserError, SandboxedBrowser, browser_error
 from remit.providers.browser.shapes import TAKES, Artifact, CloseResult, WaitArgs
 from remit.tasks import Tasks
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
     from remit.clock import Clock
     from remit.providers.browser.settings import BrowserSettings
-    from remit.sandbox.execution import Execution
     from remit.sandbox.sandbox import Sandbox
+    from remit.sandbox.spec import Execution
 
 _ACT_S: Final = LOAD_S + 10
 _DOWNLOAD_S: Final = 15.0

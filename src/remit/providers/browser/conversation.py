@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from playwright.async_api import Error
 
-from remit.providers.browser.faults import GONE, BrowserError
+from remit.providers.browser.launch import GONE, BrowserError
 from remit.redact import line
 from remit.sandbox.watching import size_of
 from remit.tasks import Tasks

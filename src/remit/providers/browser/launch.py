@@ -3,6 +3,10 @@
 Playwright starts a stub in its place (stub.py). The stub hands its pipes and the browser's arguments over to us, and we
 start the browser on these pipes in the sandbox. So it has the sandbox's limits, proxy, receipt and clean-up, and
 Playwright knows a browser as ever. The stub lives as long as the browser: if one ends, the other does.
+
+Finding the browser, and what it is told.
+
+Failures in a browser, as the causes of the tools contract: one table of Chromium's errors.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import sys
 from collections import OrderedDict
@@ -25,8 +30,7 @@ from remit.ids import new_id
 from remit.process.child import Tail
 from remit.process.enclosure import SandboxUnavailableError
 from remit.providers.browser import stub
-from remit.providers.browser.faults import browser_error
-from remit.providers.browser.program import FLAGS, INSTALL, find
+from remit.redact import line
 from remit.sandbox.bwrap.network import python
 from remit.sandbox.limits import Limits
 from remit.sandbox.proxy import PORT
@@ -39,8 +43,86 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Playwright
 
     from remit.providers.browser.settings import BrowserSettings
-    from remit.sandbox.execution import Connection, Execution
     from remit.sandbox.sandbox import Sandbox
+    from remit.sandbox.spec import Connection, Execution
+
+
+INSTALL: Final = (
+    "Install chromium-headless-shell or chromium (`apt install chromium-headless-shell`), or set browser.program."
+)
+_PLACES: Final = (
+    "/usr/lib/chromium/chromium-headless-shell",
+    "/usr/lib/chromium/headless_shell",
+    "/usr/lib64/chromium-browser/headless_shell",
+    "/usr/lib/chromium/chromium",
+    "/usr/lib64/chromium-browser/chromium-browser",
+    "/opt/google/chrome/chrome",
+)
+"""The programs themselves: what lies in /usr/bin are scripts that add flags. The headless one needs half the memory."""
+FLAGS: Final = (
+    "--disable-quic",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--disable-background-networking",
+    "--disable-sync",
+    "--no-pings",
+    "--disable-gpu",
+)
+"""The network is empty except for the proxy whatever they say; with them nothing waits for an answer from elsewhere."""
+
+
+def find(given: str) -> Path | None:
+    """Return the browser's program, `given` or the system's; None: there is none that can be run."""
+    places = map(Path, (given,) if given else _PLACES)
+    return next((place.resolve() for place in places if place.is_file() and os.access(place, os.X_OK)), None)
+
+
+GONE: Final = (
+    "No page is open: the browser was closed, was idle for too long, or Remit was restarted. Call browser.navigate."
+)
+_TABLE: Final = (
+    (
+        r"Target (?:page, context or browser|closed)|has been closed|Target crashed|Page crashed",
+        Code.ConnectionError,
+        GONE,
+    ),
+    (r"net::ERR_NAME_NOT_RESOLVED", Code.dns_failed, "the name has no address"),
+    (r"net::ERR_(?:CERT|SSL)_\w+", Code.tls_failed, "the certificate is not trusted, or TLS failed"),
+    (r"net::ERR_(?:CONNECTION_)?TIMED_OUT", Code.timeout_connect, "it did not accept the connection in time"),
+    (
+        r"net::ERR_(?:CONNECTION|ADDRESS|TUNNEL|PROXY|SOCKET|EMPTY|INTERNET|NETWORK)_\w+",
+        Code.connect_failed,
+        "it cannot be reached, or closed the connection",
+    ),
+    (r"intercepts pointer events", Code.InvalidInput, "something else lies over the element; take a snapshot"),
+    (r"Timeout \d+ms exceeded", Code.Timeout, "it was not done in time; take a snapshot to see what is there"),
+    (r"Unknown key", Code.InvalidInput, "there is no such key; keys are named like Enter, Escape, Tab, ArrowDown, a"),
+    (r"not an? <(?:input|select|textarea)>|Element is not", Code.InvalidInput, "the element cannot take this"),
+)
+_NET: Final = re.compile(r"net::ERR_\w+")
+
+
+class BrowserError(ProviderError):
+    """Something that the browser or a page did not do; `cause` says why."""
+
+    def __init__(self, message: str, cause: Code = Code.InvalidInput, effect: Literal["", "unknown"] = "") -> None:
+        super().__init__(message, cause=cause, effect=effect)
+
+
+def browser_error(what: str, error: BaseException) -> BrowserError:
+    """Return what an exception of Playwright means; its log, which holds command lines, is left out."""
+    said = str(error)
+    if isinstance(error, TimeoutError):
+        return BrowserError(f"{what}: the page did not answer in time", Code.Timeout)
+    for pattern, cause, words in _TABLE:
+        if re.search(pattern, said):
+            named = _NET.search(said)
+            return BrowserError(
+                words if words is GONE else f"{what}: {words}{f' ({named[0]})' if named else ''}", cause
+            )
+    first = said.partition("\nCall log")[0].partition("Browser logs")[0]
+    cause = Code.NetworkError if "net::" in said else Code.InvalidInput
+    return BrowserError(f"{what}: {line(first, 200)}", cause, "unknown")  # a click may have been done
+
 
 _SECONDS: Final = 30.0
 _YEAR_MS: Final = 365 * 24 * 3_600_000

@@ -11,9 +11,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.browser.shapes import TAKES
 from remit.tools.meta import Level, ToolMeta
-from remit.tools.provider import CallContext, Preview, ToolResult
-from remit.tools.shapes import arguments
-from remit.tools.toolset import Toolset, declare
+from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
 
 if TYPE_CHECKING:
     from remit.capability import Opening

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from remit.tools.shapes import Url
+from remit.tools.provider import Url
 
 _CONTENT: dict[str, Any] = {"x-remit-role": "content"}
 Ref = Annotated[

@@ -22,8 +22,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.confined import read_at, split, translated
 from remit.files.edits import applied, diff, line_count, whole_diff
-from remit.files.replacing import encoded, lock_folder, replace_at, settle, status_of, text_of
-from remit.files.roots import Roots
+from remit.files.replacing import Roots, encoded, lock_folder, replace_at, settle, status_of, text_of
 from remit.providers.doc.shapes import ApplyArgs, ApplyResult, Proposal, ProposeArgs, UndoArgs
 from remit.tools.provider import Preview
 

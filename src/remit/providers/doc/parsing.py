@@ -6,8 +6,7 @@ from remit.files.parsed import Job, Parsed, Refused
 from remit.files.pdf import read_pdf
 from remit.process.worker import answer_jobs
 from remit.providers.doc.docx import read_docx
-from remit.providers.doc.epub import read_epub
-from remit.providers.doc.notebook import read_notebook
+from remit.providers.doc.epub import read_epub, read_notebook
 from remit.providers.doc.pptx import read_pptx
 from remit.providers.doc.xlsx import read_xlsx
 

@@ -20,15 +20,13 @@ from remit.canonical import sha256
 from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.closed import Closed
 from remit.files.confined import ConfinedDirectory, parts_of, unsafe
 from remit.files.index.refresh import LARGEST, Progress, is_left_out
 from remit.files.index.search import FolderIndex, Match, shown
 from remit.files.index.store import Index
+from remit.files.replacing import Closed
 from remit.files.text import Readable, readable
-from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
-from remit.tools.shapes import arguments
-from remit.tools.toolset import Toolset, declare
+from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult, Toolset, arguments, declare
 
 Text = Annotated[str, Meta(min_length=1, max_length=4_096)]
 Position = Annotated[int, Meta(ge=0)]

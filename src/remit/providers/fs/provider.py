@@ -15,7 +15,7 @@ from remit.blocking import Stop, Threads
 from remit.capability import Check, Look, Opening
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.roots import Roots
+from remit.files.replacing import Roots
 from remit.providers.fs.reading import Hidden, Reading
 from remit.providers.fs.shapes import (
     EditArgs,
@@ -30,9 +30,7 @@ from remit.providers.fs.shapes import (
     WriteResult,
 )
 from remit.providers.fs.writing import Writing
-from remit.tools.provider import CallContext, Preview, ToolResult
-from remit.tools.shapes import arguments
-from remit.tools.toolset import Toolset, declare
+from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
 
 A = TypeVar("A", bound=msgspec.Struct)
 

@@ -11,7 +11,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError, SchemaError
 from remit.files.confined import ConfinedDirectory, Entry, parts_of
-from remit.files.roots import Roots
+from remit.files.replacing import Roots
 from remit.files.text import decode
 from remit.providers.fs.shapes import (
     ListArgs,

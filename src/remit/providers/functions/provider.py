@@ -1,10 +1,16 @@
-"""Tools that are functions of this process (`@tool`)."""
+"""Tools that are functions of this process (`@tool`).
+
+Calls a function tool in the sandbox: in a Python of its own, which sees the tool's module and our packages.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -13,12 +19,121 @@ from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
 from remit.frames import place_of
-from remit.process.enclosure import Enclosures
-from remit.providers.functions.enclosed import call_enclosed
+from remit.process.enclosure import (
+    PLACES,
+    CommandMissingError,
+    Enclosures,
+    LooserError,
+    Program,
+    ProgramEnd,
+    SandboxTerms,
+    SandboxUnavailableError,
+)
+from remit.process.live import Live
+from remit.tools.alone import Answer
 from remit.tools.function import PROVIDER_ID, FunctionTool
 from remit.tools.meta import ToolMeta
 from remit.tools.naming import check_provider_id
 from remit.tools.provider import CallContext, ToolResult
+
+_TAIL: Final = 600
+"""Characters of its stderr that stand behind a failure."""
+
+
+async def call_enclosed(
+    tool: FunctionTool[..., Any], terms: SandboxTerms, args: dict[str, Any], ctx: CallContext, enclosures: Enclosures
+) -> ToolResult:
+    """Call a tool on its terms. Raises ProviderError."""
+    live = Live(ctx.progress)
+
+    def heard(stream: Literal["stdout", "stderr"], data: bytes) -> None:
+        if stream == "stderr":
+            live(stream, data)
+
+    try:
+        program = await asyncio.to_thread(_program, tool, terms, enclosures)
+        execution = await enclosures.run(program, heard, stdin=msgspec.json.encode(args))
+    except SandboxUnavailableError as error:
+        why = f"{error}. {error.remedy or '`remit sandbox probe` shows what is missing.'}"
+        raise ProviderError(why, cause=None, code=Code.SANDBOX_UNAVAILABLE) from error
+    except CommandMissingError as error:
+        raise ProviderError(str(error), cause=None, code=Code.SANDBOX_UNAVAILABLE) from error
+    except LooserError as error:
+        raise ProviderError(str(error), cause=Code.InvalidInput, code=Code.POLICY_DENIED) from error
+    except OSError as error:
+        raise ProviderError(str(error), cause=None) from error
+    finally:
+        live.end()
+    return _result(execution)
+
+
+def _program(tool: FunctionTool[..., Any], terms: SandboxTerms, enclosures: Enclosures) -> Program:
+    function = tool.function
+    name = function.__module__
+    if name == "__main__":
+        why = "a tool of a script cannot run in the sandbox: put it into a module of its own"
+        raise ProviderError(why, cause=None)
+    top = sys.modules[name.partition(".")[0]]
+    code = _place(top)
+    base = code.parent
+    packages = [Path(path) for path in sys.path if Path(path).name in {"site-packages", "dist-packages"}]
+    remit = _place(sys.modules["remit"])
+    reads = dict.fromkeys([code, remit, *(path for path in packages if path.is_dir())])
+    search = dict.fromkeys(map(str, [base, remit.parent, *packages]))
+    return Program(
+        command=(_python(enclosures), "-m", "remit.tools.alone", name, function.__qualname__),
+        cwd=base,
+        env={"PYTHONPATH": os.pathsep.join(search), "PYTHONSAFEPATH": "1"},
+        terms=msgspec.structs.replace(
+            terms, roots=_absolute(terms.roots, base), writable=_absolute(terms.writable, base)
+        ),
+        reads=tuple(reads),
+    )
+
+
+def _place(module: Any) -> Path:
+    """The folder of a package, or the file of a module."""
+    folders = [Path(folder) for folder in getattr(module, "__path__", ())]
+    return (folders[0] if folders else Path(module.__file__)).resolve()
+
+
+def _absolute(paths: tuple[str, ...], base: Path) -> tuple[str, ...]:
+    return tuple([str((base / Path(path).expanduser()).absolute()) for path in paths])
+
+
+def _python(enclosures: Enclosures) -> str:
+    """A Python of this version that the sandbox's user can run."""
+    ours = sys.executable
+    if enclosures.sees(Path(ours)):
+        return ours
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    other = next((path for place in PLACES if (path := Path(place, version)).exists()), None)
+    if other is None:
+        why = f"the sandbox's user cannot run {Path(ours).resolve()}"
+        remedy = f"Run Remit as a plain user, or install {version} in /usr."
+        raise SandboxUnavailableError(why, remedy)
+    return str(other)
+
+
+def _result(execution: ProgramEnd) -> ToolResult:
+    if execution.limit == "wall_ms":
+        raise ProviderError("the tool took longer than limits.wall_ms", cause=Code.Timeout)
+    said = execution.stderr.data.decode(errors="replace").strip()[-_TAIL:]
+    tail = f"; it last wrote: {said}" if said else ""
+    if execution.limit:
+        raise ProviderError(f"the tool hit the limit {execution.limit}{tail}", cause=None)
+    if execution.stdout.truncated:
+        came = execution.status == "SUCCEEDED"
+        why = "the tool's result is longer than limits.stdout_bytes"
+        raise ProviderError(why, cause=Code.BadGateway, effect="committed" if came else "")
+    if execution.status != "SUCCEEDED":
+        how = execution.signal or f"exit code {execution.exit_code}"
+        raise ProviderError(f"the tool's process ended with {how}{tail}", cause=None)
+    answer = msgspec.json.decode(execution.stdout.data, type=Answer)
+    if (failure := answer.failure) is not None:
+        cause = Code[failure.cause] if failure.cause else None
+        raise ProviderError(failure.message, cause=cause, code=Code[failure.code] if failure.code else None)
+    return ToolResult(answer.value, answer.evidence)
 
 
 class FunctionProvider:

@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from remit.errors import SchemaError
-from remit.tools.limits import check_limits
+from remit.tools.limits import Document, Pointer, Schema, check_limits, children, text_of
 from remit.tools.schema import validator_of
-from remit.tools.subschemas import Document, Pointer, Schema, children, text_of
 
 _VALUES: Final = ("const", "default")
 """Keywords for which null is a value."""

@@ -19,27 +19,29 @@ from remit.files import parsed
 from remit.files.hypertext import TooDeepError, page_text
 from remit.process.workers import Workers
 from remit.providers.web.extraction import Extract, Job
-from remit.providers.web.faults import WebError
-from remit.providers.web.fetcher import Fetcher, Page
+from remit.providers.web.fetcher import Fetcher, Page, WebError, checked, host_of, joined, origin_of, without_tracking
 from remit.providers.web.kept import KeptPages, conditions
 from remit.providers.web.robots import Pace, Robots
-from remit.providers.web.search import Hit, SearchBackend, again_s, fused, items
-from remit.providers.web.shapes import (
+from remit.providers.web.search import (
     SECONDS,
     ExtractResult,
     FetchArgs,
     FetchResult,
+    Hit,
     Item,
     SearchArgs,
+    SearchBackend,
     SearchResult,
+    again_s,
+    fused,
+    items,
 )
 from remit.providers.web.text import check_answer, is_consent, is_html, is_pdf, text_of, title_of
-from remit.providers.web.urls import checked, host_of, joined, origin_of, without_tracking
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 
 if TYPE_CHECKING:
     from remit.clock import Clock
-    from remit.providers.web.cooldown import Cooldowns
+    from remit.providers.web.kept import Cooldowns
 
 
 _LARGEST_TEXT: Final = 1_000_000

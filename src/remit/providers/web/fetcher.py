@@ -4,6 +4,15 @@ Names are resolved once and every address of theirs is judged (http/addresses.py
 itself never comes by a resolver, so the socket of each connection is judged too. Redirects are followed by hand, each
 judged like the first URL. A body is inflated here, in bounded pieces: what counts is its decoded size. One deadline
 holds for all of it. Proxies that the environment names are not used, since they would connect to what they like.
+
+URLs as this provider takes, compares and keeps them.
+
+Failures on the web, as the causes of the tools contract: one table of aiohttp's exceptions.
+
+WebError (a ProviderError)
+├── a page        dns_failed, connect_failed, tls_failed, timeout_connect, timeout_read, ssrf_blocked, http_403,
+│                 http_429, content_too_large, unsupported_content_type, parse_failed, InvalidInput, NetworkError
+└── a backend     WebBlocked (captcha_required, captcha_cooldown, http_403, http_429), WebProviderError, WebParseError
 """
 
 from __future__ import annotations
@@ -13,17 +22,114 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 import aiohttp
 import msgspec
 
 from remit.codes import Code
-from remit.http.addresses import BlockedAddressError, Resolver, resolved
-from remit.http.judging import judging_connector, private_if
+from remit.errors import ProviderError
+from remit.http import urls
+from remit.http.addresses import (
+    BlockedAddressError,
+    BlockedSocketError,
+    Resolver,
+    judging_connector,
+    private_if,
+    resolved,
+)
 from remit.http.urls import place_of
-from remit.providers.web.faults import WebError, web_error
-from remit.providers.web.urls import checked, joined
 from remit.version import __version__
+
+
+class WebError(ProviderError):
+    """A page or a search backend that gave no answer; `cause` says why, `blocked_by` what a site blocked it with.
+
+    `headers` are those of a service that may say in them when it wants to be asked again.
+    """
+
+    def __init__(
+        self, message: str, cause: Code, *, blocked_by: Code | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.blocked_by = blocked_by
+        self.headers = headers or {}
+        super().__init__(message, cause=cause, detail={"blocked_by": blocked_by.name} if blocked_by else None)
+
+
+_TABLE: Final[tuple[tuple[type[BaseException], Code, str], ...]] = (
+    (aiohttp.ClientConnectorDNSError, Code.dns_failed, "the name has no address"),
+    (aiohttp.ClientConnectorCertificateError, Code.tls_failed, "the certificate is not trusted"),
+    (aiohttp.ClientSSLError, Code.tls_failed, "TLS failed"),
+    (aiohttp.ConnectionTimeoutError, Code.timeout_connect, "it did not accept the connection in time"),
+    (aiohttp.SocketTimeoutError, Code.timeout_read, "it did not send its answer in time"),
+    (TimeoutError, Code.timeout_read, "it did not send its answer in time"),
+    (aiohttp.ClientConnectorError, Code.connect_failed, "it cannot be reached"),
+    (aiohttp.ServerDisconnectedError, Code.connect_failed, "it closed the connection without an answer"),
+    (aiohttp.InvalidURL, Code.InvalidInput, "it is not a URL"),
+    (aiohttp.ClientPayloadError, Code.NetworkError, "the answer broke off"),
+    (aiohttp.ClientError, Code.NetworkError, "the answer could not be read"),
+    (OSError, Code.connect_failed, "it cannot be reached"),
+)
+
+
+def web_error(url: str, error: BaseException) -> WebError:
+    """Return what an exception of a request means."""
+    link: BaseException | None = error
+    while link is not None:  # a refused address lies below what the connector made of it
+        if isinstance(link, BlockedSocketError | BlockedAddressError):
+            allow = f'; if it is one of yours, put "{place_of(url)}" into web.private'
+            return WebError(f"{url}: {link}{allow}", Code.ssrf_blocked)
+        link = getattr(link, "os_error", None) or link.__cause__ or link.__context__
+    cause, words = next((cause, words) for kind, cause, words in _TABLE if isinstance(error, kind))
+    return WebError(f"{url}: {words}", cause)
+
+
+_TRACKING: Final = ("utm_", "mc_", "pk_", "_hs", "vero_", "oly_", "wt_")
+_TRACKERS: Final = frozenset(
+    "fbclid gclid gclsrc dclid gbraid wbraid msclkid yclid igshid twclid ttclid mkt_tok".split()  # noqa: SIM905 - a word each
+)
+
+
+def checked(url: str) -> str:
+    """Return the URL in the form in which it is requested. Raises WebError (InvalidInput) for any other address."""
+    try:
+        return urls.checked(url)
+    except urls.InvalidUrlError as error:
+        raise WebError(str(error), Code.InvalidInput) from error
+
+
+def without_tracking(url: str) -> str:
+    """Return a checked URL without the keys by which visitors are told apart."""
+    parts = urlsplit(url)
+    if not parts.query:
+        return url
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    kept = [(key, value) for key, value in pairs if not _tracks(key.lower())]
+    return url if len(kept) == len(pairs) else urlunsplit((*parts[:3], urlencode(kept), ""))
+
+
+def joined(base: str, target: str) -> str:
+    """Return where a link or a redirect of a page leads. Raises WebError."""
+    try:
+        return checked(urljoin(base, target.strip()))
+    except ValueError as error:
+        raise WebError(f"{target[:200]!r}: it cannot be read", Code.InvalidInput) from error
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of a checked URL."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def host_of(url: str) -> str:
+    """Return the host of a checked URL, without its port."""
+    return urlsplit(url).hostname or ""
+
+
+def _tracks(key: str) -> bool:
+    return key in _TRACKERS or key.startswith(_TRACKING)
+
 
 AGENT: Final = f"Remit/{__version__}"
 REDIRECTS: Final = 8

@@ -11,11 +11,11 @@ import msgspec
 from remit.capability import Check, Look
 from remit.codes import Code
 from remit.errors import ProviderError, RemitError
-from remit.files.closed import Closed
+from remit.files.replacing import Closed
 from remit.http.urls import place_of
 from remit.providers.web.provider import SEARCH, WebProvider
+from remit.providers.web.search import Item
 from remit.providers.web.settings import WebSettings
-from remit.providers.web.shapes import Item
 from remit.settings.parts import settings_of
 from remit.tools.stub import StubProvider
 
@@ -95,11 +95,10 @@ def _engine(opening: Opening, names: Sequence[str]) -> WebEngine:
     try:
         # An extra, and slow to load: with the first call.
         from remit.providers.web import search  # noqa: PLC0415 - as above
-        from remit.providers.web.cooldown import Cooldowns  # noqa: PLC0415 - as above
         from remit.providers.web.engine import Terms, WebEngine  # noqa: PLC0415 - as above
         from remit.providers.web.fetcher import Fetcher  # noqa: PLC0415 - as above
-        from remit.providers.web.folder import FolderBackend  # noqa: PLC0415 - as above
-        from remit.providers.web.kept import KeptPages  # noqa: PLC0415 - as above
+        from remit.providers.web.kept import Cooldowns, KeptPages  # noqa: PLC0415 - as above
+        from remit.providers.web.search import FolderBackend  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
         why = f"{error.name} is not installed: pip install 'remit[web]'"
         raise ProviderError(why, cause=Code.SpawnFailed) from error

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from remit.providers.web.shapes import SECONDS, ExtractResult, FetchArgs, FetchResult, SearchArgs, SearchResult
-from remit.tools.provider import CallContext, ToolResult
-from remit.tools.shapes import arguments
-from remit.tools.toolset import Toolset, declare
+from remit.providers.web.search import SECONDS, ExtractResult, FetchArgs, FetchResult, SearchArgs, SearchResult
+from remit.tools.provider import CallContext, ToolResult, Toolset, arguments, declare
 
 if TYPE_CHECKING:
     from remit.providers.web.engine import WebEngine

@@ -17,9 +17,7 @@ import protego
 
 from remit.clock import SECOND, Clock
 from remit.codes import Code
-from remit.providers.web.faults import WebError
-from remit.providers.web.fetcher import AGENT, Fetcher
-from remit.providers.web.urls import origin_of
+from remit.providers.web.fetcher import AGENT, Fetcher, WebError, origin_of
 
 _LIMIT: Final = 500 * 1024
 """Bytes of a robots file that are read, as RFC 9309 asks."""

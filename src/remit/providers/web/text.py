@@ -7,9 +7,8 @@ from html import unescape
 from typing import Final
 
 from remit.codes import Code
-from remit.files.encodings import LOSSY, codec_of
-from remit.providers.web.faults import WebError
-from remit.providers.web.fetcher import Page
+from remit.files.text import LOSSY, codec_of
+from remit.providers.web.fetcher import Page, WebError
 
 HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _PDF: Final = frozenset({"application/pdf", "application/x-pdf"})

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from remit.sandbox.seccomp.filter import ARCHITECTURES
-from remit.sandbox.seccomp.rules import ABSENT, FORBIDDEN, REFUSED, Argument
+from remit.sandbox.seccomp.filter import ABSENT, ARCHITECTURES, FORBIDDEN, REFUSED, Argument
 
 _NAMES: Final = {"x86_64": "SCMP_ARCH_X86_64", "aarch64": "SCMP_ARCH_AARCH64"}
 _LOW: Final = 0xFFFFFFFF

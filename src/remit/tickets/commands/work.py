@@ -53,7 +53,7 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
     state.logs = 0 if state.quiet else 1
 
     async def there(stop: Stop) -> Worked:
-        from remit.journal.owner import Owner
+        from remit.journal.leases import Owner
 
         if no_mcp:
             raise UsageError("--no-mcp does without MCP servers here", code=Code.LOCAL_ONLY, remedy=_AT_SERVER)

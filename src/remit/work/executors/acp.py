@@ -10,16 +10,22 @@ the run: policy decides, or a person does, about exactly this. The answer is for
 Governed, the agent is handed Remit's MCP server as its only one, and its own tools are switched off. That is tried
 once for each version too, before it begins: one that asks for a tool of its own, or uses it, does not begin. If it
 reports more calls than passed the gate, the run has failed.
+
+One conversation in the Agent Client Protocol, version 1, over the stdin and stdout of an agent.
+
+    initialize → session/new → session/prompt → its stop reason, with session/update between, all of it archived
+
+Files and terminals of ours are not offered, and asking for them is refused: the agent has its own, or Remit's tools.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -27,17 +33,308 @@ from msgspec.structs import replace
 from remit.atomic import replace_file
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.work.executors.cli import prompt_of, require_key, require_trust, settle
-from remit.work.executors.conversation import carry
-from remit.work.executors.port import Ending, Site, Tools, Turn
-from remit.work.executors.row import SERVER
-from remit.work.executors.talk import Talk, Words
+from remit.jsonrpc.lines import Lines, LineTooLongError
+from remit.version import __version__
+from remit.work.executors.cli import carry, prompt_of, require_key, require_trust, settle
+from remit.work.executors.port import Conversation, Ending, Site, Tools, Turn, Usage
+from remit.work.executors.program import run_program
+from remit.work.executors.rows import SERVER
 from remit.work.pack import STDERR, STDOUT
 from remit.work.workflow import ExecutorTable
 
 if TYPE_CHECKING:
+    from remit.jsonrpc.dispatcher import Dispatcher
+    from remit.jsonrpc.inbound import Inbound
+    from remit.jsonrpc.message import Message
+    from remit.process.child import Child
     from remit.tools.door import Door
-    from remit.work.executors.row import Cli
+    from remit.work.executors.rows import Cli
+
+
+_VERSION: Final = 1
+_MAX_MESSAGE: Final = 16_000_000
+_MAX_CALLS: Final = 100_000
+"""Calls whose ids are held."""
+_SHOWN: Final = 4_000
+_BARRED: Final = ("fs/", "terminal/")
+"""Beginnings of requests for files and terminals of ours; no tool has such a name."""
+_MOST_WAITING: Final = 20
+"""Questions of one run that wait at once; more are refused, and a person need not look through them."""
+_END: Final = "end_turn"
+_AGAIN: Final = (
+    "What you left as the result cannot be used: {why}. Write {{pack}}/work_result.json again, or remove it."
+)
+
+
+class Permits(Protocol):
+    """Answers what an agent asks."""
+
+    async def allows(self, tool_call: dict[str, Any]) -> bool:
+        """Return whether the agent may do this once."""
+        ...
+
+    async def refuse(self, method: str, params: Mapping[str, Any]) -> None:
+        """Have it recorded that the agent asked for what no client of it offers here."""
+        ...
+
+
+class Words(NamedTuple):
+    """Words that an agent is told, and the place where it works."""
+
+    prompt: str
+    cwd: Path
+    servers: tuple[dict[str, Any], ...] = ()
+    """The MCP servers that it is handed."""
+    meta: Mapping[str, Any] = {}
+    """Options that the protocol leaves to agents."""
+    last: Conversation | None = None
+    """The conversation that it may continue."""
+    again: str = ""
+    """The prompt if it does."""
+
+
+async def _ready(_version: str) -> str:
+    """Return that there is nothing against the turn."""
+    return ""
+
+
+async def _anew(_version: str) -> bool:
+    """Return that the conversation is a new one."""
+    return False
+
+
+class _Pipe:
+    """Takes messages to the agent."""
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+
+    def send(self, message: Message) -> None:
+        self._child.write(message.body + b"\n")
+
+    async def drained(self) -> None:
+        await self._child.drained()
+
+
+class Talk:
+    """One conversation: a session with one prompt, and a second one if the result that was left cannot be used."""
+
+    def __init__(
+        self,
+        site: Site,
+        permits: Permits,
+        words: Words,
+        ready: Callable[[str], Awaitable[str]] = _ready,
+        goes_on: Callable[[str], Awaitable[bool]] = _anew,
+    ) -> None:
+        """`ready` returns what speaks against a turn of the version that the agent says it is; empty: nothing.
+
+        `goes_on` returns whether that version can continue the last conversation, and makes it ready.
+        """
+        self._site = site
+        self._permits = permits
+        self._words = words
+        self._ready = ready
+        self._goes_on = goes_on
+        self._replays = False
+        """Whether the agent tells what was said before."""
+        self._done: set[str] = set()
+        self._waiting = 0
+        """Questions that wait for an answer."""
+        self._lines = Lines(_MAX_MESSAGE)
+        self._dispatcher: Dispatcher | None = None
+        self._deadline: asyncio.Timeout | None = None
+        self._broken = ""
+        """Why nothing more of it can be read."""
+        self.turn = Turn(mode="ask", terminal=False)
+        self.version = ""
+
+    @property
+    def done(self) -> int:
+        """Return how many calls it reported as carried out."""
+        return len(self._done)
+
+    async def through(self, command: tuple[str, ...], out: str, err: str, timeout_s: float) -> Ending:
+        """Start the agent, talk to it, and leave no process of it."""
+        folder = self._site.pack.folder
+        ending = await run_program(
+            command,
+            cwd=self._words.cwd,
+            env=self._site.env,
+            timeout_s=timeout_s,
+            logs=(folder / out, folder / err),
+            clock=self._site.clock,
+            heard=self._heard,
+            launch=self._site.launch,
+            talk=self._talk,
+        )
+        return replace(ending, exit_code=0) if self.turn.terminal else ending
+
+    def _heard(self, stream: str, data: bytes) -> None:
+        if stream == "stderr":
+            self._site.show("stderr", data)
+        elif self._dispatcher is not None:
+            try:
+                for line in self._lines.feed(data):
+                    self._dispatcher.received(line)
+            except LineTooLongError as error:
+                self._broken = str(error)
+                self._dispatcher.close(self._broken)
+
+    async def _talk(self, child: Child, deadline: asyncio.Timeout) -> None:
+        from remit.jsonrpc.dispatcher import Dispatcher  # noqa: PLC0415 - where an agent speaks it
+        from remit.jsonrpc.protocol import MCPError  # noqa: PLC0415 - where an agent speaks it
+
+        self._deadline = deadline
+        self._dispatcher = Dispatcher(_Pipe(child))
+        agent = self._dispatcher
+        agent.start(self._answer, _ignore, self._update)
+        ending = asyncio.ensure_future(child.ended())
+        ending.add_done_callback(lambda _: agent.close("its process has ended"))
+        try:
+            await self._turns(agent)
+        except MCPError as error:
+            fault = self._broken if agent.why_closed else error.message
+            self.turn = replace(self.turn, terminal=False, fault=fault[:_SHOWN])
+        finally:
+            ending.cancel()
+            self.turn = replace(self.turn, denied=self.turn.denied + self._waiting)  # of what it ended without
+            await agent.stop()
+
+    async def _turns(self, agent: Dispatcher) -> None:
+        about = {"name": "remit", "version": __version__}
+        given = {"protocolVersion": _VERSION, "clientCapabilities": {}, "clientInfo": about}
+        begun = await agent.send_raw_request("initialize", given)
+        info = begun.get("agentInfo")
+        self.version = str(info.get("version", "")) if isinstance(info, dict) else ""
+        with self._put_off():
+            why = await self._ready(self.version)
+        if why:
+            self.turn = replace(self.turn, fault=why[:_SHOWN], version=self.version)
+            return
+        abilities = begun.get("agentCapabilities")
+        loads = isinstance(abilities, dict) and abilities.get("loadSession") is True
+        session, last = await self._open(agent, loads=loads)
+        self.turn = replace(self.turn, session=session, version=self.version)
+        if last is not None:
+            self.turn = replace(self.turn, continues=last.run_id)
+        try:
+            await self._say(agent, session, self._words.again if last is not None else self._words.prompt)
+            if self.turn.terminal and (why := self._unusable()):
+                self.turn = replace(self.turn, terminal=False)
+                await self._say(agent, session, self._site.filled((_AGAIN.format(why=why),))[0])
+        except asyncio.CancelledError:
+            await agent.notify("session/cancel", {"sessionId": session})
+            raise
+
+    async def _open(self, agent: Dispatcher, *, loads: bool) -> tuple[str, Conversation | None]:
+        """Begin a session, or continue the last one; return its id, and the conversation that goes on."""
+        from remit.jsonrpc.protocol import MCPError  # noqa: PLC0415 - where an agent speaks it
+
+        words, last = self._words, self._words.last
+        given = {"cwd": str(words.cwd), "mcpServers": list(words.servers), "_meta": words.meta}
+        if loads and last is not None and await self._goes_on(self.version):
+            self._replays = True
+            try:
+                await agent.send_raw_request("session/load", {**given, "sessionId": last.session})
+            except MCPError as error:
+                self._site.show("stderr", f"begins again: {error.message[:200]}\n".encode(errors="replace"))
+            else:
+                return last.session, last
+            finally:
+                self._replays = False
+        return str((await agent.send_raw_request("session/new", given)).get("sessionId", "")), None
+
+    async def _say(self, agent: Dispatcher, session: str, text: str) -> None:
+        said = {"sessionId": session, "prompt": [{"type": "text", "text": text}]}
+        answer = await agent.send_raw_request("session/prompt", said)
+        reason = answer.get("stopReason")
+        fault = "" if reason == _END else f"its turn ended with {str(reason)[:100]}"
+        self.turn = replace(self.turn, terminal=not fault, fault=fault, usage=_usage(answer, self.turn.usage))
+
+    def _unusable(self) -> str:
+        """Return why the result that was left cannot be used; empty: it can, or none was left."""
+        try:
+            claim = self._site.pack.claim()
+            if claim is not None:
+                claim.require_echo(self._site.order.issue_ref, self._site.order.run_id)
+        except UsageError as error:
+            return error.message[:_SHOWN]
+        return ""
+
+    # --- what the agent says and asks
+
+    def _update(self, method: str, params: Mapping[str, Any] | None) -> bool:
+        """Take a notification at once, and so in order; return that it needs no more."""
+        update = (params or {}).get("update")
+        if method != "session/update" or not isinstance(update, dict) or self._replays:
+            return True
+        if update.get("status") == "completed" and self.done < _MAX_CALLS:
+            self._done.add(str(update.get("toolCallId"))[:200])
+        content, cost = update.get("content"), update.get("cost")
+        if isinstance(cost, dict) and isinstance(amount := cost.get("amount"), int | float):
+            self.turn = replace(self.turn, usage=replace(self.turn.usage, cost_usd=float(amount)))
+        text = content.get("text") if isinstance(content, dict) else update.get("title")
+        if isinstance(text, str) and update.get("sessionUpdate") in {"agent_message_chunk", "tool_call"}:
+            ended = text if update["sessionUpdate"] == "agent_message_chunk" else f"\n{text}\n"
+            self._site.show("stdout", ended[:_SHOWN].encode(errors="replace"))
+        return True
+
+    async def _answer(self, _inbound: Inbound, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+        from remit.jsonrpc.protocol import INVALID_PARAMS, METHOD_NOT_FOUND, MCPError  # noqa: PLC0415 - where an agent speaks it
+
+        if method != "session/request_permission":
+            if method.startswith(_BARRED):
+                await self._permits.refuse(method, params or {})
+            raise MCPError(code=METHOD_NOT_FOUND, message=f"{method[:100]} is not offered: use your own tools")
+        given = params or {}
+        tool_call, options = given.get("toolCall"), given.get("options")
+        if not isinstance(tool_call, dict) or not isinstance(options, list):
+            raise MCPError(code=INVALID_PARAMS, message="a question shows the call, and options")
+        choices = {option.get("kind"): option.get("optionId") for option in options if isinstance(option, dict)}
+        allowed = "allow_once" in choices and await self._ask(tool_call)
+        self.turn = replace(self.turn, denied=self.turn.denied + (not allowed), calls=self.turn.calls + 1)
+        chosen = choices.get("allow_once" if allowed else "reject_once")
+        if chosen is None:
+            return {"outcome": {"outcome": "cancelled"}}
+        return {"outcome": {"outcome": "selected", "optionId": chosen}}
+
+    async def _ask(self, tool_call: dict[str, Any]) -> bool:
+        """Ask; the time that a person takes is not the agent's."""
+        if self._waiting >= _MOST_WAITING:
+            return False
+        said = f"asks (remit confirm): {str(tool_call.get('title', ''))[:200]}\n"
+        self._site.show("stderr", said.encode(errors="replace"))
+        self._waiting += 1
+        with self._put_off():
+            allowed = await self._permits.allows(tool_call)
+        self._waiting -= 1  # one that the end of the talk cut short was counted there
+        return allowed
+
+    @contextmanager
+    def _put_off(self) -> Iterator[None]:
+        """Put the deadline off by the time that the block takes."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            yield
+        finally:
+            until = self._deadline.when() if self._deadline is not None else None
+            if self._deadline is not None and until is not None and not self._deadline.expired():
+                self._deadline.reschedule(until + loop.time() - began)
+
+
+async def _ignore(_inbound: Inbound, _method: str, _params: Mapping[str, Any] | None) -> None:
+    """Take what was taken before."""
+
+
+def _usage(answer: dict[str, Any], before: Usage) -> Usage:
+    """Return the counts with those of one more turn."""
+    usage = answer.get("usage")
+    given = usage if isinstance(usage, dict) else {}
+    tokens = [value if isinstance(value := given.get(name), int) else 0 for name in ("inputTokens", "outputTokens")]
+    return replace(before, input_tokens=before.input_tokens + tokens[0], output_tokens=before.output_tokens + tokens[1])
+
 
 PERMIT: Final = "acp.permit"
 PREFIX: Final = "acp:"

@@ -2,11 +2,17 @@
 
 Governed, the agent has no tool but Remit's, so each of its calls passes the gate. What the repository would have it
 start is looked for first, and needs trust where the agent's flags do not keep it from that.
+
+The conversation of an agent's last run: the next run of the same agent continues it, in a home of its own.
+
+Agents keep their conversations in their home, some by the folder that they worked in. The file of one conversation is
+copied into the home of the new run, and nothing else: what the agent may have left there to be started stays behind.
 """
 
 from __future__ import annotations
 
 import asyncio
+import glob
 import hashlib
 import os
 import re
@@ -22,12 +28,40 @@ from msgspec.structs import replace
 from remit.atomic import replace_file
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.work.executors.conversation import carry
 from remit.work.executors.port import Conversation, Ending, Output, Site, Turn
 from remit.work.executors.program import run_at, run_program
-from remit.work.executors.row import LINE, RESUME, Cli, Home, Model, Tally
+from remit.work.executors.rows import LINE, RESUME, Cli, Home, Model, Tally
 from remit.work.pack import STDERR, STDOUT
 from remit.work.workflow import ExecutorTable, Mode
+
+_ID: Final = re.compile(r"[A-Za-z0-9][\w-]{0,99}")
+_MAX_FILE: Final = 64_000_000
+
+
+def carry(cli: Cli, site: Site, mode: Mode, version: str) -> bool:
+    """Copy the last conversation of a site's agent into its home; return whether it can continue there.
+
+    It cannot in another mode or version, nor if its file is not there, is a link, or is long.
+    """
+    last = site.last
+    if last is None or not (cli.conversation and version and (last.mode, last.version) == (mode, version)):
+        return False
+    if not _ID.fullmatch(last.session):
+        return False
+    before, after = cli.place(last.folder), cli.place(site.folder)
+    pattern = cli.conversation.format(session=last.session, place=glob.escape(before))
+    path = next(iter(last.home.glob(pattern)), None)
+    if path is None or path.resolve() != last.home.resolve() / path.relative_to(last.home):
+        return False
+    if not path.is_file() or path.stat().st_size > _MAX_FILE:
+        return False
+    place = site.home.joinpath(*(after if part == before else part for part in path.relative_to(last.home).parts))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, place)
+    if site.enclosures is not None:
+        site.enclosures.own(site.home)
+    return True
+
 
 _MAX_LINE: Final = 4_000_000
 """Bytes of an event; a longer one is shown to no one and counts for nothing."""

@@ -2,6 +2,8 @@
 
 The result is accepted within the call, by the run's own stream; that of a run which was fenced meanwhile is archived
 there. A call whose end was not recorded is looked up: in the stream first, then in what the program left.
+
+The tools of executors: their arguments, what they give, and what is said of each.
 """
 
 from __future__ import annotations
@@ -10,48 +12,33 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 from remit.codes import Code
 from remit.errors import ProviderError, RemitError, UsageError
 from remit.process.live import Live
-from remit.tools.meta import ToolMeta
-from remit.tools.provider import CallContext, Preview, ToolResult
-from remit.tools.shapes import arguments
-from remit.tools.toolset import Toolset
+from remit.tools.meta import Level, ToolMeta
+from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
 from remit.work.executors.acp import PERMIT, AcpExecutor
 from remit.work.executors.adapter import Adapter, GiveSkills, Places, Progress
-from remit.work.executors.beginning import Beginning, Beginnings
-from remit.work.executors.calls import (
-    PERMIT_TOOL,
-    PROVE,
-    PROVE_TOOL,
-    PROVIDER,
-    ExecuteArgs,
-    ExecuteResult,
-    PermitArgs,
-    Permitted,
-    ProveArgs,
-    Proved,
-    isolation_of,
-    tool_for,
-)
-from remit.work.executors.port import Conversation, Ending, OpenTools
+from remit.work.executors.port import Conversation, Ending, OpenTools, Turn
 from remit.work.executors.program import ProgramExecutor
 from remit.work.executors.publication import Publication
-from remit.work.executors.registry import MANUAL, Hand, faults_of, hand_of, hands_of, name_of
-from remit.work.executors.worktree import Worktree
+from remit.work.executors.registry import MANUAL, Hand, faults_of, hand_of, hands_of, name_of, tool_of
+from remit.work.executors.worktree import Beginning, Beginnings, Worktree
 from remit.work.folder import WorkFolder
-from remit.work.handover import contents_for
 from remit.work.order import WorkOrder
+from remit.work.outbox.provider import PullArgs
 from remit.work.outbox.remote import Remote
-from remit.work.pack import Contents, ContextPack
+from remit.work.pack import Contents, ContextPack, contents_for
 from remit.work.references import IssueRef
 from remit.work.result import RESULT_CODES, Test, WorkResult
-from remit.work.store import WorkStore
+from remit.work.store import Verdict, WorkStore
 from remit.work.workflow import ExecutorTable, Workflow, read_workflow, repository_of
 
 if TYPE_CHECKING:
@@ -59,6 +46,93 @@ if TYPE_CHECKING:
     from remit.process.enclosure import Enclosures
     from remit.settings import Settings
     from remit.tools.door import Door
+
+
+PROVIDER: Final = "work"
+PROVE: Final = tool_of(MANUAL)
+_BESIDE_S: Final = 4 * 3_600
+"""Seconds that a call may take beside the program: setup, acceptance, git."""
+
+
+class ExecuteArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which run, and what is started for it."""
+
+    issue_ref: Annotated[str, Meta(min_length=3, max_length=512)]
+    run_id: Annotated[str, Meta(min_length=3, max_length=512)]
+    command: Annotated[tuple[str, ...], Meta(description="The program and its arguments, as workflow.toml has them.")]
+
+
+class ExecuteResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a run, and what Remit did with it."""
+
+    result: WorkResult | None
+    """None: it left nothing that can be used."""
+    verdict: Verdict
+    comment: str = ""
+    """The text to be written to the issue."""
+    labels: tuple[str, ...] = ()
+    pack: str
+    turn: Turn | None = None
+    """An agent's turn: its mode, what it took, the session of its calls; None for any other program."""
+    pull: PullArgs | None = None
+    """The call that has its pull request say the result; None: it has none."""
+
+
+class ProveArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The commit that a person hands in."""
+
+    issue_ref: Annotated[str, Meta(min_length=3, max_length=512)]
+    run_id: Annotated[str, Meta(min_length=3, max_length=512)]
+    commit: Annotated[str, Meta(pattern="^[0-9a-f]{40,64}$")]
+
+
+class Proved(msgspec.Struct, frozen=True, kw_only=True):
+    """The acceptance commands, as Remit ran them."""
+
+    tests: tuple[Test, ...]
+
+
+class PermitArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an agent asks for."""
+
+    issue_ref: Annotated[str, Meta(min_length=3, max_length=512)]
+    run_id: Annotated[str, Meta(min_length=3, max_length=512)]
+    agent: Annotated[str, Meta(max_length=100)]
+    tool_call: Annotated[dict[str, Any], Meta(description="What it is about to do, whole, as it shows it.")]
+
+
+class Permitted(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the agent may."""
+
+    permitted: bool
+
+
+def isolation_of(table: ExecutorTable) -> Literal["sandbox", "unprotected"]:
+    """Return what holds a program of these terms, as it is said of a tool."""
+    return "sandbox" if table.isolation == "sandbox" else "unprotected"
+
+
+def tool_for(hand: Hand) -> ToolMeta:
+    """Return the tool of an executor."""
+    table = hand.table
+    return _tool(
+        tool_of(hand.name),
+        f"Hand a run's work order to {table.program or hand.name}, and take back what is proved.",
+        ExecuteArgs,
+        ExecuteResult,
+        capability_level=Level.L2,
+        idempotent=False,
+        timeout_ms=(table.timeout_seconds + _BESIDE_S) * 1_000,
+        isolation=isolation_of(table),
+    )
+
+
+_tool: Final = partial(declare, provider=PROVIDER, writes=True, timeout_ms=_BESIDE_S * 1_000)
+PERMIT_TOOL: Final = _tool(PERMIT, "Let an agent that works on a run do once what it asks for.", PermitArgs, Permitted)
+PROVE_TOOL: Final = _tool(
+    PROVE, "Run the acceptance commands on a person's commit.", ProveArgs, Proved, capability_level=Level.L2
+)
+
 
 _log: Final = logging.getLogger("remit.work")
 

@@ -16,7 +16,7 @@ import msgspec
 
 from remit.errors import ProviderError, RemitError
 from remit.work.executors.worktree import Worktree, paths_of
-from remit.work.outbox.calls import PullArgs
+from remit.work.outbox.provider import PullArgs
 from remit.work.outbox.remote import SNAPSHOT, Remote, branch_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from remit.work.executors.acp import KNOWN, PREFIX, AcpExecutor
 from remit.work.executors.cli import CliExecutor
 from remit.work.executors.port import Executor
 from remit.work.executors.program import ProgramExecutor
-from remit.work.executors.row import Cli
-from remit.work.executors.rows import CLIS
+from remit.work.executors.rows import CLIS, Cli
 from remit.work.workflow import ExecutorTable, Workflow
 
 TOOLS: Final = "executor."

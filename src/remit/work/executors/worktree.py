@@ -2,25 +2,217 @@
 
 Whatever lies there was written by the run, so that Remit's git reads it by settings and by an index of its own
 (`remit.process.git`). A checkout is known by what the repository has noted of it, and not by what lies in it.
+
+Leavings of a run in its checkout: what is taken into a commit, what a rule leaves out, what is half done.
+
+A repository within the checkout is never looked into, for git would do so by the settings of that one, which can name
+programs. So it is with what stands under a filter: a filter is a program.
+
+Where a run begins: at what the runs before it left, in the order in which it can be relied on.
+
+the issue's branch on the remote, or what the last run left here → the commit of a result → a patch → the target branch
 """
 
 from __future__ import annotations
 
 import asyncio
 import fnmatch
+import logging
 import os
+import re
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
-from typing import Final, NamedTuple
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from remit.atomic import clear_place
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.process.git import Git, git, git_on, is_within, repository_at
-from remit.work.executors.leavings import HALF_DONE, LeftOut, cleared, left_out_of, moved, take_in
+from remit.process.git import Git, commit_of, git, git_on, is_within, repository_at
+from remit.redact import line
+from remit.work.outbox.remote import Remote, branch_of
 from remit.work.references import IssueRef
+
+if TYPE_CHECKING:
+    from remit.work.order import WorkOrder
+    from remit.work.store import WorkStore
+    from remit.work.workflow import OutboxTable
+
+
+_NOTES: Final = (":(glob)**/.aider*", ":(glob)**/.aider*/**")
+"""Files that tools leave behind and that do not belong to the work."""
+_GITLINK: Final = "160000 "
+_NO_FILTER: Final = frozenset({"unspecified", "set", "unset"})
+_IGNORING: Final = ".gitignore"
+_SHOWN: Final = 5
+_KEPT: Final = 64_000_000
+"""Bytes of what was to be left out that are kept at most."""
+HALF_DONE: Final = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "sequencer": "a sequence of commits",
+    "BISECT_LOG": "a bisection",
+}
+_TRACES: Final = ("MERGE_MSG", "MERGE_MODE", "MERGE_RR", "AUTO_MERGE", "SQUASH_MSG", "REBASE_HEAD")
+
+
+class LeftOut(NamedTuple):
+    """Something that lies in a checkout and in no commit."""
+
+    path: str
+    reason: str
+    standing: bool = False
+    """Whether that was so before the run: by the rules of the commit that it began at, or by one of Remit's."""
+
+    def __str__(self) -> str:
+        return f"{line(self.path)} ({self.reason})"
+
+
+def shown(left: Sequence[LeftOut]) -> str:
+    """Return what was left out in words; the weightiest first."""
+    ranked = sorted(left, key=lambda each: each.standing)
+    more = f" and {len(ranked) - _SHOWN} more" if len(ranked) > _SHOWN else ""
+    return ", ".join(str(each) for each in ranked[:_SHOWN]) + more
+
+
+async def take_in(run: Git, head: str, base: str) -> str:
+    """Have the index hold what lies in the checkout, as a commit on `head` would; return its tree.
+
+    `base` is what the run began at: by its rules a filter holds.
+    """
+    await run("read-tree", head)
+    closed = [*await _gitlinks(run), *_nested(run.tree)]
+    rules = [".", *map(_excluding, _NOTES), *(_excluding(f":(top,literal){path}") for path in closed)]
+    await run("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=_joined(rules))
+    differ = await run.items("diff", "--cached", "--name-only", "--no-renames", "-z", head, "--")
+    if filtered := await _filtered(run, base, differ):
+        before = await run.items("ls-tree", "-r", "-z", head)
+        gone = [f"0 {'0' * len(head)}\t{path}" for path in filtered]
+        there = [entry for entry in before if entry.partition("\t")[2] in filtered]
+        await run("update-index", "-z", "--index-info", stdin=_joined([*gone, *there]))
+    return await run("write-tree")
+
+
+async def left_out_of(run: Git, base: str) -> tuple[LeftOut, ...]:
+    """Return what lies in a checkout and is not in its index, by the reason; `base` is what the run began at."""
+    differ = await run.items("ls-files", "--others", "--modified", "--exclude-standard", "-z")
+    notes = await run.items("ls-files", "--others", "--modified", "-z", "--", *_NOTES)
+    ignored = await run.items("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+    changed = await run.items("diff", "--cached", "--name-only", "--no-renames", "-z", base, "--")
+    standing = not any(PurePosixPath(path).name == _IGNORING for path in changed)
+    own = [".git"] if (run.tree / ".git").is_dir() else []
+    left = [LeftOut(path, "a repository of its own") for path in (*own, *_nested(run.tree))]
+    left += [LeftOut(path, "a submodule") for path in await _gitlinks(run) if _holds(run.tree / path)]
+    left += [LeftOut(_note(path), "notes of its tool", standing=True) for path in notes]
+    for path, name in (await _filtered(run, base, differ)).items():
+        left.append(LeftOut(path, f"under the filter {name}, which is not run"))
+    left += [LeftOut(path.rstrip("/"), "ignored", standing) for path in ignored]
+    outermost: dict[str, LeftOut] = {}
+    for each in left:
+        if outermost.keys().isdisjoint({each.path, *map(str, PurePosixPath(each.path).parents)}):
+            outermost[each.path] = each
+    return tuple(outermost.values())
+
+
+def moved(tree: Path, left: Iterable[LeftOut], keep: Path) -> None:
+    """Move what no commit holds out of a checkout; of what was to be left out, what is not large. Raise OSError."""
+    room = _KEPT
+    for size, each in sorted((_size(tree / each.path) if each.standing else 0, each) for each in left):
+        room -= size
+        if room >= 0:
+            place = keep / each.path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            clear_place(place)
+            (tree / each.path).rename(place)
+
+
+def cleared(place: Path, common: Path, since: int) -> tuple[str, ...]:
+    """Take away what programs that have ended left in git's own state; return what it was, in words.
+
+    `place` is what a repository keeps of the one checkout: all of it was theirs. In the repository itself, theirs are
+    the locks of names that are younger than their beginning and that no process holds.
+    """
+    own = sorted(place.rglob("*.lock"))
+    shared = [*(common / "refs").rglob("*.lock"), common / "packed-refs.lock"]
+    young = [lock for lock in shared if _changed(lock) >= since]
+    held = _open_files() if young else set()
+    locks = [*own, *(lock for lock in young if str(lock.resolve()) not in held)]
+    half = {HALF_DONE[name]: None for name in HALF_DONE if (place / name).exists()}
+    for path in (*locks, *(place / name for name in (*HALF_DONE, *_TRACES))):
+        clear_place(path)
+    names = [f"the lock {lock.relative_to(place if lock.is_relative_to(place) else common)}" for lock in locks]
+    return (*names, *(f"{name} that was not finished" for name in half))
+
+
+async def _gitlinks(run: Git) -> list[str]:
+    entries = await run.items("ls-files", "--stage", "-z")
+    return [entry.partition("\t")[2] for entry in entries if entry.startswith(_GITLINK)]
+
+
+async def _filtered(run: Git, base: str, paths: list[str]) -> dict[str, str]:
+    """Return those of some paths that stand under a filter, by the rules of a commit, with its name."""
+    if not paths:
+        return {}
+    env = {"GIT_INDEX_FILE": f"{run.index}.rules"}
+    await run("read-tree", base, env=env)
+    said = await run.items("check-attr", "--cached", "-z", "--stdin", "filter", env=env, stdin=_joined(paths))
+    return {path: name for path, name in zip(said[::3], said[2::3], strict=True) if name not in _NO_FILTER}
+
+
+def _nested(folder: Path) -> list[str]:
+    """Return the folders below a checkout that are repositories of their own, as git names paths."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        if place != str(folder) and any(name.lower() == ".git" for name in (*folders, *files)):
+            found.append(Path(place).relative_to(folder).as_posix())
+            folders.clear()
+        folders[:] = [name for name in folders if name.lower() != ".git"]
+    return found
+
+
+def _holds(path: Path) -> bool:
+    return path.is_file() or path.is_symlink() or (path.is_dir() and any(path.iterdir()))
+
+
+def _note(path: str) -> str:
+    """Return the file or the folder whose name says that a tool left it."""
+    return re.sub(r"((?:^|/)\.aider[^/]*).*", r"\1", path, count=1)
+
+
+def _excluding(rule: str) -> str:
+    return rule.replace(":(", ":(exclude,", 1)
+
+
+def _joined(items: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(item) + b"\0" for item in items)
+
+
+def _size(path: Path) -> int:
+    files = (Path(place, name) for place, _, names in os.walk(path) for name in names)
+    return sum(file.lstat().st_size for file in (files if path.is_dir() else [path]))
+
+
+def _changed(file: Path) -> int:
+    with suppress(OSError):
+        return file.lstat().st_mtime_ns
+    return -1
+
+
+def _open_files() -> set[str]:
+    """Return the files that processes hold open here, as far as they can be seen."""
+    return {file for process in Path("/proc").glob("[0-9]*") for file in _open_in(process / "fd")}
+
+
+def _open_in(descriptors: Path) -> Iterator[str]:
+    with suppress(OSError):  # it has ended, or belongs to another user
+        for name in os.listdir(descriptors):  # noqa: PTH208 - no path is needed
+            with suppress(OSError):
+                yield os.readlink(descriptors / name)  # noqa: PTH115 - the same
+
 
 _PATCH: Final = 1_000_000
 """Bytes of a patch that is handed over."""
@@ -321,3 +513,73 @@ def paths_of(paths: Sequence[str], patterns: Sequence[str]) -> list[str]:
 
 def _names(pattern: str, path: str) -> bool:
     return fnmatch.fnmatchcase(path, pattern) or path.startswith(f"{pattern.rstrip('/*')}/")
+
+
+_log: Final = logging.getLogger("remit.work")
+
+
+class Beginning(NamedTuple):
+    """The work that a run goes on from."""
+
+    commit: str
+    """A commit or a branch of the repository."""
+    source: str = ""
+    """Its name, in words; empty: the target branch."""
+    patch: bytes = b""
+    """A patch to be applied first: the work of a run whose commits are not here."""
+
+
+class Beginnings:
+    """Finds out where runs begin."""
+
+    def __init__(self, store: WorkStore, repository: Path, table: OutboxTable, tree: Callable[..., Worktree]) -> None:
+        self._store = store
+        self._repository = repository
+        self._table = table
+        self._tree = tree
+        self._remote = Remote(repository, table) if table.remote else None
+
+    async def of(self, order: WorkOrder) -> Beginning:
+        """Return where a run begins. Raise ProviderError if the remote cannot be asked."""
+        branch = branch_of(self._table, order.issue)
+        target = await self._target(order.constraints.target_branch)
+        pushed = await self._remote.fetch(branch) if self._remote is not None else ""
+        left, name = await self._left(order)
+        pushed, left = [
+            "" if one and await is_within(self._repository, one, target) else one for one in (pushed, left)
+        ]  # what was merged is in the target, and so is what changed since
+        if pushed and (not left or await is_within(self._repository, left, pushed)):
+            return Beginning(pushed, f"{branch} of {self._table.remote}")
+        if left:
+            return Beginning(left, f"what {name} left")
+        return await self._result(order, target)
+
+    async def _target(self, name: str) -> str:
+        """Return where the work starts from without a run before: as the remote has it, if there is one."""
+        fetched = await self._remote.fetch(name) if self._remote is not None and name else ""
+        return fetched or name or "HEAD"
+
+    async def _left(self, order: WorkOrder) -> tuple[str, str]:
+        """Return the branch of the last run before that left one here, and the run; empty for none."""
+        runs = (await self._store.unit(order.issue)).runs
+        for run_id in reversed([name for name in runs if name != order.run_id]):
+            tree = self._tree(await self._store.order(order.issue, run_id))
+            if await tree.exists():
+                for what in (await tree.settle(f"What {run_id} left")).cleared:
+                    _log.info("%s %s left, and Remit cleared: %s", order.issue_ref, run_id, what)
+            if await tree.has(tree.branch):
+                return tree.branch, run_id
+        return "", ""
+
+    async def _result(self, order: WorkOrder, target: str) -> Beginning:
+        """Return the newest result's commit that is here and not in the target, or its patch."""
+        for run_id in reversed((await self._store.unit(order.issue)).results):
+            result = await self._store.result(order.issue, run_id)
+            commit = await commit_of(self._repository, result.changes.commit) if result is not None else ""
+            if commit and not await is_within(self._repository, commit, target):
+                return Beginning(commit, f"the commit of {run_id}")
+            if not commit and (patch := await self._store.patch(order.issue, run_id)):
+                base = patch.partition(b"\n")[0].decode().removeprefix("base ")
+                start = await commit_of(self._repository, base)
+                return Beginning(start or target, f"the patch of {run_id}", patch)
+        return Beginning(target)

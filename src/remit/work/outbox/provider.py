@@ -2,42 +2,200 @@
 
 A comment is written once for each trigger: what was confirmed is never posted again, and what was announced is looked
 for among the thread's own comments, by the trigger's marker. Of two that carry it, the older one counts.
+
+The rows of the outbox: for each issue a stream that says which triggers are being written, and which stand there.
+
+Who writes to an issue holds its stream under a lease, so that all processes write to it one after another. A trigger is
+announced before it is posted, and confirmed with the comment's id after it; one that was announced and not confirmed
+may stand in the thread already (contract: executors, "Forge recipe").
+
+The arguments of the outbox's tools, and what they give.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import replace
 
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
+from remit.journal import kinds as k
+from remit.service.calls import Turns
 from remit.tools.meta import Retry, ToolMeta
-from remit.tools.provider import CallContext, Preview, ToolResult
-from remit.tools.shapes import arguments
-from remit.tools.toolset import Toolset, declare
-from remit.work.comment import PULL_TRIGGER, RUN_TRIGGER, Comment, marked, marker_of
-from remit.work.outbox.calls import (
-    CommentArgs,
-    Commented,
-    CreateArgs,
-    Created,
-    GetArgs,
-    IssueList,
-    ListArgs,
-    MutateArgs,
-    PullArgs,
-    PullGiven,
-    PushArgs,
-    PushGiven,
-)
+from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
+from remit.work import kinds as w
+from remit.work.comment import MAX_BODY, PULL_TRIGGER, RUN_TRIGGER, Comment, marked, marker_of
 from remit.work.outbox.port import Forge, Issue, Pull, PullForm, Pulls, exclusive
 from remit.work.outbox.remote import Pushed, branch_of
-from remit.work.outbox.rows import OutboxRows
 from remit.work.references import IssueRef
 from remit.work.workflow import OutboxTable
+
+if TYPE_CHECKING:
+    from remit.journal.event import Event
+    from remit.journal.journal import Journal
+    from remit.journal.leases import HeldLease
+
+
+KIND: Final = "outbox"
+
+
+class ThreadRows:
+    """The rows of one issue, held by who writes to it."""
+
+    def __init__(self, held: HeldLease, events: Sequence[Event]) -> None:
+        self._held = held
+        self.announced: set[str] = set()
+        """Triggers that may stand in the thread."""
+        self.confirmed: dict[str, str] = {}
+        """The comment of each trigger that stands there, or stood."""
+        for event in events:
+            match k.decode(event.kind, event.data):
+                case w.OutboxAnnounced(trigger=trigger):
+                    self.announced.add(trigger)
+                case w.OutboxConfirmed(trigger=trigger, reference=reference):
+                    self.confirmed[trigger] = reference
+                case _:
+                    pass
+
+    async def announce(self, trigger: str) -> None:
+        """Record that a comment is about to be posted. Raise AppendConflictError if someone else writes by now."""
+        await self._append(w.OutboxAnnounced(trigger=trigger))
+
+    async def confirm(self, trigger: str, reference: str) -> None:
+        """Record that a comment stands there. Raise AppendConflictError if someone else writes by now."""
+        await self._append(w.OutboxConfirmed(trigger=trigger, reference=reference))
+
+    async def _append(self, payload: k.Payload) -> None:
+        await self._held.journal.append(self._held.writer, payload, synced=True)
+
+
+class OutboxRows:
+    """The rows of one journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    @asynccontextmanager
+    async def turn(self, issue: IssueRef) -> AsyncIterator[ThreadRows]:
+        """Wait for the turn to write to an issue, and hold it: no other process writes there meanwhile."""
+        stream = f"{KIND}/{issue.file_name}"
+        async with Turns(self._journal).held(stream, KIND, w.OutboxOpened(issue_ref=str(issue))) as held:
+            yield ThreadRows(held, await self._journal.read(stream))
+
+    async def spent(self, stream: str, step: str, tools: Sequence[str]) -> int:
+        """Return how many calls of these tools a job's stream announced before this step."""
+        steps = set()
+        for event in await self._journal.read(stream):
+            payload = k.decode(event.kind, event.data)
+            if isinstance(payload, k.ToolInvocationStarted) and payload.tool_name in tools:
+                steps.add(payload.step)
+        return len(steps - {step})
+
+
+Reference = Annotated[str, Meta(min_length=3, max_length=512, description="Such as owner/repo#12 or local#12.")]
+Labels = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=100)], ...], Meta(max_length=50)]
+
+
+class GetArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which issue."""
+
+    issue_ref: Reference
+
+
+class ListArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which issues."""
+
+    labels: Labels = ()
+    state: Annotated[str, Meta(pattern="^(open|closed|all)$")] = "open"
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+
+
+class IssueList(msgspec.Struct, frozen=True):
+    """Issues, newest first."""
+
+    issues: list[Issue]
+
+
+class CreateArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new issue."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=200)]
+    body: Annotated[str, Meta(max_length=MAX_BODY)] = ""
+    labels: Labels = ()
+
+
+class Created(msgspec.Struct, frozen=True):
+    """The new issue."""
+
+    issue_ref: str
+
+
+class CommentArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A comment, and what it is written for."""
+
+    issue_ref: Reference
+    trigger: Annotated[str, Meta(min_length=1, max_length=200, description="It is written once for each trigger.")]
+    body: Annotated[str, Meta(min_length=1, max_length=MAX_BODY)]
+
+
+class Commented(msgspec.Struct, frozen=True, kw_only=True):
+    """The comment that stands in the issue now."""
+
+    reference: str
+    written: bool
+    """False: it stood there before."""
+
+
+class MutateArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is to change; what is not given stays."""
+
+    issue_ref: Reference
+    labels: Annotated[Labels | None, Meta(description="All of the labels; of exclusive ones, one of each kind.")] = None
+    assignee: Annotated[str, Meta(max_length=100)] | None = None
+    closed: bool | None = None
+
+
+class PushArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a run has done up to now."""
+
+    issue_ref: Reference
+    run_id: Annotated[str, Meta(min_length=3, max_length=512)]
+    commit: Annotated[str, Meta(pattern="^[0-9a-f]{40,64}$")]
+
+
+class PushGiven(msgspec.Struct, frozen=True, kw_only=True):
+    """The branch as it stands on the remote now."""
+
+    branch: str
+    commit: str
+    written: bool
+    """False: it stood there before."""
+
+
+class PullArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A pull request; the one of the branch is changed if there is one."""
+
+    issue_ref: Reference
+    branch: Annotated[str, Meta(min_length=1, max_length=250)]
+    target: Annotated[str, Meta(min_length=1, max_length=250, description="The branch that it is meant for.")]
+    title: Annotated[str, Meta(min_length=1, max_length=250)]
+    body: Annotated[str, Meta(max_length=MAX_BODY)] = ""
+    draft: Annotated[bool, Meta(description="False marks it as ready; true marks none as a draft again.")] = True
+
+
+class PullGiven(msgspec.Struct, frozen=True, kw_only=True):
+    """The pull request."""
+
+    url: str
+    number: int
+    state: str
+    draft: bool
+
 
 PROVIDER: Final = "outbox"
 

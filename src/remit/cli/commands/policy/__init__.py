@@ -76,7 +76,7 @@ def _about(rule: Rule) -> str:
 
 
 def _when(rule: Rule) -> str:
-    from remit.policy.conditions import written
+    from remit.policy.explain import written
 
     taint = [f"untrusted arguments: {rule.taint}"] if rule.taint else []
     return "; ".join([*(one.removeprefix("when ") for one in written(rule)), *taint])
