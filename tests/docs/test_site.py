@@ -41,6 +41,13 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     assert "://" not in re.sub(r"#.*", "", CONFIG)
 
 
+@pytest.mark.parametrize("page", READ, ids=lambda page: page.name)
+def test_a_table_ends_with_a_blank_line(page: Path) -> None:
+    """Else the text after it becomes its last row."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"^ *\|.*\|\n *(?![|\s]|<!--)(.+)$", text, re.MULTILINE) == []
+
+
 @cache
 def anchors(path: Path) -> frozenset[str]:
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
