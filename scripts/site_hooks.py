@@ -21,6 +21,8 @@ _RAW: Final = re.compile(r"```|^\s*(?:<p>)?\|.*\|", re.MULTILINE)
 """Fences and rows of tables that are still text."""
 _PROSE: Final = re.compile(r"^(?![#|`>\-\s]|```).+(?:\n(?![#|>\-\s]|```).+)*", re.MULTILINE)
 """A paragraph."""
+_ITEM: Final = re.compile(r"(?:[-*]|\d+\.) ")
+_LEVEL: Final = 4
 _SUMMARY: Final = 200
 """Characters."""
 _LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
@@ -29,7 +31,7 @@ _log: Final = logging.getLogger("mkdocs.hooks")
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """A page as the site shows it, its summary and its weight in the search."""
-    shown = _NAMED.sub(r'```\1 title="\2"', _OUTSIDE.sub(r"\1", markdown))
+    shown = _NAMED.sub(r'```\1 title="\2"', nested(_OUTSIDE.sub(r"\1", markdown)))
     page.meta["description"] = summary(shown)
     boost = BOOSTS.get(page.parent.title) if page.parent else None
     if boost is not None:
@@ -59,6 +61,29 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
     return output.replace(
         "</head>", f'<link rel="alternate" type="text/markdown" href="{page.file.src_uri}"></head>', 1
     )
+
+
+def nested(markdown: str) -> str:
+    """A page whose lists are as Python-Markdown wants them.
+
+    A blank line comes before a list, and before an item after one that holds blocks; what stands in an item is
+    indented by four blanks for each level.
+    """
+    lines: list[str] = [""]
+    shift, in_list, has_blocks, in_fence = 0, False, False, False
+    for line in markdown.split("\n"):
+        indent = len(line) - len(line.lstrip(" "))
+        if not in_fence:
+            is_item = bool(_ITEM.match(line))
+            if is_item and lines[-1] and (has_blocks or not in_list):
+                lines.append("")
+            in_list = is_item or (in_list and (indent > 1 or not line))
+            has_blocks = in_list and not is_item and (has_blocks or not line or line.lstrip().startswith("```"))
+            shift = -indent % _LEVEL if in_list else 0
+        if line.lstrip().startswith("```"):
+            in_fence = not in_fence
+        lines.append(" " * shift + line if line else "")
+    return "\n".join(lines[1:])
 
 
 def _listed(items: Any) -> Iterator[str]:

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from scripts.site_hooks import on_page_content, on_page_markdown, slug, summary
+from scripts.site_hooks import nested, on_page_content, on_page_markdown, slug, summary
 
 
 def page_of(title: str) -> SimpleNamespace:
@@ -78,3 +78,18 @@ def test_a_guide_weighs_more_in_the_search_than_a_reference(title: str, meta: di
 )
 def test_the_summary_of_a_page_is_its_first_sentences(markdown: str, first: str) -> None:
     assert summary(markdown) == first
+
+
+@pytest.mark.parametrize(
+    ("markdown", "shown"),
+    [
+        ("So:\n- a\n  b\n- c", "So:\n\n- a\n    b\n- c"),
+        ("1. a\n   - b\n     c\n2. d", "1. a\n    - b\n        c\n2. d"),
+        ("1. a\n\n   b\n2. c", "1. a\n\n    b\n\n2. c"),
+        ("1. a:\n   ```toml\n   b = 1\n   ```\n2. c", "1. a:\n    ```toml\n    b = 1\n    ```\n\n2. c"),
+        ("- a\n\nb\n  c", "- a\n\nb\n  c"),
+        ("```\nb\n- c\n```", "```\nb\n- c\n```"),
+    ],
+)
+def test_lists_are_as_python_markdown_wants_them(markdown: str, shown: str) -> None:
+    assert nested(markdown) == shown
