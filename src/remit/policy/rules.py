@@ -323,7 +323,11 @@ def _undecided(error: Exception) -> Decision:
 
 
 def _ready(rule: Rule) -> _Ready:
-    said: dict[str, Any] = {"effect": rule.effect, "rule_id": rule.id, "reason": rule.reason or _REASONS[rule.effect]}
+    said: dict[str, Any] = {
+        "effect": rule.effect,
+        "rule_id": rule.id,
+        "reason": rule.reason or f"Rule {rule.id} {_REASONS[rule.effect]}",
+    }
     if rule.effect == "ask":
         said |= {"approvals": rule.approvals, "approvers": rule.approvers, "expires_s": rule.expires_s}
     decision = Decision(**said)
@@ -391,9 +395,9 @@ def _strictness(ready: _Ready) -> tuple[int, int, float, int]:
 
 
 _REASONS: Final = {
-    "allow": "A rule allows this call.",
-    "ask": "A rule requires a person to approve this call.",
-    "deny": "A rule forbids this call.",
+    "allow": "allows this call.",
+    "ask": "requires a person to approve this call.",
+    "deny": "forbids this call.",
 }
 _DOUBTFUL: Final = "It is unknown whether a rule forbids this call."
 _FROM_OUTSIDE: Final = "An argument that decides what the call reaches comes from untrusted text."
