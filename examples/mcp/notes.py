@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 FILE = Path(sys.argv[1] if len(sys.argv) > 1 else "notes.json")
 TOPIC = {"type": "string", "description": "what the note is about"}
 TOOLS = [
@@ -29,8 +30,10 @@ TOOLS = [
 ]
 
 
-def called(name: str, topic: str, text: str = "") -> dict[str, object]:
+def called(name: str, topic: str = "", text: str = "") -> dict[str, object]:
     """The result of a call."""
+    if name not in {tool["name"] for tool in TOOLS}:
+        return {"content": [{"type": "text", "text": f"there is no tool {name}"}], "isError": True}
     notes = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     if name == "write_note":
         FILE.write_text(json.dumps({**notes, topic: text}), encoding="utf-8")
@@ -45,7 +48,9 @@ def answered(method: str, params: dict[str, object]) -> dict[str, object] | None
     match method:
         case "initialize":
             info = {"name": "notes", "version": "1.0"}
-            return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+            asked = params.get("protocolVersion")
+            version = asked if asked in VERSIONS else VERSIONS[-1]
+            return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
         case "tools/list":
             return {"tools": TOOLS}
         case "tools/call":

@@ -94,7 +94,7 @@ async def test_a_request_of_the_servers_own_reaches_it_and_is_recorded(remit_in:
     assert relayed == [("acme/hello", "x", ""), ("acme/none", "", "vendor: not today")]
 
 
-@pytest.mark.parametrize("method", ["tools/other", "tasks/other", "subscriptions/x", "sampling/createMessage"])
+@pytest.mark.parametrize("method", ["tools/other", "Tools/call", " tools/call", "tasks/other", "subscriptions/x"])
 async def test_a_method_of_the_protocols_own_names_goes_nowhere(remit_in: OpenRemit, method: str) -> None:
     async with talking(remit_in) as (client, _, _greeting):
         client.ask(method)

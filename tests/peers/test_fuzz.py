@@ -24,11 +24,11 @@ from tests.peers.fuzz.differences import difference
 from tests.peers.fuzz.messages import Sent, from_client, from_server
 from tests.peers.servers import MODULES, NODE22
 
-pytestmark = pytest.mark.slow
 HERE: Final = Path(__file__).parent / "fuzz"
 REMIT: Final = str(Path(sys.executable).parent / "remit")
 NUMBER: Final = int(os.environ.get("REMIT_TEST_FUZZ", "240"))
 """Messages of all tests together."""
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120 + NUMBER // 20)]
 SEED: Final = int(os.environ.get("REMIT_TEST_FUZZ_SEED", "1"))
 PYTHON: Final = (sys.executable, "-I")
 NODE: Final = (NODE22,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -13,31 +14,20 @@ SAMPLE: Final = "sampling/createMessage"
 ROOTS: Final = "roots/list"
 CAPABILITY: Final[Mapping[str, str]] = {ELICIT: "elicitation", SAMPLE: "sampling", ROOTS: "roots"}
 """The capability that a client has to have declared to be asked, by the method."""
-_OF_THE_PROTOCOL: Final = (
-    "elicitation/",
-    "logging/",
-    "prompts/",
-    "resources/",
-    "roots/",
-    "sampling/",
-    "subscriptions/",
-    "tasks/",
-    "tools/",
-)
-_KNOWN: Final = frozenset({"completion/complete", "initialize", "ping", "server/discover"})
-_TOLD: Final = frozenset(
-    f"notifications/{name}"
-    for name in ("cancelled", "initialized", "message", "progress", "roots/list_changed", "tools/list_changed")
+_OF_THE_PROTOCOL: Final = re.compile(
+    r"(completion|elicitation|logging|prompts|resources|roots|sampling|server|subscriptions|tasks|tools)/"
+    r"|initialize$|ping$|notifications/(cancelled|initialized|message|progress|roots|subscriptions|tasks|tools)"
 )
 Requests = Mapping[str, Mapping[str, Any]]
 """Requests by keys of the asker's choice, each with `method` and `params`."""
 
 
 def is_foreign(method: str) -> bool:
-    """Return whether a request or notification is of no version of MCP, but a server's or client's own."""
-    if method.startswith("notifications/"):
-        return method not in _TOLD and not method.startswith(("notifications/tasks", "notifications/subscriptions/"))
-    return method not in _KNOWN and not method.startswith(_OF_THE_PROTOCOL)
+    """Return whether a request or notification is of no version of MCP, but a server's or client's own.
+
+    What a careless server might take for one of MCP's, such as `Tools/call`, is not.
+    """
+    return not _OF_THE_PROTOCOL.match(method.strip().casefold())
 
 
 class Peer(Protocol):
