@@ -198,3 +198,12 @@ async def test_a_job_is_retried_from_its_page_and_each_leads_to_the_other(served
         assert f'<dt>Retry of</dt><dd><a href="/jobs/{job.id}">' in again
         first = (await server.get(f"/jobs/{job.id}")).text
         assert f'<dt>Retried as</dt><dd><a href="/jobs/{made}">' in first
+
+
+async def test_the_page_of_a_job_has_its_title(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        jobs = [await opened.start(fails(), Options(title=title)) for title in ("refund <ada>", "")]
+        await opened.service.jobs.settled([job.id for job in jobs])
+        titled, bare = [(await server.get(f"/jobs/{job.id}")).text for job in jobs]
+    assert '<p class="dim">refund &lt;ada&gt;</p>' in titled
+    assert '<p class="dim">fails</p>' not in bare
