@@ -133,6 +133,12 @@ def _worded(sent: Sent, theirs: Any, ours: Any) -> bool:
     return ["error" in each and each["error"]["code"] for each in (*theirs, *ours)] == [-32602, -32602]
 
 
+def _near(sent: Sent, theirs: Any, ours: Any) -> bool:
+    """A method in nearly the spelling of one of MCP's."""
+    answers = isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours) == 1
+    return answers and _defect(sent) == "method" and [each["error"]["code"] for each in theirs + ours] == [-32601] * 2
+
+
 def _well_formed(_sent: Sent, theirs: Any, ours: Any) -> bool:
     """The same, with U+FFFD for what is no Unicode."""
     return bool(_spelt(theirs) == _spelt(ours))
@@ -164,5 +170,6 @@ ROWS: Final[tuple[Row, ...]] = (
     Row("a mark of the byte order is skipped", _marked),
     Row("what lies too deep is null, and a result too deep for the record refused", _too_deep),
     Row("parameters of the wrong kind are refused in Remit's words", _worded),
+    Row("a near spelling of a method of MCP's is refused by Remit, and goes nowhere", _near),
     Row("half a character is U+FFFD for both sides and the record", _well_formed),
 )
