@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.cli.exact import Row, diff_rows, value_rows
-from remit.cli.text import cells
+from remit.cli.output import cells
+from remit.cli.question import Row, diff_rows, value_rows
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.text("ab\n\r\t \\\u202e\x1b"),

@@ -3,8 +3,8 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from remit.cli.live import Lines, LiveView
 from remit.cli.output import Channel
+from remit.cli.watch import Lines, LiveView
 from remit.journal.event import Event
 from remit.journal.kinds import (
     ErrorInfo,

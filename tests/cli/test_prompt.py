@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from remit.cli.output import Output
+from remit.cli.output import Output, pretty
 from remit.cli.prompt import Prompt
 from remit.cli.question import show_question
-from remit.cli.text import pretty
 from remit.codes import Code
 from remit.errors import StateError
 from remit.journal.kinds import UntrustedArgument

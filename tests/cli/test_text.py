@@ -3,9 +3,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.cli.output import Channel
+from remit.cli.output import Channel, cells, clean, cut, one_line, pad
 from remit.cli.tables import Column, fields, table
-from remit.cli.text import cells, clean, cut, one_line, pad
 
 
 @settings(deadline=None)

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.cli.live import Silent
-from remit.cli.watch import Watch, followed
+from remit.cli.watch import Silent, Watch, followed
 from remit.jobs.state import stream_of
 from remit.record.job_story import JobStory
 from remit.record.views import ConfirmationView, JobRow

@@ -6,8 +6,7 @@ import pytest
 
 from remit.http.guard import digest_of
 from remit.settings import SettingDoc, documented, load
-from remit.settings.client import Client
-from remit.settings.clients import bearer, clients
+from remit.settings.clients import Client, bearer, clients
 from remit.settings.expansion import expanded
 from remit.settings.file import MAX_BYTES
 from remit.settings.mcp import McpServer

@@ -18,7 +18,7 @@ from remit.journal.kinds import UntrustedArgument
 from remit.origins.arguments import arguments_of
 from remit.origins.roles import KEYWORD, ROLES
 from remit.policy.rules import Policy
-from remit.settings.sections.policy import PolicySettings
+from remit.settings.sections.calls import PolicySettings
 from remit.settings.table import table
 
 ROOT = Path(__file__).parents[2]

@@ -27,7 +27,7 @@ from remit.journal.kinds import ConfirmationDecided, Payload, decode
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.policy.rules import Policy
 from remit.providers.functions import FunctionProvider
-from remit.settings.sections.limits import CallLimit
+from remit.settings.sections.calls import CallLimit
 from remit.testing.clock import ManualClock
 from remit.tools.catalog import Catalog
 from remit.tools.function import FunctionTool

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.mcp_config.plan import LONGEST, free_name, server_name
-from remit.settings.mcp_table import NAME
+from remit.settings.mcp_servers import NAME
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 from remit.mcp_config.foreign import Foreign
 from remit.mcp_config.plan import Planned, plan
-from remit.settings.base import Base
+from remit.settings.file import Base
 from remit.settings.mcp import McpServer
 
 BASE = Base(Path("/p"), Path("/h"))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from remit.models.identifiers import wire_ids
+from remit.models.arguments import wire_ids
 from remit.models.message import Message, ToolCall
 
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from remit.cli.exact import value_rows
-from remit.cli.question import show_question
-from remit.cli.text import clean
+from remit.cli.output import clean
+from remit.cli.question import show_question, value_rows
 from remit.mcp_server.question import Form, approvable
 from remit.redact.visible import visible
 from tests.cli.test_prompt import question

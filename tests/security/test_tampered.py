@@ -16,7 +16,7 @@ import apsw
 import pytest
 
 from remit import Run, recipe
-from remit.cli.text import clean
+from remit.cli.output import clean
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, RemitError
 from remit.journal.chain import link, root

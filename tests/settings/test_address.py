@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from remit.settings.address import address, is_opaque, program
+from remit.settings.pictures import address, is_opaque, program
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 
 from remit.errors import NameInvalidError, SettingsError
 from remit.settings import load
-from remit.settings.mcp_servers import Servers, mcp_servers
-from remit.settings.mcp_table import NAME
+from remit.settings.mcp_servers import NAME, Servers, mcp_servers
 from remit.settings.places import server_folder
 from remit.tools.naming import check_provider_id
 

@@ -9,7 +9,7 @@ import pytest
 
 from remit.errors import SettingsError
 from remit.settings import Settings, load, override
-from remit.settings.base import Base
+from remit.settings.file import Base
 from remit.settings.parts import settings_of
 from remit.settings.section import About, Count, Section
 from remit.tickets.settings import TicketSettings

@@ -9,8 +9,7 @@ import pytest
 
 from remit.settings import Settings, documented, load
 from remit.settings.section import About
-from remit.settings.table import table
-from remit.settings.values import checked
+from remit.settings.table import checked, table
 
 
 def test_every_default_fits_its_own_type() -> None:

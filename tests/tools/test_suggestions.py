@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from remit.tools.index import MAX_LISTED, listed, suggestion
+from remit.tools.catalog import MAX_LISTED, listed, suggestion
 
 
 def test_close_names_are_suggested_best_first() -> None:

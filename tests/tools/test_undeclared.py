@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from remit import CallContext, tool
-from remit.tools.undeclared import undeclared
+from remit.tools.function import undeclared
 
 
 class Options(msgspec.Struct):

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from remit.audit.posting import post
+from remit.audit.anchoring.client import post
 from remit.errors import UsageError
 from remit.evidence.verify import counted
-from remit.settings.address import is_url
 from remit.settings.expansion import headers_by
+from remit.settings.pictures import is_url
 
 _BATCH: Final = 1_000
 _TIMEOUT_S: Final = 30

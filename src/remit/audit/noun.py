@@ -26,8 +26,8 @@ from remit.evidence.interval import Interval
 from remit.jobs.plans.problem import parse_duration
 from remit.operation import operation
 from remit.redact import words_of
-from remit.settings.address import address
 from remit.settings.parts import settings_of
+from remit.settings.pictures import address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from remit.settings.address import address, url_or_empty
-from remit.settings.pictures import url
-from remit.settings.section import About, Section
-from remit.settings.signing import KeyCommand, key_about
+from remit.settings.pictures import address, url, url_or_empty
+from remit.settings.section import About, KeyCommand, Section, key_about
 
 
 def _claims(value: object) -> Iterator[str]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from remit.cli import exit_codes
+from remit.cli.output import one_line
 from remit.cli.pager import Page, pager, show_paged
 from remit.cli.question import show_question
 from remit.cli.tables import Column, short_ids, table
 from remit.cli.terminal import forget_typed, read_line
-from remit.cli.text import one_line
 from remit.clock import SystemClock, age
 from remit.codes import Code
 from remit.errors import UsageError

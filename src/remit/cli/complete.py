@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from remit.cli.context import MEMORY, State
-from remit.cli.text import cut, one_line
+from remit.cli.output import cut, one_line
 
 if TYPE_CHECKING:
     import click

@@ -10,8 +10,8 @@ from contextlib import redirect_stdout, suppress
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+from remit.cli.output import one_line
 from remit.cli.terminal import forget_typed, interruptible
-from remit.cli.text import one_line
 from remit.errors import RemitError, UsageError
 
 if TYPE_CHECKING:

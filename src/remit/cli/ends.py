@@ -10,7 +10,7 @@ import msgspec
 from remit.cli import exit_codes
 from remit.cli.context import MEMORY
 from remit.cli.errors import Failure, show
-from remit.cli.text import one_line
+from remit.cli.output import one_line
 from remit.codes import Code
 from remit.jobs.state import TURN, UNDO_DECISION
 from remit.record.views import TaskError

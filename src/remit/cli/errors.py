@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 import click
 
 from remit.cli import exit_codes
-from remit.cli.output import Output
-from remit.cli.text import clean
+from remit.cli.output import Output, clean
 from remit.codes import Code
 from remit.errors import RemitError, UsageError
 from remit.redact import mask

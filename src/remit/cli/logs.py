@@ -6,7 +6,7 @@ import logging
 import sys
 from typing import Final
 
-from remit.cli.text import one_line
+from remit.cli.output import one_line
 
 _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
 

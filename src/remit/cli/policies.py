@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.cli.context import MEMORY, State
-from remit.cli.text import one_line
+from remit.cli.output import one_line
 from remit.codes import Code
 from remit.errors import UsageError
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.cli.errors import describe, show
+from remit.cli.output import clean, one_line, pretty
 from remit.cli.pager import Page, pager, show_paged
 from remit.cli.question import show_head, show_question
 from remit.cli.tables import moment
 from remit.cli.terminal import forget_typed, read_line
-from remit.cli.text import clean, one_line, pretty
 from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import RemitError

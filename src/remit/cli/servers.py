@@ -1,25 +1,40 @@
-"""The base of the commands about MCP servers: which there are, the file to change, names for shells."""
+"""The base of the commands about MCP servers: which there are, the file to change, names for shells.
+
+Showing how a server's tools differ from their pin.
+
+The files of MCP clients that are changed by command: which one, what differs, and whether it may be written.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+import msgspec
 
 from remit.cli.context import State
+from remit.cli.output import clean, one_line
+from remit.cli.tables import moment
 from remit.errors import RemitError, UsageError
+from remit.redact import mask
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from remit.mcp_config.connection_record import ConnectionRecord
+    from remit.mcp_config.places import Client
+    from remit.service.mcp import ServerDiff, ToolDiff
     from remit.settings import Settings
-    from remit.settings.base import Base
+    from remit.settings.file import Base
     from remit.settings.logins import LoginFile, LoginState
     from remit.settings.mcp import McpServer
     from remit.settings.mcp_servers import Servers
+    from remit.tools.pins import Pin
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,7 +69,7 @@ def settings_file(settings: Settings) -> Path:
 
 def base_of(file: Path) -> Base:
     """Return what relative paths in that file count from."""
-    from remit.settings.base import Base
+    from remit.settings.file import Base
 
     return Base(file.parent, Path(os.environ["HOME"]) if os.environ.get("HOME") else None)
 
@@ -145,3 +160,108 @@ def complete_servers(context: click.Context, _parameter: click.Parameter, incomp
     except RemitError:
         return []
     return [CompletionItem(one.name, help=one.transport) for one in servers if one.name.startswith(incomplete)]
+
+
+_STYLES: Final = {"+": "ok", "-": "failed"}
+_AROUND: Final = 3
+"""Lines of a definition that are shown around each change."""
+
+
+def pin_shown(server: str, pin: Pin) -> dict[str, Any]:
+    """Return a new pin as JSON."""
+    return {"server": server, "by": pin.by, "tools": pin.tools, "names_hash": pin.names_hash}
+
+
+def plain(found: ServerDiff) -> dict[str, Any]:
+    """The differences as JSON."""
+    return {
+        "server": found.server,
+        "pinned_at": found.pin.at,
+        "pinned_by": found.pin.by,
+        "digest": found.digest,
+        "changes": msgspec.to_builtins(found.changes),
+        "tools": msgspec.to_builtins(found.tools),
+    }
+
+
+def show(state: State, found: ServerDiff) -> None:
+    """The differences for people, every changed word of them."""
+    out = state.output.out
+    pin = found.pin
+    since = f"since {moment(pin.at)}, when {one_line(pin.by)} took them ({pin.how.replace('_', ' ')})"
+    if not found.changes:
+        out.line(f"nothing has changed in {found.server} {since}")
+        return
+    counts = [f"{len(names)} {how}" for how, names in msgspec.structs.asdict(found.changes).items() if names]
+    out.line(out.style(f"{found.server}: {', '.join(counts)} {since}", "bold"))
+    for tool in found.tools:
+        drift = f" ({tool.drift.replace('_', ' ')})" if tool.drift else ""
+        out.line()
+        out.line(f"{out.style(tool.how, 'warn')} {one_line(tool.name)}{drift}")
+        for line in _near(tool):
+            out.line("  " + out.style(clean(line), _STYLES.get(line[0], "dim")))
+
+
+def _near(tool: ToolDiff) -> list[str]:
+    """The lines that differ, and a few around each."""
+    differs = [number for number, line in enumerate(tool.lines) if line[0] != " "]
+    near = {number + offset for number in differs for offset in range(-_AROUND, _AROUND + 1)}
+    shown: list[str] = []
+    for number, line in enumerate(tool.lines):
+        if number in near:
+            shown.append(line)
+        elif not shown or shown[-1] != "  …":
+            shown.append("  …")
+    return shown
+
+
+def place(state: State, client: Client, *, project: bool, other: Path | None) -> tuple[Path, ConnectionRecord]:
+    """Return a client's file, and the record of what was done to it. Raises UsageError."""
+    from remit.mcp_config.connection_record import ConnectionRecord
+    from remit.mcp_config.places import file_of
+    from remit.settings.places import data_folder
+
+    settings = state.settings()
+    settings_file(settings)  # says what is not installed
+    folder = settings.folder if project else None
+    file = (
+        other.expanduser() if other is not None else file_of(client, os.environ, folder, mac=sys.platform == "darwin")
+    )
+    if file is None:
+        where = "for projects" if project else "without HOME"
+        raise UsageError(f"{client} has no file {where}", remedy="Name its file: --file FILE.")
+    return file, ConnectionRecord(data_folder(os.environ) / "connections", file)
+
+
+def shown_difference(file: Path, before: str, after: str) -> str:
+    """Return a unified diff, its secrets masked; empty if nothing differs."""
+    from remit.files.edits import whole_diff
+
+    return mask(whole_diff(str(file).removeprefix("/"), before, after)) if before != after else ""
+
+
+def agreed(state: State, difference: str, question: str, *, yes: bool) -> bool:
+    """Show what would be different, and ask whether to write it. Raises UsageError where no one can be asked."""
+    from remit.redact.visible import visible
+
+    if state.as_json:
+        return yes
+    out = state.output.out
+    for line in difference.splitlines():
+        out.line(out.style(visible(line), {"+": "ok", "-": "failed"}.get(line[:1], "dim")))
+    if yes:
+        return True
+    if not state.output.interactive:
+        raise UsageError("nothing was written: no one is here to agree", remedy="Say that you do: --yes.")
+    return click.confirm(question, err=True)
+
+
+def report(state: State, notes: list[str], done: str) -> None:
+    """Say what was left aside, and what was done."""
+    out = state.output.out
+    for note in notes:
+        out.line(one_line(note))
+    if done:
+        out.line(f"{out.style('ok', 'ok')} {done}")
+    else:
+        state.note("nothing was written")

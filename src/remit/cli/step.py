@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.cli.exact import value_rows
-from remit.cli.question import show_rows
+from remit.cli.output import clean, one_line, short
+from remit.cli.question import show_rows, value_rows
 from remit.cli.story import asked_lines, untrusted_lines, waited_lines
 from remit.cli.tables import fields, moment
-from remit.cli.text import clean, one_line, short
 from remit.clock import duration
 from remit.redact import MASK, mask
 

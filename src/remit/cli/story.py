@@ -7,8 +7,8 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+from remit.cli.output import clean, counted, cut, one_line, pad, short
 from remit.cli.tables import clock_time, fields, moment
-from remit.cli.text import clean, counted, cut, one_line, pad, short
 from remit.clock import duration
 from remit.jobs.state import TURN
 from remit.record.states import worker_words

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from remit.cli.text import cells, clean, cut, one_line, pad
+from remit.cli.output import cells, clean, cut, one_line, pad
 from remit.clock import SECOND
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from remit.cli.text import clean, one_line
+from remit.cli.output import clean, one_line
 from remit.clock import SystemClock
 
 if TYPE_CHECKING:

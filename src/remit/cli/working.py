@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from remit.cli.ends import end_of, present, status
 from remit.cli.errors import InterruptedByUserError
-from remit.cli.live import Lines, LiveView, Silent
 from remit.cli.output import reserved_stdout
 from remit.cli.prompt import Prompt
 from remit.cli.running import Stop, run_async
-from remit.cli.watch import Watch, followed
+from remit.cli.watch import Lines, LiveView, Silent, Watch, followed
 from remit.errors import RemitError
 from remit.ids import new_id
 from remit.jobs.state import KIND, stream_of

@@ -14,8 +14,8 @@ from remit.cli.options import pairs
 from remit.errors import UsageError
 from remit.http.guard import LOOPBACK
 from remit.mcp_config.secrets import is_url, refuse_secrets
-from remit.settings.address import address
 from remit.settings.expansion import expand
+from remit.settings.pictures import address
 from remit.settings.places import data_folder
 
 _RUNNERS: Final = frozenset({"npx", "uvx", "node", "python", "python3", "uv", "run", "docker", "bunx", "pnpm", "dlx"})

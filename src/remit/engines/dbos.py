@@ -30,7 +30,7 @@ from remit.engines.presence import present
 from remit.errors import JournalError, SettingsError
 from remit.journal.leases import Owner
 from remit.journal.postgres.server import Address
-from remit.settings.sections.journal import SERVERS, shards_in
+from remit.settings.sections.process import SERVERS, shards_in
 
 if TYPE_CHECKING:
     from remit.engines.port import Work

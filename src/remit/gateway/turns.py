@@ -25,7 +25,7 @@ from remit.codes import Code
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from remit.settings.sections.limits import CallLimit
+    from remit.settings.sections.calls import CallLimit
 
 WAIT: Final = SECOND
 """Microseconds for which it counts that a process waits, unless it says so again."""

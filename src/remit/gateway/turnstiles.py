@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from remit.gateway.turns import Line
     from remit.journal.journal import Journal
-    from remit.settings.sections.limits import CallLimit
+    from remit.settings.sections.calls import CallLimit
 
 _log: Final = logging.getLogger("remit.gateway")
 _SLACK: Final = 60 * SECOND

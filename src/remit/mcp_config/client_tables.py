@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from remit.mcp_config.array_tables import ArrayTables
-from remit.settings.client import Client
+from remit.settings.clients import Client
 
 _TABLES: Final = ArrayTables(("clients",), Client.__struct_fields__)
 

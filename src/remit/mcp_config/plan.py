@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from remit.errors import SettingsError
 from remit.mcp_config.foreign import Foreign
 from remit.mcp_config.secrets import SecretReplacer
-from remit.settings.base import Base
+from remit.settings.file import Base
 from remit.settings.mcp import McpServer
-from remit.settings.mcp_table import read_server
+from remit.settings.mcp_servers import read_server
 
 _WHERE: Final = ("command", "cwd", "url", "env", "headers")
 """Fields that make two servers the same one."""

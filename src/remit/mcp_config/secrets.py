@@ -9,8 +9,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from remit.errors import UsageError
 from remit.redact import mask
-from remit.settings.address import is_opaque
 from remit.settings.expansion import literal
+from remit.settings.pictures import is_opaque
 
 _SCHEME: Final = re.compile(r"\s*(?:(?:bearer|basic|token|apikey)\s+)?", re.IGNORECASE)
 _KEY: Final = re.compile(r"(?:^|[_.-])(?:key|pat|auth|pass|creds?|sid)$", re.IGNORECASE)

@@ -1,11 +1,19 @@
-"""The arguments of a call as a model wrote them."""
+"""The arguments of a call as a model wrote them.
+
+Identifiers of calls towards a provider: its own if they are good enough, else one made from ours.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
+
+from remit.models.message import Message
 
 _BLANKS: Final = " \t\r\n"
 
@@ -30,3 +38,25 @@ def arguments_of(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidArgumentsError(f"the arguments are {json.dumps(value)[:40]}, not a JSON object")
     return value
+
+
+_FIT: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_LENGTH: Final = 9
+"""Letters and digits: the strictest servers take exactly nine."""
+
+
+def wire_ids(messages: list[Message], provider: str) -> dict[str, str]:
+    """For each of our identifiers the one to send.
+
+    The provider's own goes back to it, if no other call of the conversation has the same; any other is replaced by nine
+    letters and digits that are the same every time.
+    """
+    calls = [(message, call) for message in messages for call in message.calls]
+    seen = Counter(call.wire_id for _, call in calls)
+    chosen: dict[str, str] = {}
+    for message, call in calls:
+        own = (
+            message.producer.partition("/")[0] == provider and seen[call.wire_id] == 1 and _FIT.fullmatch(call.wire_id)
+        )
+        chosen[call.id] = call.wire_id if own else sha256(call.id.encode()).hexdigest()[:_LENGTH]
+    return chosen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from remit.errors import UsageError
-from remit.models.identifiers import wire_ids
+from remit.models.arguments import wire_ids
 from remit.models.message import Block, Message, Refusal, Text, ToolCall, ToolResult
 from remit.models.wires.openai_chat import calls_of
 

@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Final
 
-from remit.settings.address import HIDDEN, address
-from remit.settings.pictures import command, names, plain, tables
+from remit.settings.pictures import HIDDEN, address, command, names, plain, tables
 from remit.settings.section import About, Section, Tables
 
 _VARIABLE: Final = re.compile(r"(?<!\$)\$\{([A-Za-z_]\w*)")

@@ -14,8 +14,8 @@ import msgspec
 from remit.errors import SettingsError
 from remit.jobs.plans.problem import EXPECTED, parse_duration
 from remit.notify.settings import NotifySettings
-from remit.settings.address import address, program
 from remit.settings.parts import settings_of
+from remit.settings.pictures import address, program
 from remit.settings.section import converted
 
 if TYPE_CHECKING:

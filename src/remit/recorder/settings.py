@@ -5,12 +5,11 @@ from typing import Annotated
 import msgspec
 
 from remit.redact import MASK
-from remit.settings.address import url_or_empty
-from remit.settings.base import Base
+from remit.settings.file import Base
 from remit.settings.pictures import command as program
 from remit.settings.pictures import url as place_of_url
-from remit.settings.section import About, Count, Seconds, Section, Texts
-from remit.settings.signing import KeyCommand, key_about, place
+from remit.settings.pictures import url_or_empty
+from remit.settings.section import About, Count, KeyCommand, Seconds, Section, Texts, key_about, place
 
 
 def _secret(value: object) -> object:

@@ -13,7 +13,7 @@ from remit.clock import DAY
 from remit.errors import SettingsError
 from remit.jobs.plans.problem import EXPECTED, parse_duration
 from remit.retention.settings import RetentionSettings
-from remit.settings.base import Base
+from remit.settings.file import Base
 from remit.settings.parts import settings_of
 from remit.settings.section import converted
 

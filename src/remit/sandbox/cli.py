@@ -11,7 +11,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import one_line
+from remit.cli.output import one_line
 from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.sandbox.leftovers import delete

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remit.settings.base import Base
+from remit.settings.file import Base
 from remit.settings.section import About, Bytes, Count, Millis, Section, Texts
 
 

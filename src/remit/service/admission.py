@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.gateway.turnstiles import Caller
     from remit.journal.journal import Journal
-    from remit.settings.sections.jobs import JobSettings
+    from remit.settings.sections.process import JobSettings
 
 NO_ROOM: Final = (Code.JOB_QUOTA_EXCEEDED, Code.JOBS_FULL)
 _PART: Final = 8

@@ -1,4 +1,7 @@
-"""Finding remit.toml and reading it."""
+"""Finding remit.toml and reading it.
+
+The folder that relative paths in settings are relative to, and a raw setting of a part.
+"""
 
 from __future__ import annotations
 
@@ -131,3 +134,28 @@ def read_plain(file: Path, most: int) -> bytes:
 def _end(text: str) -> tuple[int, int]:
     """Line and column just after a text, both counted from 1."""
     return text.count("\n") + 1, len(text) - text.rfind("\n")
+
+
+class Base(NamedTuple):
+    """A folder, and the home of the user."""
+
+    folder: Path
+    home: Path | None
+    """The folder that a leading `~` stands for."""
+
+    def path(self, text: str) -> Path:
+        """The absolute path, symbolic links followed. Raises OSError, RuntimeError or ValueError."""
+        if self.home is not None and (text == "~" or text.startswith("~/")):
+            return Path(self.home, text[2:]).resolve()
+        return Path(self.folder, text).resolve()
+
+
+class PartSetting(NamedTuple):
+    """A setting of a part, as it was written."""
+
+    key: str
+    value: Any
+    source: str
+    base: Base
+    is_text: bool
+    """True if it comes from the environment, and has to be read as its type."""

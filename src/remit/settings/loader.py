@@ -12,13 +12,11 @@ from msgspec.structs import replace
 from remit.errors import SettingsError
 from remit.nearest import did_you_mean
 from remit.process.family import MARK
-from remit.settings.base import Base
-from remit.settings.file import SettingsFile, find, read
+from remit.settings.file import Base, SettingsFile, find, read
 from remit.settings.model import Settings
 from remit.settings.parts import in_environment, in_file
 from remit.settings.section import Section
-from remit.settings.table import Setting, sections, table
-from remit.settings.values import Given, checked, from_text, resolved
+from remit.settings.table import Given, Setting, checked, from_text, resolved, sections, table
 
 CONFIG: Final = "REMIT_CONFIG"
 """The environment variable that names the file to load."""

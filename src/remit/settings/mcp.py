@@ -1,4 +1,7 @@
-"""An MCP server as the operator wrote it down."""
+"""An MCP server as the operator wrote it down.
+
+The terms that a tool or an MCP server gets in the sandbox: `sandbox = true`, or a table of these keys.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from remit.process.enclosure import SandboxTerms
-from remit.settings.address import address, program
+from remit.settings.pictures import address, program
 
 Era = Literal["auto", "legacy", "modern"]
 LevelName = Literal["L0", "L1", "L2"]
@@ -89,3 +92,10 @@ class McpServerTable(McpServer, frozen=True, kw_only=True, forbid_unknown_fields
     """As `command`."""
     args: tuple[str, ...] = ()
     """The arguments of the command."""
+
+
+def terms_of(given: bool | SandboxTerms) -> SandboxTerms | None:
+    """The terms behind a value; None for false."""
+    if isinstance(given, SandboxTerms):
+        return given
+    return SandboxTerms() if given else None

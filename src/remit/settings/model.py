@@ -8,22 +8,27 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from remit.settings.base import PartSetting
-from remit.settings.file import NO_FILE, SettingsFile
+from remit.settings.file import NO_FILE, PartSetting, SettingsFile
 from remit.settings.section import Section
-from remit.settings.sections.app import AppSettings
-from remit.settings.sections.confirm import ConfirmSettings
-from remit.settings.sections.evidence import EvidenceSettings
-from remit.settings.sections.fs import FsSettings
-from remit.settings.sections.jobs import JobSettings
-from remit.settings.sections.journal import JournalSettings
-from remit.settings.sections.limits import LimitSettings
+from remit.settings.sections.calls import (
+    ConfirmSettings,
+    EvidenceSettings,
+    LimitSettings,
+    ModelSettings,
+    PolicySettings,
+    ToolSettings,
+)
 from remit.settings.sections.mcp import McpSettings
-from remit.settings.sections.models import ModelSettings
-from remit.settings.sections.output import OutputSettings
-from remit.settings.sections.policy import PolicySettings
-from remit.settings.sections.serve import ClientSettings, ReadinessSettings, ServeSettings
-from remit.settings.sections.tools import ToolSettings
+from remit.settings.sections.process import (
+    AppSettings,
+    ClientSettings,
+    FsSettings,
+    JobSettings,
+    JournalSettings,
+    OutputSettings,
+    ReadinessSettings,
+    ServeSettings,
+)
 
 HIDDEN: Final = "(set)"
 """Stands for the value of a setting of a part that the core does not know."""

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from remit.errors import SettingsError
 from remit.nearest import did_you_mean
-from remit.settings.base import Base, PartSetting
+from remit.settings.file import Base, PartSetting
 from remit.settings.section import Section
-from remit.settings.table import rows_of
-from remit.settings.values import Given, checked, from_text, resolved
+from remit.settings.table import Given, checked, from_text, resolved, rows_of
 
 if TYPE_CHECKING:
     from remit.settings.model import Settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from remit.settings import Settings
-from remit.settings.sections.app import account
+from remit.settings.sections.process import account
 
 
 def principal(settings: Settings) -> str:

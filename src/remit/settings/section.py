@@ -4,6 +4,8 @@ A section of the core is a `Section` in a file of remit.settings.sections, and a
 names its own in its `Capability`, and the door declares those of the parts that ship. The loader, `remit config` and
 docs/configuration.md all read these classes; a setting exists nowhere else. The modules of both do not postpone their
 annotations: every start would compile each of them from its text.
+
+The two settings of a part that signs: an Ed25519 key, or a program that prints it.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ import msgspec
 
 from remit.errors import SettingsError
 from remit.nearest import did_you_mean
-from remit.redact import mask
-from remit.settings.base import Base
+from remit.redact import MASK, mask
+from remit.settings.file import Base
+from remit.settings.pictures import command
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
@@ -118,3 +121,26 @@ def form_of(hint: Any) -> str:
     """Return the form of a text in words, as stands beside its pattern; empty: it has none."""
     notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     return next((note.description or "" for note in notes if isinstance(note, msgspec.Meta) and note.pattern), "")
+
+
+def place(value: str, base: Base) -> str:
+    """Return a path in full; a name of the environment, and nothing, stay."""
+    return str(base.path(value)) if value and not value.startswith("${") else value
+
+
+def _key(value: Any) -> Any:
+    return value if isinstance(value, str) and "PRIVATE" not in value else MASK
+
+
+def key_about(more: str = "") -> About:
+    """Return the facts of the setting `key`; `more` is said at the end."""
+    meaning = (
+        "The Ed25519 key to sign with: the path of a PEM file that only you can read, or `${NAME}` for PEM in the "
+        "environment."
+    )
+    return About(f"{meaning} {more}".rstrip(), resolve=place, picture=_key)
+
+
+KeyCommand = Annotated[
+    Texts, About("A program and its arguments that print the key as PEM; in the place of `key`.", picture=command)
+]

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
-from remit.settings.base import Base
+from remit.settings.file import Base
 from remit.settings.section import About, Section, Texts, converted
 from remit.skills.manifest import SandboxLayer
 

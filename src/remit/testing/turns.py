@@ -24,7 +24,7 @@ from remit.codes import Code
 from remit.gateway.turns import Obstacle
 from remit.gateway.turnstiles import Caller, Turnstile, Turnstiles
 from remit.journal.event import Fold
-from remit.settings.sections.limits import CallLimit
+from remit.settings.sections.calls import CallLimit
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import Storage, opened
 from remit.testing.suite import checks_in

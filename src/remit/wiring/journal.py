@@ -21,7 +21,7 @@ from remit.journal.sqlite.connection import in_use
 from remit.journal.sqlite.store import EMPTY, MEMORY, SqliteStore
 from remit.settings import Settings
 from remit.settings.places import data_folder
-from remit.settings.sections.journal import SERVERS, SQLITE, installed, shards_in
+from remit.settings.sections.process import SERVERS, SQLITE, installed, shards_in
 from remit.wiring.capabilities import FIRST_PARTY
 
 _log: Final = logging.getLogger("remit.journal")

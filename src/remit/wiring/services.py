@@ -210,7 +210,7 @@ def _turnstiles(settings: Settings, journal: Journal) -> Turnstiles | None:
     if not settings.limits.tools:
         return None
     from remit.gateway.turnstiles import Turnstiles
-    from remit.settings.sections.limits import call_limits
+    from remit.settings.sections.calls import call_limits
 
     return Turnstiles(journal, call_limits(settings.limits))
 

@@ -14,7 +14,7 @@ from remit.gateway.outcome import Outcome
 from remit.gateway.turns import Line, State
 from remit.gateway.turnstiles import Turnstile
 from remit.journal.kinds import GateRefused, ToolInvocationStarted
-from remit.settings.sections.limits import CallLimit
+from remit.settings.sections.calls import CallLimit
 from remit.tools.meta import Level
 from remit.tools.provider import CallContext, JobFacts, ToolResult
 from tests.gateway.samples import ALLOW

@@ -14,10 +14,10 @@ from remit.errors import ProviderError, SettingsError
 from remit.http.access import Assertion
 from remit.providers.mcp.oauth import Login
 from remit.providers.mcp.provider import McpProvider
-from remit.settings.base import Base
+from remit.settings.file import Base
 from remit.settings.logins import LoginFile
 from remit.settings.mcp import McpServer
-from remit.settings.mcp_table import read_server
+from remit.settings.mcp_servers import read_server
 from remit.testing.providers import call_context
 from tests.http.issuer import EXCHANGE, ID_JAG, RSA, Issuer
 from tests.providers.mcp.authority import TOKEN, Authority

@@ -7,7 +7,7 @@ import pytest
 
 from remit.errors import SettingsError
 from remit.settings import load
-from remit.settings.sections.limits import LimitSettings, call_limits
+from remit.settings.sections.calls import LimitSettings, call_limits
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import click
 from remit.cli import complete
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state, wait_option
-from remit.cli.text import one_line
+from remit.cli.output import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -173,7 +173,7 @@ def _print_report(state: State, found: Report) -> None:
 
 
 def _print(state: State, found: Answer, asked: What | None) -> None:
-    from remit.cli.text import counted, one_line
+    from remit.cli.output import counted, one_line
 
     out = state.output.out
     out.line(f"{one_line(found.job or 'everything recorded')}  {counted(found.events, 'event')}")
@@ -197,7 +197,7 @@ def _print(state: State, found: Answer, asked: What | None) -> None:
 
 
 def _print_today(out: Channel, found: Answer) -> None:
-    from remit.cli.text import one_line
+    from remit.cli.output import one_line
     from remit.service.replaying import GOING_ON
 
     out.line()
@@ -208,7 +208,7 @@ def _print_today(out: Channel, found: Answer) -> None:
 
 
 def _print_against(out: Channel, found: Answer) -> None:
-    from remit.cli.text import one_line
+    from remit.cli.output import one_line
 
     out.line()
     other = found.against["b"]["job"]

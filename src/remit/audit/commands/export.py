@@ -207,7 +207,7 @@ def _write(
 ) -> int:
     """Put what was packed where it belongs, and say what it is."""
     from remit.atomic import replace_file
-    from remit.cli.text import counted
+    from remit.cli.output import counted
 
     if output == Path("-"):
         from shutil import copyfileobj
@@ -245,7 +245,7 @@ def _checked(file: IO[bytes]) -> Verdict:
 
 
 def _say(state: State, place: Path, size: int, verdict: Verdict) -> None:
-    from remit.cli.text import counted
+    from remit.cli.output import counted
 
     recorded = f"{counted(verdict.events, 'event')} in {counted(verdict.streams, 'stream')}"
     if state.as_json:
@@ -260,7 +260,7 @@ def _say(state: State, place: Path, size: int, verdict: Verdict) -> None:
 
 def _send(state: State, data: bytes, url: str) -> int:
     from remit.audit.collector import send
-    from remit.cli.text import counted
+    from remit.cli.output import counted
 
     count = send(data, url)
     if state.as_json:

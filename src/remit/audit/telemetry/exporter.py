@@ -16,7 +16,7 @@ from remit.blocking import Threads
 from remit.errors import AppendConflictError
 from remit.http.retry import retry_after
 from remit.journal.event import Fold
-from remit.settings.address import address
+from remit.settings.pictures import address
 from remit.tasks import first
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from remit.audit.telemetry.settings import TelemetrySettings, target_of
 from remit.capability import Check, Look
 from remit.errors import AppendConflictError, JournalError, SettingsError
 from remit.service.calls import Turns
-from remit.settings.address import address
 from remit.settings.parts import settings_of
+from remit.settings.pictures import address
 from remit.tasks import first
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from remit.errors import SettingsError
-from remit.settings.address import address, is_url, url_or_empty
 from remit.settings.expansion import expand, headers_by, sendable, variables
-from remit.settings.pictures import names, url
+from remit.settings.pictures import address, is_url, names, url, url_or_empty
 from remit.settings.section import About, Section
 
 

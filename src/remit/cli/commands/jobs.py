@@ -14,9 +14,9 @@ from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.news import news_of
 from remit.cli.options import json_option, pass_state
+from remit.cli.output import one_line
 from remit.cli.pager import Page
 from remit.cli.tables import Column, clock_time, moment, short_ids, table
-from remit.cli.text import one_line
 from remit.clock import SystemClock, age
 from remit.record.states import STATES, about, is_in, recorded, shown_state
 

@@ -13,7 +13,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State, not_there
 from remit.cli.group import Entry, LazyGroup, entries_below, show_help
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import clean, counted
+from remit.cli.output import clean, counted
 from remit.errors import SettingsError, UsageError
 from remit.wiring.capabilities import FIRST_PARTY
 
@@ -63,7 +63,7 @@ def copy_command(state: State, source: str, target: str, *, backup: bool) -> int
     workers and servers of FROM first. If the command is interrupted, run it again: it goes on where it stopped.
     """
     from remit.cli.running import run_to_end
-    from remit.settings.sections.journal import shards_in
+    from remit.settings.sections.process import shards_in
 
     _only_here(state)
     begin, end = (state.settings({"journal.url": url}) for url in (source, target))
@@ -185,7 +185,7 @@ def move_command(state: State, shard: int, target: str) -> int:
 async def _move(state: State, number: int, target: str) -> MovedShard:
     from remit.clock import SystemClock
     from remit.journal.sharded.moving import move_shard
-    from remit.settings.sections.journal import SERVERS, shards_in
+    from remit.settings.sections.process import SERVERS, shards_in
     from remit.wiring.journal import open_shard, seals_of
 
     settings, clock = state.trusted(), SystemClock()
@@ -233,7 +233,7 @@ def _print_shards(state: State, shards: list[ShardRow]) -> None:
 async def _shards(state: State) -> list[ShardRow]:
     from remit.clock import SystemClock
     from remit.journal.sharded.store import ShardedStore
-    from remit.settings.sections.journal import shards_in
+    from remit.settings.sections.process import shards_in
     from remit.wiring.journal import open_shard
 
     urls, clock = shards_in(state.trusted().journal.url), SystemClock()

@@ -9,8 +9,7 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.output import reserved_stdout
-from remit.cli.text import clean, counted, one_line
+from remit.cli.output import clean, counted, one_line, reserved_stdout
 from remit.codes import Code
 from remit.errors import RemitError, UsageError
 

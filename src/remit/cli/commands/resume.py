@@ -10,7 +10,7 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state, wait_option
-from remit.cli.text import clean
+from remit.cli.output import clean
 from remit.errors import ChainBrokenError, StateError
 
 if TYPE_CHECKING:

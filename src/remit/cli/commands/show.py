@@ -9,7 +9,7 @@ import click
 from remit.cli import complete
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import clean, one_line, pretty, short
+from remit.cli.output import clean, one_line, pretty, short
 from remit.redact import mask
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import one_line
+from remit.cli.output import one_line
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
-    from remit.settings.client import Client
+    from remit.settings.clients import Client
 
 
 COMMANDS: Final[dict[str, Entry]] = {
@@ -75,7 +75,7 @@ def new_command(
     from remit.mcp_config.client_tables import numbers, with_client
     from remit.mcp_config.config_file import read_text, replace_text
     from remit.randomness import salt
-    from remit.settings.client import read_client
+    from remit.settings.clients import read_client
 
     file = settings_file(state.settings())
     text = read_text(file)

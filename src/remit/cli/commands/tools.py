@@ -10,7 +10,7 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import clean, one_line, pretty
+from remit.cli.output import clean, one_line, pretty
 from remit.cli.values import usage_error
 from remit.codes import Code
 from remit.errors import UsageError

@@ -9,8 +9,8 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.output import cut, one_line
 from remit.cli.story import Story as Teller
-from remit.cli.text import cut, one_line
 from remit.journal import kinds as k
 from remit.record.story import Narrative, Story
 

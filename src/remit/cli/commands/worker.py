@@ -11,8 +11,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
-from remit.cli.output import reserved_stdout
-from remit.cli.text import counted
+from remit.cli.output import counted, reserved_stdout
 from remit.tasks import first
 
 if TYPE_CHECKING:

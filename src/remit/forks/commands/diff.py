@@ -9,7 +9,7 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import clean, counted, one_line
+from remit.cli.output import clean, counted, one_line
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened

@@ -18,8 +18,7 @@ from remit.gateway.readiness import named
 from remit.models.faults import ModelFault
 from remit.models.prompt import Ask, Toolset, ToolSpec, toolset_of
 from remit.policy.decision import Caller, Query
-from remit.tools.catalog import ResolveError
-from remit.tools.index import suggestion
+from remit.tools.catalog import ResolveError, suggestion
 from remit.tools.migration import LIMIT_S
 
 if TYPE_CHECKING:

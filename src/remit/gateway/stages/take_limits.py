@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.gateway.turns import End, Obstacle
     from remit.gateway.turnstiles import Turnstile, Turnstiles
-    from remit.settings.sections.limits import CallLimit
+    from remit.settings.sections.calls import CallLimit
 
 
 class TakeLimits:

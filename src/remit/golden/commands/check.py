@@ -9,7 +9,7 @@ import click
 
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import counted, one_line
+from remit.cli.output import counted, one_line
 
 if TYPE_CHECKING:
     from remit.golden.noun import CheckReport, Class

@@ -12,7 +12,7 @@ from remit.cli import complete
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import counted
+from remit.cli.output import counted
 from remit.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from remit.http.retry import retry_after
-from remit.models.arguments import InvalidArgumentsError, arguments_of
+from remit.models.arguments import InvalidArgumentsError, arguments_of, wire_ids
 from remit.models.faults import (
     Auth,
     Busy,
@@ -22,7 +22,6 @@ from remit.models.faults import (
     UnknownModel,
     by_status,
 )
-from remit.models.identifiers import wire_ids
 from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult
 from remit.models.offers import Dialect, offers_of
 from remit.models.prompt import Ask

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from remit.models.arguments import sent
+from remit.models.arguments import sent, wire_ids
 from remit.models.faults import Cut, ModelFault, Server
-from remit.models.identifiers import wire_ids
 from remit.models.message import Block, Message, Refusal, Text, ToolCall, ToolResult
 from remit.models.offers import Dialect, Offer, offers_of
 from remit.models.prompt import Ask

@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from remit.models.arguments import sent
+from remit.models.arguments import sent, wire_ids
 from remit.models.faults import Cut, ModelFault
-from remit.models.identifiers import wire_ids
 from remit.models.message import Block, Message, Opaque, Refusal, Text, ToolCall, ToolResult
 from remit.models.offers import Dialect, Offer, offers_of
 from remit.models.prompt import Ask

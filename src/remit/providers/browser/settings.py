@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from remit.settings.base import Base
+from remit.settings.file import Base
 from remit.settings.section import About, Bytes, Count, Seconds, Section, Texts
 
 

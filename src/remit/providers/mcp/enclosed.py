@@ -10,8 +10,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.process.child import Launch
 from remit.process.enclosure import CommandMissingError, Enclosures, LooserError, Program, SandboxUnavailableError
-from remit.settings.mcp import McpServer
-from remit.settings.terms import terms_of
+from remit.settings.mcp import McpServer, terms_of
 
 
 def launch_of(server: McpServer, enclosures: Enclosures) -> Launch | None:

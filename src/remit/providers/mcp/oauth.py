@@ -32,8 +32,8 @@ from remit.providers.mcp.id_jag import AssertionFlow
 from remit.providers.mcp.login_file import TOKENS, TokenFile, read
 from remit.providers.mcp.replies import LoginError
 from remit.redact import line
-from remit.settings.address import address
 from remit.settings.logins import EXPIRY, LoginFile
+from remit.settings.pictures import address
 from remit.tools.remote import LOGIN_PORT
 
 if TYPE_CHECKING:

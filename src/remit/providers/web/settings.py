@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from remit.settings.address import url_or_empty
+from remit.settings.pictures import url_or_empty
 from remit.settings.section import About, Bytes, Count, Millis, Seconds, Section, Texts
 
 

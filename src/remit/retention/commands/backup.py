@@ -42,7 +42,7 @@ def command(state: State, file: Path, *, verified: bool, force: bool) -> int:
 
 
 def _print(state: State, made: Backup) -> None:
-    from remit.cli.text import clean, counted
+    from remit.cli.output import clean, counted
 
     out = state.output.out
     for problem in made.problems:

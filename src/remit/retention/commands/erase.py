@@ -72,7 +72,7 @@ async def _erase(state: State, remit: Remit, subject: str, reason: str, *, dry_r
 
 
 def _print(state: State, found: Erased, verb: str) -> None:
-    from remit.cli.text import counted, one_line
+    from remit.cli.output import counted, one_line
 
     out = state.output.out
     for stream in found.unfinished:

@@ -101,7 +101,7 @@ async def _prune(state: State, remit: Remit, rule: Rule | None, *, dry_run: bool
 
 
 def _print(state: State, done: Pruning) -> None:
-    from remit.cli.text import counted, one_line
+    from remit.cli.output import counted, one_line
 
     out = state.output.out
     for unit in done.pruned:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from remit.settings import pictures
-from remit.settings.base import Base
+from remit.settings.file import Base
 from remit.settings.section import About, Bytes, Millis, Section, Tables, Texts
 
 

@@ -10,7 +10,7 @@ import click
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import clean, pretty
+from remit.cli.output import clean, pretty
 from remit.cli.values import json_value
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import pass_state
-from remit.cli.text import clean
+from remit.cli.output import clean
 from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.redact import mask

@@ -11,7 +11,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import one_line
+from remit.cli.output import one_line
 
 if TYPE_CHECKING:
     from remit.cli.running import Stop

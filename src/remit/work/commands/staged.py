@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remit.cli.text import one_line
+from remit.cli.output import one_line
 
 if TYPE_CHECKING:
     from remit.cli.context import State

@@ -15,8 +15,8 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, show_help
 from remit.cli.options import json_option, pass_state
+from remit.cli.output import one_line
 from remit.cli.servers import complete_servers
-from remit.cli.text import one_line
 from remit.codes import Code
 from remit.errors import RemitError, UsageError
 from remit.nearest import did_you_mean

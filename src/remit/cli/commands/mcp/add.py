@@ -12,8 +12,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import LEVELS, json_option, pairs, pass_state
 from remit.errors import UsageError
-from remit.settings.mcp import McpServer
-from remit.settings.terms import terms_of
+from remit.settings.mcp import McpServer, terms_of
 
 
 @click.command("add")
@@ -107,7 +106,7 @@ def _written(state: State, file: Path, table: dict[str, Any]) -> McpServer:
     from remit.mcp_config.config_file import read_text, replace_text
     from remit.mcp_config.secrets import refuse_secrets
     from remit.mcp_config.server_tables import names, with_server
-    from remit.settings.mcp_table import read_server
+    from remit.settings.mcp_servers import read_server
 
     server = read_server(table, "the new server", base_of(file), str(file.parent))
     refuse_secrets(server.name, table, "nothing was written")

@@ -29,7 +29,7 @@ def command(state: State, name: str, words: tuple[str, ...], digest: str | None)
     has changed again since, nothing is approved. Running processes use the approved tools at once. For a server that
     only `remit mcp wrap` knows, give its COMMAND as well.
     """
-    from remit.cli.pins import pin_shown, show
+    from remit.cli.servers import pin_shown, show
     from remit.cli.wrapping import recorded, wrapped
 
     flags = recorded(state, wrapped(name, words)) if words else None

@@ -9,7 +9,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import one_line
+from remit.cli.output import one_line
 from remit.cli.values import json_object
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ async def _is_answered(state: State, remit: Remit, confirmation: str) -> bool:
 
 
 def _print(state: State, outcome: OutcomeView) -> None:
-    from remit.cli.exact import value_rows
+    from remit.cli.question import value_rows
 
     out = state.output.out
     if outcome.ok:

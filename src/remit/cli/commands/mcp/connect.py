@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remit.cli.connecting import agreed, place, report, shown_difference
 from remit.cli.context import State
 from remit.cli.options import LEVELS, json_option, pass_state
+from remit.cli.servers import agreed, place, report, shown_difference
 from remit.errors import SettingsError, UsageError
 from remit.mcp_config.places import CLIENTS
 

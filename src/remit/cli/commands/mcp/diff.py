@@ -26,7 +26,7 @@ def command(state: State, name: str, words: tuple[str, ...]) -> int:
     Shows every word that a model would read. Changed and new tools stay withheld until `remit mcp approve`; the exit
     status says whether there are any. For a server that only `remit mcp wrap` knows, give its COMMAND as well.
     """
-    from remit.cli.pins import plain, show
+    from remit.cli.servers import plain, show
     from remit.cli.wrapping import recorded, wrapped
 
     flags = recorded(state, wrapped(name, words)) if words else None

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remit.cli.connecting import agreed, place, report, shown_difference
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.servers import agreed, place, report, shown_difference
 from remit.errors import UsageError
 from remit.mcp_config.places import CLIENTS
 

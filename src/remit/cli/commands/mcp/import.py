@@ -12,7 +12,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
-from remit.cli.text import one_line
+from remit.cli.output import one_line
 from remit.errors import SettingsError, UsageError
 from remit.mcp_config.places import CLIENTS
 from remit.redact import line

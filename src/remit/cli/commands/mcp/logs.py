@@ -12,8 +12,8 @@ import click
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.output import one_line
 from remit.cli.servers import complete_servers
-from remit.cli.text import one_line
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 
@@ -35,7 +35,7 @@ def command(state: State, name: str, lines: int, follow: bool) -> int:
     """
     from remit.cli.context import not_there
     from remit.cli.running import run_to_end
-    from remit.settings.mcp_table import NAME
+    from remit.settings.mcp_servers import NAME
     from remit.settings.places import server_log
 
     if state.server:

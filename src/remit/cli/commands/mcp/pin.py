@@ -41,7 +41,7 @@ def command(context: click.Context, state: State, name: str | None, words: tuple
 
     --export writes what is pinned to a file that you can check in: with NO_MCP, stubs stand in for the tools in it.
     """
-    from remit.cli.pins import pin_shown
+    from remit.cli.servers import pin_shown
     from remit.cli.wrapping import recorded, wrapped
 
     if (name is None) == (target is None):

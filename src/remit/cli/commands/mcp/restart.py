@@ -6,8 +6,8 @@ import click
 
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.output import one_line
 from remit.cli.servers import all_servers, complete_servers
-from remit.cli.text import one_line
 from remit.codes import Code
 from remit.errors import NotFoundError
 

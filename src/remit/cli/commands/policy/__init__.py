@@ -10,7 +10,7 @@ from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.group import Entry, LazyGroup, entries_below, show_help
 from remit.cli.options import catalog_option, json_option, live_option, pass_state
-from remit.cli.text import counted, one_line
+from remit.cli.output import counted, one_line
 from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:

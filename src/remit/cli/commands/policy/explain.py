@@ -10,7 +10,7 @@ import click
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import catalog_option, json_option, live_option, pass_state
-from remit.cli.text import one_line
+from remit.cli.output import one_line
 from remit.cli.values import json_object
 
 if TYPE_CHECKING:
