@@ -14,8 +14,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.values import usage_error
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
-from remit.work.commands.asking import asking
-from remit.work.commands.staged import print_staged, staged_option
+from remit.work.commands.staged import asking, print_staged, staged_option
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened

@@ -1,8 +1,20 @@
-"""`remit work run`: hand an issue to an executor, and see it through."""
+"""`remit work run`: hand an issue to an executor, and see it through.
+
+`remit work switch`: put another executor in the place of the active one.
+
+`remit work stop`: stop the active run of an issue.
+
+`remit work log`: what a run's program wrote.
+
+`remit work late`: results that came when their run was no longer active.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -10,6 +22,10 @@ import msgspec
 from remit.cli import exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.output import clean
+from remit.codes import Code
+from remit.errors import NotFoundError
+from remit.redact import mask
 from remit.work.commands.staged import show_staged, staged_option
 
 if TYPE_CHECKING:
@@ -17,7 +33,8 @@ if TYPE_CHECKING:
 
     from remit.cli.ends import End
     from remit.cli.opened import Opened
-    from remit.work.views import Started
+    from remit.work.result import WorkResult
+    from remit.work.views import Started, UnitView
 
 
 @click.command("run")
@@ -33,7 +50,7 @@ if TYPE_CHECKING:
 @staged_option
 @json_option("the result of the run")
 @pass_state
-def command(state: State, issue: str, executor: str, role: str, detach: bool, staged: bool) -> int:
+def run(state: State, issue: str, executor: str, role: str, detach: bool, staged: bool) -> int:
     """Hand an issue to an executor: a new run, in a git worktree of its own.
 
     On a terminal the program's output is shown while it works, later with `remit work log`. Ctrl-C stops the run, and
@@ -101,8 +118,7 @@ def _unless_completed(state: State, ends: list[End]) -> None:
 
 def _told(state: State, started: Started) -> int:
     """Print the result of a run whose job has completed; the exit status."""
-    from remit.work.commands.log import last_errors
-    from remit.work.commands.show import print_run
+    from remit.work.commands.issue import print_run
 
     unit = state.ask(lambda remit: remit.service.work.view(started.issue_ref), code="unused")
     result = unit.results.get(started.run_id)
@@ -127,3 +143,126 @@ def tell(state: State, started: Started) -> int:
         )
         state.note(f"hand in the result: {result}")
     return exit_codes.OK
+
+
+@click.command("switch")
+@click.argument("issue")
+@click.option("--executor", required=True, metavar="NAME", help="Who takes over.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why, such as timeout or changes requested.")
+@click.option("--role", default="work", metavar="NAME", help="The role of the run. Default: work.")
+@click.option("--detach", is_flag=True, help="Print the run's id and leave it to a worker.")
+@staged_option
+@json_option("the result of the run")
+@pass_state
+def switch(state: State, issue: str, executor: str, reason: str, role: str, detach: bool, staged: bool) -> int:
+    """Fence the active run, wait until none of its processes lives, and hand the issue to another executor.
+
+    The new run begins at what the old one committed. What the old one still sends is archived:
+    `remit work show` counts it.
+    """
+    if staged:
+        return show_staged(state, "switch", {"issue_ref": issue, "executor": executor, "reason": reason, "role": role})
+    from remit.work.executors.registry import MANUAL
+
+    return see_through(
+        state,
+        lambda remit: remit.service.work.switch(issue, executor, reason, role=role),
+        detach=detach or executor == MANUAL,
+    )
+
+
+@click.command("stop")
+@click.argument("issue")
+@click.option("--reason", default="stopped by hand", metavar="TEXT", help="Why. Default: stopped by hand.")
+@staged_option
+@json_option("the issue's work")
+@pass_state
+def stop(state: State, issue: str, reason: str, staged: bool) -> int:
+    """Fence the active run, and wait until none of its processes lives. What it still sends is archived."""
+    if staged:
+        return show_staged(state, "stop", {"issue_ref": issue, "reason": reason})
+    from remit.work.commands.issue import print_unit
+
+    async def stop(remit: Opened) -> UnitView:
+        take_over(remit)
+        unit: UnitView = await remit.service.work.stop(issue, reason)
+        return unit
+
+    unit = state.ask(stop, writes=True)
+    return state.show(unit, print_unit)
+
+
+_LINES: Final = 5
+_END: Final = 4_096
+"""Bytes of what a program wrote in which its last lines are."""
+
+
+@click.command("log")
+@click.argument("issue")
+@click.argument("run", required=False, default="")
+@click.option("--err", is_flag=True, help="What it wrote to stderr.")
+@pass_state
+def log(state: State, issue: str, run: str, err: bool) -> int:
+    """Print what the program of a run wrote; of the newest run if none is named.
+
+    Into a pipe or a file it goes exactly as it is; on a terminal, what would control it is shown as an escape.
+    """
+    from remit.work.folder import WorkFolder
+    from remit.work.pack import STDERR, STDOUT, ContextPack
+    from remit.work.references import IssueRef, RunId
+
+    runs = [one.run_id for one in state.ask(lambda remit: remit.service.work.view(issue), code="unused").runs]
+    chosen = str(RunId.parse(run)) if run else next(iter(runs), "")
+    pack = ContextPack.of(WorkFolder(state.settings()).path, IssueRef.parse(issue), chosen)
+    log = pack.open_log(STDERR if err else STDOUT) if chosen in runs else None
+    if log is None:
+        why = f"{issue} has no output of {chosen or 'any run'} on this machine"
+        raise NotFoundError(why, code=Code.WORK_NOT_FOUND, remedy="`remit work show` lists its runs.")
+    out = state.output.out
+    with log:
+        if not out.is_terminal:
+            shutil.copyfileobj(log, sys.stdout.buffer)
+        for line in log if out.is_terminal else ():
+            out.line(clean(line.decode(errors="backslashreplace").rstrip("\r\n")))
+    return exit_codes.OK
+
+
+def last_errors(state: State, issue: str, run: str) -> list[str]:
+    """Return the last lines that a run's program wrote to stderr on this machine, with secrets masked."""
+    from remit.work.folder import WorkFolder
+    from remit.work.pack import STDERR, ContextPack
+    from remit.work.references import IssueRef
+
+    log = ContextPack.of(WorkFolder(state.settings()).path, IssueRef.parse(issue), run).open_log(STDERR)
+    if log is None:
+        return []
+    with log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - _END))
+        lines = mask(log.read().decode(errors="replace")).splitlines()
+    return [clean(line) for line in lines[-_LINES:]]
+
+
+@click.command("late")
+@click.argument("issue")
+@click.argument("run", required=False, default="")
+@json_option("the results")
+@pass_state
+def late(state: State, issue: str, run: str) -> int:
+    """Show the results that came when their run was no longer active.
+
+    They are archived, and merged nowhere. `remit work result ISSUE RUN --adopt` takes the newest one of a run by hand.
+    """
+    return state.listing(
+        state.ask(lambda remit: remit.service.work.late(issue, run), code="unused"), _print, "no result came too late"
+    )
+
+
+def _print(state: State, results: list[WorkResult]) -> None:
+    from remit.cli.tables import Column, table
+
+    columns = ("RUN", "STATUS", "PR", "COMMIT", Column("SUMMARY", whole=False))
+    cells = [
+        (result.run_id, result.status, result.changes.pr or "-", result.changes.commit or "-", result.summary)
+        for result in results
+    ]
+    table(state.output.out, columns, cells)

@@ -32,25 +32,32 @@ if TYPE_CHECKING:
     from remit.tools.remote import RemoteStatus
 
 
+_HERE: Final = "remit.cli.commands.mcp"
 COMMANDS: Final[dict[str, Entry]] = {
     "serve": Entry("Clients", "Serve the tools of this project to MCP clients."),
     "wrap": Entry("Clients", "Start an MCP server, and govern the calls to it."),
-    "connect": Entry("Clients", "Put Remit into another MCP client's configuration."),
-    "disconnect": Entry("Clients", "Take Remit out of another MCP client's configuration."),
+    "connect": Entry("Clients", "Put Remit into another MCP client's configuration.", f"{_HERE}.connect:connect"),
+    "disconnect": Entry(
+        "Clients", "Take Remit out of another MCP client's configuration.", f"{_HERE}.connect:disconnect"
+    ),
     "add": Entry("Servers", "Add a server to remit.toml."),
     "test": Entry("Servers", "Connect to servers and show what they answer."),
     "show": Entry("Servers", "Show a server, its tools and what is pinned."),
     "call": Entry("Servers", "Call a tool of a server."),
-    "logs": Entry("Servers", "Show what a server wrote to stderr, and when it was connected and lost."),
-    "restart": Entry("Servers", "Start a server again in every process that uses it."),
-    "login": Entry("Servers", "Log in to a server that uses OAuth."),
-    "logout": Entry("Servers", "Forget the login at a server."),
+    "logs": Entry(
+        "Servers", "Show what a server wrote to stderr, and when it was connected and lost.", f"{_HERE}.logs:logs"
+    ),
+    "restart": Entry("Servers", "Start a server again in every process that uses it.", f"{_HERE}.logs:restart"),
+    "login": Entry("Servers", "Log in to a server that uses OAuth.", f"{_HERE}.login:login"),
+    "logout": Entry("Servers", "Forget the login at a server.", f"{_HERE}.login:logout"),
     "list": Entry("Servers", "List the servers and where each is defined."),
     "remove": Entry("Servers", "Remove a server from remit.toml."),
     "import": Entry("Servers", "Import servers from other MCP clients."),
-    "pin": Entry("Pins", "Accept a server's tools as they are now."),
-    "diff": Entry("Pins", "Show what changed in a server's tools since they were pinned."),
-    "approve": Entry("Pins", "Accept a server's changed tools, once you have seen the changes."),
+    "pin": Entry("Pins", "Accept a server's tools as they are now.", f"{_HERE}.pin:pin"),
+    "diff": Entry("Pins", "Show what changed in a server's tools since they were pinned.", f"{_HERE}.pin:diff"),
+    "approve": Entry(
+        "Pins", "Accept a server's changed tools, once you have seen the changes.", f"{_HERE}.pin:approve"
+    ),
 }
 
 

@@ -1,4 +1,7 @@
-"""`remit mcp connect`: Remit in the configuration of another MCP client."""
+"""`remit mcp connect`: Remit in the configuration of another MCP client.
+
+`remit mcp disconnect`: Remit out of the configuration of another MCP client.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option("what is changed")
 @pass_state
-def command(
+def connect(
     state: State,
     client: Client,
     wrap: tuple[str, ...],
@@ -152,3 +155,40 @@ def _program(state: State, word: str) -> list[str]:
             "there is no remit.toml to serve", remedy="Make one: remit init. Or wrap servers: --wrap NAME."
         )
     return [*start, "mcp", word]
+
+
+@click.command("disconnect")
+@click.argument("client", type=click.Choice(CLIENTS))
+@click.option("--project", is_flag=True, help="The servers of this project in place of its user's.")
+@click.option("--file", "other", type=click.Path(path_type=Path), help="Another file of the client's.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@json_option("what is changed")
+@pass_state
+def disconnect(state: State, client: Client, project: bool, other: Path | None, yes: bool) -> int:
+    """Take Remit out of another MCP client's configuration.
+
+    Takes back what `remit mcp connect` did: the file is as it was before, byte for byte. If it was changed since, only
+    Remit's own changes are taken back, and the rest stays.
+    """
+    from remit.mcp_config.config_file import read_text, remove, replace_text
+    from remit.mcp_config.connection_record import taken_back
+
+    file, record = place(state, client, project=project, other=other)
+    connection = record.read()
+    if connection is None:
+        remedy = f"Look for yourself: {file}."
+        raise UsageError(f"`remit mcp connect {client}` changed nothing in {file}", remedy=remedy)
+    text = read_text(file)
+    after = taken_back(connection, text)
+    difference = shown_difference(file, text, after or "")
+    names = [change.name for change in connection.changes]
+    written = agreed(state, difference, f"Change {file}?", yes=yes)
+    if written:
+        if after is None:
+            remove(file)
+        elif after != text:
+            replace_text(file, after)
+        record.forget()
+    done = f"disconnected {client}: {', '.join(names)}" if written else ""
+    found = {"file": str(file), "client": client, "servers": names, "diff": difference, "written": written}
+    return state.show(found, lambda state, _: report(state, [], done))

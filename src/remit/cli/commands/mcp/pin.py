@@ -1,4 +1,9 @@
-"""`remit mcp pin`: take a server's tools as they are."""
+"""`remit mcp pin`: take a server's tools as they are.
+
+`remit mcp diff`: what happened to a server's tools since they were pinned.
+
+`remit mcp approve`: take the changes that were shown.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.cli.opened import Opened
-    from remit.tools.pins import Definitions
+    from remit.tools.pins import Definitions, Pin
 
 
 @click.command("pin", cls=Behind)
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
 @json_option("the pin")
 @pass_state
 @click.pass_context
-def command(context: click.Context, state: State, name: str | None, words: tuple[str, ...], target: Path | None) -> int:
+def pin(context: click.Context, state: State, name: str | None, words: tuple[str, ...], target: Path | None) -> int:
     """Accept a server's tools as they are now.
 
     After that, a tool that is new or changes in any word is withheld until someone has seen the change (`remit mcp
@@ -73,3 +78,68 @@ def _export(state: State, target: Path | None) -> int:
         write(target, written_pins(pinned))
     state.note(f"wrote {target}: {', '.join(sorted(pinned))}")
     return exit_codes.OK
+
+
+@click.command("diff", cls=Behind)
+@click.argument("name", shell_complete=complete_servers)
+@click.argument("words", metavar="[-- COMMAND [ARG]...]", nargs=-1, type=click.UNPROCESSED)
+@json_option("the differences")
+@pass_state
+def diff(state: State, name: str, words: tuple[str, ...]) -> int:
+    """Show what changed in a server's tools since they were pinned.
+
+    Shows every word that a model would read. Changed and new tools stay withheld until `remit mcp approve`; the exit
+    status says whether there are any. For a server that only `remit mcp wrap` knows, give its COMMAND as well.
+    """
+    from remit.cli.servers import plain, show
+    from remit.cli.wrapping import recorded, wrapped
+
+    flags = recorded(state, wrapped(name, words)) if words else None
+
+    async def look(remit: Opened) -> object:
+        found = await remit.service.servers.diff(name)
+        state.show(plain(found), lambda state, _: show(state, found))
+        return found.changes
+
+    return exit_codes.FAILED if state.ask(look, code="unused", servers=True, flags=flags) else exit_codes.OK
+
+
+@click.command("approve", cls=Behind)
+@click.argument("name", shell_complete=complete_servers)
+@click.argument("words", metavar="[-- COMMAND [ARG]...]", nargs=-1, type=click.UNPROCESSED)
+@click.option("--digest", help="The digest that `remit mcp diff --json` printed, for use without a terminal.")
+@json_option("the new pin")
+@pass_state
+def approve(state: State, name: str, words: tuple[str, ...], digest: str | None) -> int:
+    """Accept a server's changed tools, once you have seen the changes.
+
+    At a terminal, shows the changes and asks you. Without a terminal, --digest names the changes you saw: if the server
+    has changed again since, nothing is approved. Running processes use the approved tools at once. For a server that
+    only `remit mcp wrap` knows, give its COMMAND as well.
+    """
+    from remit.cli.servers import pin_shown, show
+    from remit.cli.wrapping import recorded, wrapped
+
+    flags = recorded(state, wrapped(name, words)) if words else None
+
+    async def approve(remit: Opened) -> Pin | None:
+        servers = remit.service.servers
+        seen = digest
+        if seen is None:
+            found = await servers.diff(name)
+            if not found.changes:
+                return None
+            if state.as_json or not state.output.interactive:
+                raise UsageError(
+                    "there is no terminal on which to approve the changes",
+                    remedy=f"Review `remit mcp diff {name}`, then pass --digest {found.digest}.",
+                )
+            show(state, found)
+            click.confirm(f"Accept these tools of {name}?", err=True, abort=True)
+            seen = found.digest
+        return await servers.approve(name, seen)
+
+    pin = state.ask(approve, code="unused", servers=True, creates=True, flags=flags)
+    if pin is not None:
+        return state.done(pin_shown(name, pin), f"accepted the tools of {name}")
+    return state.show(None, lambda state, _: state.note(f"nothing has changed in {name} since it was pinned"))
