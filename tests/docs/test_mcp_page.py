@@ -24,7 +24,8 @@ from remit.http import serving as http
 from remit.mcp_config.foreign import read_foreign
 from remit.mcp_config.places import Client as Whose
 from remit.mcp_config.plan import carry
-from remit.mcp_server import parking, sessions, views
+from remit.mcp_server import server as parking
+from remit.mcp_server import sessions, views
 from remit.mcp_server.client import MAX_REQUEST_BYTES
 from remit.process.environment import environment as seen
 from remit.providers.mcp import listing, session, supervisor

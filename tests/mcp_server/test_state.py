@@ -10,7 +10,7 @@ import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
-from remit.mcp_server import parking
+from remit.mcp_server import server as parking
 from tests.mcp_server.links import LINKS, MODERN, Link, at, facing, person, serving
 from tests.mcp_server.test_confirmation import Notes, Person, said
 from tests.opened import OpenRemit

@@ -9,7 +9,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.postgres.lookups import Lookups
+from remit.journal.postgres.store import Lookups
 from tests.patience import PATIENCE_S
 
 

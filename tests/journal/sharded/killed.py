@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from remit.clock import SystemClock
-from remit.journal.postgres import sending
+from remit.journal.postgres import store as sending
 from remit.journal.postgres.store import PostgresStore
 from remit.journal.sharded.moving import move_shard
 

@@ -23,7 +23,7 @@ from remit.providers.web.engine import Terms, WebEngine
 from remit.providers.web.fetcher import Fetcher, Page
 from remit.providers.web.kept import KeptPages
 from remit.providers.web.kinds import SearchBlocked
-from remit.providers.web.provider import WebProvider
+from remit.providers.web.opening import WebProvider
 from remit.testing.clock import ManualClock
 from remit.testing.providers import call_context
 from tests.providers.web.loopback import ARTICLE, Loopback

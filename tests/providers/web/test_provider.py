@@ -20,8 +20,7 @@ from remit.providers.web import search
 from remit.providers.web.engine import Terms, WebEngine
 from remit.providers.web.fetcher import Fetcher
 from remit.providers.web.kept import Cooldowns
-from remit.providers.web.opening import open_web
-from remit.providers.web.provider import WebProvider
+from remit.providers.web.opening import WebProvider, open_web
 from remit.providers.web.settings import WebSettings
 from remit.testing.clock import ManualClock
 from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context

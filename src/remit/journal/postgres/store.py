@@ -3,6 +3,10 @@
 `synced` and `written` are the two values of `synchronous_commit`: a group that holds a synced commit waits for the
 server's flush, which brings every group before it as well; a group without one does not. Leases are always flushed:
 unlike SQLite's machine, the server can go down while the holders of its leases go on.
+
+A schema's tables sent to another server as they are: row by row, with their numbers, in one transaction there.
+
+Lookups that come at the same moment are one statement: heads by name, pages of events.
 """
 
 from __future__ import annotations
@@ -10,13 +14,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 import msgspec
 
 from remit.clock import Clock, SystemClock
-from remit.errors import JournalError
+from remit.errors import JournalError, UsageError
 from remit.journal.batching import journal_closed, settle, taken
 from remit.journal.event import (
     Append,
@@ -36,9 +40,7 @@ from remit.journal.event import (
 from remit.journal.postgres import queries
 from remit.journal.postgres.groups import CommitTask
 from remit.journal.postgres.horizon import Horizon
-from remit.journal.postgres.lookups import Lookups
 from remit.journal.postgres.schema import migrate
-from remit.journal.postgres.sending import send
 from remit.journal.postgres.server import (
     ANSWER_S,
     PATIENCE_S,
@@ -52,9 +54,113 @@ from remit.journal.postgres.server import (
 )
 from remit.journal.sharded.shard import NAME, Identity, Size
 from remit.journal.watch import Watch
+from remit.journal.writer import copy_error
+from remit.tasks import Tasks
 
 if TYPE_CHECKING:
     import asyncpg
+
+
+_TABLES: Final = ("heads", "events", "blobs", "folds")
+_NUMBERS: Final = (("heads", "id"), ("events", "position"))
+_COLUMNS: Final = """
+SELECT array_agg(attname ORDER BY attnum) FROM pg_attribute
+WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped
+"""
+_PIECES: Final = 16
+"""Pieces of a table that wait for the target at most."""
+_LONG_S: Final = 24 * 3_600.0
+
+
+async def send(source: Address, target: Address) -> None:
+    """Fill the tables of the target. Raises UsageError unless they are empty, JournalError."""
+    begin = end = None
+    try:
+        begin, end = await connect(source), await connect(target)
+        async with begin.transaction(isolation="repeatable_read", readonly=True), end.transaction():
+            await end.execute("LOCK TABLE heads IN EXCLUSIVE MODE")
+            if await end.fetchval("SELECT EXISTS (SELECT FROM heads)"):
+                raise UsageError(f"{target} has records already", remedy="Name an empty schema: ?schema=NAME.")
+            for table in _TABLES:
+                await _table(begin, end, table)
+            for table, column in _NUMBERS:
+                last, used = await begin.fetchrow(f"SELECT last_value, is_called FROM {table}_{column}_seq")  # noqa: S608 - ours
+                await end.execute("SELECT setval($1::regclass, $2, $3)", f"{table}_{column}_seq", last, used)
+    except (JournalError, UsageError):
+        raise
+    except Exception as error:
+        raise translated(error, f"{source} to {target}") from error
+    finally:
+        for connection in (begin, end):
+            if connection is not None:
+                connection.terminate()
+
+
+async def _table(begin: asyncpg.Connection, end: asyncpg.Connection, table: str) -> None:
+    """Send one table, piece by piece."""
+    await end.execute(f"DELETE FROM {table}")  # noqa: S608 - ours; folds may hold what the target thought it was
+    columns = await begin.fetchval(_COLUMNS, table)
+    pieces: asyncio.Queue[bytes | None] = asyncio.Queue(_PIECES)
+
+    async def read() -> None:
+        sql = f"SELECT {', '.join(columns)} FROM {table}"  # noqa: S608 - names of our columns
+        await begin.copy_from_query(sql, output=pieces.put, format="binary", timeout=_LONG_S)
+        await pieces.put(None)
+
+    async def taken() -> AsyncIterator[bytes]:
+        while (piece := await pieces.get()) is not None:
+            yield piece
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(read())
+        group.create_task(end.copy_to_table(table, source=taken(), columns=columns, format="binary", timeout=_LONG_S))
+
+
+Key = TypeVar("Key")
+Found = TypeVar("Found")
+
+_AT_ONCE: Final = 2
+"""Questions under way: one that brings much holds up no other lookup."""
+
+
+class Lookups(Generic[Key, Found]):
+    """Lookups of one sort."""
+
+    def __init__(self, ask: Callable[[Sequence[Key]], Awaitable[Sequence[Found]]], most: int) -> None:
+        self._ask = ask
+        self._most = most
+        self._waiting: list[tuple[Key, asyncio.Future[Found]]] = []
+        self._asking = 0
+        self._tasks = Tasks()
+
+    async def find(self, key: Key) -> Found:
+        """Return what belongs to a key; read after this was called. Raises JournalError."""
+        found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._waiting.append((key, found))
+        if self._asking < _AT_ONCE:
+            self._asking += 1
+            self._tasks.begin(self._answer(), name="remit:journal-lookups")
+        return await found
+
+    async def _answer(self) -> None:
+        try:
+            await self._until_none_waits()
+        finally:  # now, not once the task is seen to be done: a lookup in between would wait forever
+            self._asking -= 1
+
+    async def _until_none_waits(self) -> None:
+        while self._waiting:
+            group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+            try:
+                answers = await self._ask([key for key, _ in group])
+            except JournalError as error:
+                for _, found in group:
+                    if not found.done():
+                        found.set_exception(copy_error(error))
+                continue
+            for (_, found), answer in zip(group, answers, strict=True):
+                if not found.done():
+                    found.set_result(answer)
 
 
 T = TypeVar("T")
