@@ -120,6 +120,9 @@ class Capability(NamedTuple):
     formats: str = ""
     """The reference of a function from a file, and where its issuer's keys are, to an `Answer` (remit.evidence.answer)
     for `remit verify FILE`; None: the file has none of the part's formats."""
+    outputs: str = ""
+    """The reference of a function from a file to a coroutine function, from the service of the journal that it is
+    compared with to an `Answer`, for `remit verify FILE`; None: the part's recipes write no such file."""
     modules: tuple[str, ...] = ()
     """Top-level modules that it needs and that may be missing."""
     extra: str = ""
@@ -136,7 +139,7 @@ class Capability(NamedTuple):
     def references(self) -> tuple[str, ...]:
         """Every reference of the part."""
         opened = (self.settings, self.providers, self.skills, self.encloses)
-        seen = (self.reads, self.engine, self.verifies, self.checks, self.formats)
+        seen = (self.reads, self.engine, self.verifies, self.checks, self.formats, self.outputs)
         single = (*opened, self.routes, self.works, self.sends, self.pages, *seen)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))
         commands = (command.command for command in self.commands)

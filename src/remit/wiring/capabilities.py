@@ -166,6 +166,7 @@ FIRST_PARTY: Final = (
         providers="remit.recipes.report_files:open_report",
         provider_ids=("report",),
         recipes=("remit.recipes.research_report:research_report",),
+        outputs="remit.recipes.verification:reader_of",
     ),
     Capability(
         name="skills",

@@ -19,7 +19,7 @@ from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
     from importlib.metadata import EntryPoint
     from pathlib import Path
 
@@ -177,6 +177,16 @@ def answer_of(parts: Iterable[Capability], file: Path, keys: Path | None) -> Ans
         answer: Answer | None = _resolved(part.name, part.formats)(file, keys) if part.formats else None
         if answer is not None:
             return answer
+    return None
+
+
+def comparison_of(parts: Iterable[Capability], file: Path) -> Callable[[Any], Awaitable[Answer]] | None:
+    """Return what compares a file with the record, of the first part whose recipes write such files. Raise OSError."""
+    for part in parts:
+        look = _resolved(part.name, part.outputs) if part.outputs else None
+        compare: Callable[[Any], Awaitable[Answer]] | None = look(file) if look else None
+        if compare is not None:
+            return compare
     return None
 
 

@@ -17,9 +17,10 @@ from remit.codes import Code
 from remit.errors import JournalError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from remit.cli.opened import Opened
+    from remit.evidence.answer import Answer
     from remit.record.views import VerifyReport
 
 _DAMAGE: Final = frozenset(
@@ -92,7 +93,9 @@ def command(
     key of the journal's seals is not here. JOB (an id, a unique ending of one,
     `last`, or a session's id) limits the check to what belongs to it. JOB can also be a file that `remit export`
     wrote: it is checked without a journal. One in a format of others ends with the status 0 (valid), 1 (invalid) or
-    2 (undecidable, as without --issuer-keys), and the last line says so as JSON.
+    2 (undecidable, as without --issuer-keys), and the last line says so as JSON. A report.md, report.json or
+    report.html of the recipe research_report is compared with the journal: was it written so, and does each quotation
+    stand in what was read?
 
     Where a recorder signs, the journal is compared with its checkpoints, and the answer is `whole` (a checkpoint of
     --checkpoints covers every event), `prefix` (more may have been recorded) or `rejected`. A package brings its
@@ -168,10 +171,13 @@ def _verify_file(state: State, path: str, issuers: Path | None, keys: Sequence[s
 
     from remit.evidence.answer import STATUSES
     from remit.wiring.capabilities import FIRST_PARTY
-    from remit.wiring.parts import answer_of
+    from remit.wiring.parts import answer_of, comparison_of
 
     with usage_error(f"cannot read {path}", _EXPORTED):
-        answer = None if decisions else answer_of(FIRST_PARTY, Path(path), issuers)
+        compare = None if decisions else comparison_of(FIRST_PARTY, Path(path))
+        answer = None if decisions or compare is not None else answer_of(FIRST_PARTY, Path(path), issuers)
+    if compare is not None:
+        answer = _compared(state, compare)
     if answer is None:
         return _verify_package(state, path, keys, decisions=decisions)
     last = {"verdict": answer.verdict, "code": answer.code}
@@ -184,6 +190,10 @@ def _verify_file(state: State, path: str, issuers: Path | None, keys: Sequence[s
 
     state.show({**last, "file": path, "words": answer.words, "records": answer.records}, told)
     return STATUSES[answer.verdict]
+
+
+def _compared(state: State, compare: Callable[[Any], Awaitable[Answer]]) -> Answer:
+    return state.ask(lambda remit: compare(remit.service), code="unused")
 
 
 def _verify_package(state: State, path: str, keys: Sequence[str], *, decisions: bool) -> int:
