@@ -20,7 +20,7 @@ LINKS = 200
 
 def _program() -> str:
     """The browser; empty: there is none, and nothing is measured."""
-    from remit.providers.browser.launch import find  # noqa: PLC0415 - beside what it needs
+    from remit.providers.browser.program import find  # noqa: PLC0415 - beside what it needs
 
     return str(find("") or "")
 

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from remit import Remit
 from remit.policy.rules import Policy
-from remit.providers.browser.launch import find
+from remit.providers.browser.program import find
 from remit.providers.browser.shapes import TAKES
 from remit.settings import load
 from tests.providers.browser import ways

@@ -11,9 +11,9 @@ import yaml
 
 from remit.jobs.answers import ModelAnswer
 from remit.models.faults import FAULTS
+from remit.models.limiter import SHORT_S
 from remit.models.names import PROVIDERS, parse
 from remit.models.registry import KEYS
-from remit.models.remote import SHORT_S
 from remit.models.reply import Stop
 from remit.models.scripted import Step, load
 

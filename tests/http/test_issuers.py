@@ -14,11 +14,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.http import issuers as issuer_keys
+from remit.http import issuer_keys
 from remit.http.access import Access, Identity
 from remit.http.grants import Grant, rivals
 from remit.http.guard import LOOPBACK, Guard, Token, digest_of
-from remit.http.issuers import COOL_S, FRESH_S, LONGEST, MAX_BYTES, SKEW_S, STALE_S, Issuers, metadata_urls
+from remit.http.issuer_keys import COOL_S, FRESH_S, MAX_BYTES, STALE_S, metadata_urls
+from remit.http.issuers import LONGEST, SKEW_S, Issuers
 from remit.http.problem import Problem
 from remit.http.urls import is_issuer
 from remit.testing.clock import ManualClock

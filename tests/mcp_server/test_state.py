@@ -10,7 +10,7 @@ import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
-from remit.mcp_server import server as parking
+from remit.mcp_server import server
 from tests.mcp_server.links import LINKS, MODERN, Link, at, facing, person, serving
 from tests.mcp_server.test_confirmation import Notes, Person, said
 from tests.opened import OpenRemit
@@ -130,7 +130,7 @@ async def test_a_state_is_good_for_once(remit_in: OpenRemit, link: Link, notes: 
 async def test_a_call_whose_client_does_not_come_again_is_given_up(
     remit_in: OpenRemit, link: Link, notes: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parking, "PARKED_S", 0.0)
+    monkeypatch.setattr(server, "PARKED_S", 0.0)
     async with (
         remit_in(tools=[notes.tool]) as remit,
         facing(remit) as face,
@@ -151,7 +151,7 @@ async def test_a_call_whose_client_does_not_come_again_is_given_up(
 async def test_only_so_many_calls_wait_for_answers(
     remit_in: OpenRemit, link: Link, notes: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parking, "_MAX_PARKED", 1)
+    monkeypatch.setattr(server, "_MAX_PARKED", 1)
     async with (
         remit_in(tools=[notes.tool]) as remit,
         facing(remit) as face,
@@ -167,7 +167,7 @@ async def test_only_so_many_calls_wait_for_answers(
 async def test_who_has_many_calls_waiting_takes_no_place_of_others(
     remit_in: OpenRemit, notes: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parking, "_MAX_OF_ONE", 1)
+    monkeypatch.setattr(server, "_MAX_PARKED_OF_ONE", 1)
     people = [person(name) for name in ("ann", "ben")]
     given = {"mode": MODERN, "cache": None, "elicitation_callback": Person(said("approve"))}
     async with (

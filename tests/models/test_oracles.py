@@ -11,10 +11,11 @@ import pytest
 
 from remit.clock import SystemClock
 from remit.models.faults import Cut
+from remit.models.limiter import Limiter
 from remit.models.message import Message, Opaque, Text, ToolCall, ToolResult, results, system, user
 from remit.models.names import parse
 from remit.models.prompt import Ask, Output, Sampling, toolset_of
-from remit.models.remote import Limiter, RemoteModel, http_client
+from remit.models.remote import RemoteModel, http_client
 from remit.models.reply import Reply, unwatched
 from remit.models.thread import thread_of
 from remit.models.wires.anthropic import AnthropicMessages

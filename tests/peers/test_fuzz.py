@@ -64,7 +64,7 @@ class Peer:
 
     async def line(self) -> Any:
         assert self._process.stdout is not None
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_S):
             line = await self._process.stdout.readline()
         assert line, "it ended"
         try:

@@ -4,26 +4,15 @@ A name is resolved once, every address that it has is judged, and the connection
 a second look-up could give another answer (DNS rebinding). Sources: RFC 6890 and the registries of special addresses
 that it opened, as of 2026, since what Python calls global depends on its version; and RFC 6052, 3056, 4380 and 5214
 for addresses that carry another one.
-
-Connections of aiohttp that go only to addresses that were judged (addresses.py).
-
-A name is resolved once, and every address that it has is judged. An address that stands in a URL never comes by a
-resolver, so the socket of each connection is judged too. Proxies that the environment names are not used, since they
-would connect to what they like.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from typing import Any, Final, NamedTuple
-
-import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
+from typing import Final, NamedTuple
 
 Address = IPv4Address | IPv6Address
 Resolver = Callable[[str, int], Awaitable[list[str]]]
@@ -106,72 +95,3 @@ def _carried(address: Address) -> list[Address]:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         found.remove(address)  # the kernel connects to what it maps
     return found
-
-
-_private: Final[ContextVar[bool]] = ContextVar("remit_private", default=False)
-"""True while a connection is made that may go to a private address."""
-
-
-class BlockedSocketError(OSError):
-    """A connection to an address that must not be reached; an OSError, as a connector expects one."""
-
-
-@contextmanager
-def private_if(named: bool) -> Iterator[None]:
-    """Let connections within the block go to private addresses if the operator has named the place."""
-    token = _private.set(named)
-    try:
-        yield
-    finally:
-        _private.reset(token)
-
-
-def judging_connector(resolve: Resolver, limit: int) -> aiohttp.TCPConnector:
-    """A connector for a client session, with so many connections at once."""
-    return aiohttp.TCPConnector(
-        limit=limit, resolver=_JudgingResolver(resolve), use_dns_cache=False, socket_factory=_socket
-    )
-
-
-class _JudgingResolver(AbstractResolver):
-    """Resolves a name once and judges each of its addresses."""
-
-    def __init__(self, resolve: Resolver) -> None:
-        self._resolve = resolve
-
-    async def resolve(
-        self,
-        host: str,
-        port: int = 0,
-        family: socket.AddressFamily = socket.AF_INET,  # noqa: ARG002 - both are judged
-    ) -> list[ResolveResult]:
-        try:
-            if _private.get():
-                addresses = await self._resolve(host, port)
-            else:
-                addresses = [place.address for place in await reachable(host, port, self._resolve)]
-        except BlockedAddressError as error:
-            raise BlockedSocketError(str(error)) from error
-        return [
-            ResolveResult(
-                hostname=host,
-                host=address,
-                port=port,
-                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
-                proto=0,
-                flags=socket.AI_NUMERICHOST,
-            )
-            for address in addresses
-        ]
-
-    async def close(self) -> None:
-        pass
-
-
-def _socket(address: tuple[Any, Any, int, str, tuple[Any, ...]]) -> socket.socket:
-    """Make the socket of a connection. Raises BlockedSocketError for an address that must not be reached."""
-    family, kind, protocol, _, place = address
-    why = "" if _private.get() else why_blocked(str(place[0]))
-    if why:
-        raise BlockedSocketError(f"{place[0]}: {why}")
-    return socket.socket(family=family, type=kind, proto=protocol)

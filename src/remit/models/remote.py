@@ -1,18 +1,10 @@
-"""A model behind a wire: one request, one stream of events, one reply or one fault.
-
-One limit for each provider, key and model, shared by everything in the process that asks it.
-
-A provider that is busy says so to one caller and means all of them: while it wants to be left alone, no request is
-sent. A short while is waited for here; a long one is a fault with its time, so that a job can wait for it without a
-worker.
-"""
+"""A model behind a wire: one request, one stream of events, one reply or one fault."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +13,8 @@ import msgspec
 
 from remit.jsonrpc.events import Events
 from remit.jsonrpc.lines import LineTooLongError
-from remit.models.faults import Busy, Cut, ModelFault, Rejected, Server, Timeout
+from remit.models.faults import Cut, ModelFault, Rejected, Server, Timeout
+from remit.models.limiter import Limiter
 from remit.models.offers import offers_of
 from remit.models.port import Sending
 from remit.models.reply import Delta, Reply, Watch
@@ -33,33 +26,6 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.models.names import ModelName
     from remit.models.prompt import Ask
-
-
-SHORT_S: Final = 3.0
-"""Seconds up to which a pause is waited for in place."""
-
-
-class Limiter:
-    """Turns at one model with one key."""
-
-    def __init__(self, clock: Clock, at_once: int) -> None:
-        self._clock = clock
-        self._turns = asyncio.Semaphore(at_once)
-        self._until = 0.0
-
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """One request. Raises Busy if the provider will accept no requests for long."""
-        async with self._turns:
-            while (rest := self._until - self._clock.monotonic()) > 0:
-                if rest > SHORT_S:
-                    raise Busy(f"the provider accepts no requests for another {rest:.0f} s", after_s=rest, unsent=True)
-                await self._clock.sleep(rest)
-            yield
-
-    def pause(self, seconds: float) -> None:
-        """Ask nothing more for so many seconds."""
-        self._until = max(self._until, self._clock.monotonic() + seconds)
 
 
 CONNECT_S: Final = 15.0

@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from remit.clock import SystemClock
 from remit.providers.browser.browsers import Browsers
-from remit.providers.browser.launch import find
+from remit.providers.browser.program import find
 from remit.providers.browser.provider import BrowserProvider
 from remit.providers.browser.settings import BrowserSettings
 from remit.sandbox.opening import open_sandbox

@@ -17,8 +17,7 @@ from remit.capability import Look
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.journal.event import HeadQuery
-from remit.providers.browser import checks, conversation, provider
-from remit.providers.browser import launch as program
+from remit.providers.browser import checks, conversation, program, provider
 from remit.providers.browser.browsers import Browsers
 from remit.providers.browser.launch import SandboxedBrowser
 from remit.providers.browser.provider import BrowserProvider

@@ -13,8 +13,9 @@ from remit.files.replacing import Closed
 from remit.providers.web import search
 from remit.providers.web.fetcher import Fetcher, WebError
 from remit.providers.web.opening import backends_of
-from remit.providers.web.search import FolderBackend, Item
+from remit.providers.web.search import FolderBackend
 from remit.providers.web.settings import WebSettings
+from remit.providers.web.shapes import Item
 from tests.providers.web.engine import DDG, Engine
 
 SEARXNG = {"results": [{"title": "A", "url": "https://a.example/", "content": "words"}, {"title": "no url"}, 7]}

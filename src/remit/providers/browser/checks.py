@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Literal
 
 from remit.capability import Check, Look
-from remit.providers.browser.launch import INSTALL, find
+from remit.providers.browser.program import INSTALL, find
 from remit.providers.browser.settings import BrowserSettings
 from remit.settings.parts import settings_of
 

@@ -4,8 +4,6 @@ Playwright starts a stub in its place (stub.py). The stub hands its pipes and th
 start the browser on these pipes in the sandbox. So it has the sandbox's limits, proxy, receipt and clean-up, and
 Playwright knows a browser as ever. The stub lives as long as the browser: if one ends, the other does.
 
-Finding the browser, and what it is told.
-
 Failures in a browser, as the causes of the tools contract: one table of Chromium's errors.
 """
 
@@ -30,6 +28,7 @@ from remit.ids import new_id
 from remit.process.child import Tail
 from remit.process.enclosure import SandboxUnavailableError
 from remit.providers.browser import stub
+from remit.providers.browser.program import FLAGS, INSTALL, find
 from remit.redact import line
 from remit.sandbox.bwrap.network import python
 from remit.sandbox.limits import Limits
@@ -45,35 +44,6 @@ if TYPE_CHECKING:
     from remit.providers.browser.settings import BrowserSettings
     from remit.sandbox.sandbox import Sandbox
     from remit.sandbox.spec import Connection, Execution
-
-
-INSTALL: Final = (
-    "Install chromium-headless-shell or chromium (`apt install chromium-headless-shell`), or set browser.program."
-)
-_PLACES: Final = (
-    "/usr/lib/chromium/chromium-headless-shell",
-    "/usr/lib/chromium/headless_shell",
-    "/usr/lib64/chromium-browser/headless_shell",
-    "/usr/lib/chromium/chromium",
-    "/usr/lib64/chromium-browser/chromium-browser",
-    "/opt/google/chrome/chrome",
-)
-"""The programs themselves: what lies in /usr/bin are scripts that add flags. The headless one needs half the memory."""
-FLAGS: Final = (
-    "--disable-quic",
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--disable-background-networking",
-    "--disable-sync",
-    "--no-pings",
-    "--disable-gpu",
-)
-"""The network is empty except for the proxy whatever they say; with them nothing waits for an answer from elsewhere."""
-
-
-def find(given: str) -> Path | None:
-    """Return the browser's program, `given` or the system's; None: there is none that can be run."""
-    places = map(Path, (given,) if given else _PLACES)
-    return next((place.resolve() for place in places if place.is_file() and os.access(place, os.X_OK)), None)
 
 
 GONE: Final = (

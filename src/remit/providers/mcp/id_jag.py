@@ -17,7 +17,7 @@ from mcp.client.auth import OAuthFlowError
 from mcp.client.auth.extensions.identity_assertion import IdentityAssertionOAuthProvider
 
 from remit.http.access import Assertion
-from remit.http.issuers import metadata_urls
+from remit.http.issuer_keys import metadata_urls
 from remit.http.urls import place_of
 from remit.providers.mcp.login_file import TokenFile
 from remit.settings.logins import LoginFile

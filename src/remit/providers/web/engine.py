@@ -26,20 +26,8 @@ from remit.providers.web.extraction import Extract, Job
 from remit.providers.web.fetcher import Fetcher, Page, WebError, checked, host_of, joined, origin_of, without_tracking
 from remit.providers.web.kept import KeptPages, conditions
 from remit.providers.web.robots import Pace, Robots
-from remit.providers.web.search import (
-    SECONDS,
-    ExtractResult,
-    FetchArgs,
-    FetchResult,
-    Hit,
-    Item,
-    SearchArgs,
-    SearchBackend,
-    SearchResult,
-    again_s,
-    fused,
-    items,
-)
+from remit.providers.web.search import Hit, SearchBackend, again_s, fused, items
+from remit.providers.web.shapes import SECONDS, ExtractResult, FetchArgs, FetchResult, Item, SearchArgs, SearchResult
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 
 if TYPE_CHECKING:

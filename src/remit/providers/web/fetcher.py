@@ -30,14 +30,8 @@ import msgspec
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.http import urls
-from remit.http.addresses import (
-    BlockedAddressError,
-    BlockedSocketError,
-    Resolver,
-    judging_connector,
-    private_if,
-    resolved,
-)
+from remit.http.addresses import BlockedAddressError, Resolver, resolved
+from remit.http.judging import BlockedSocketError, judging_connector, private_if
 from remit.http.urls import place_of
 from remit.version import __version__
 

@@ -17,8 +17,8 @@ from remit.codes import Code
 from remit.errors import ProviderError, RemitError
 from remit.files.replacing import Closed
 from remit.http.urls import place_of
-from remit.providers.web.search import SECONDS, ExtractResult, FetchArgs, FetchResult, Item, SearchArgs, SearchResult
 from remit.providers.web.settings import WebSettings
+from remit.providers.web.shapes import SECONDS, ExtractResult, FetchArgs, FetchResult, Item, SearchArgs, SearchResult
 from remit.settings.parts import settings_of
 from remit.tools.provider import CallContext, ToolResult, Toolset, arguments, declare
 from remit.tools.stub import StubProvider
