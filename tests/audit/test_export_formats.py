@@ -37,6 +37,20 @@ def exported(project: Project) -> Project:
     return project
 
 
+def test_the_key_is_published_before_anything_is_exported(project: Project) -> None:
+    refused = project.here("export", "--publish", "keys", "--json")
+    assert (refused.status, "SETTINGS_INVALID" in refused.err) == (2, True)
+    project.configure(f'[audit]\nkey = "{key_in(project.folder)}"\n')
+    files = project.here("export", "--publish", "keys", "--json").json["files"]
+    assert sorted(Path(name).suffix for name in files) == [".json", ".pub"]
+    assert all((project.folder / name).is_file() for name in files)
+    assert project.here("run", "chatty").status == 0
+    assert project.here("export", "--since", "1h", "-o", "all.zip", "--publish", "more").status == 0
+    assert sorted(place.name for place in (project.folder / "more").iterdir()) == sorted(
+        Path(name).name for name in files
+    )
+
+
 @pytest.mark.parametrize("form", [*SIGNED, *UNSIGNED])
 def test_what_is_exported_is_read_back(exported: Project, form: Form) -> None:
     place = exported.here("export", "last", "--format", form, "--json").json["file"]

@@ -12,6 +12,7 @@ from remit.audit.formats import ENDINGS
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
+from remit.cli.output import clean
 from remit.cli.saving import require_free
 from remit.codes import Code
 from remit.errors import ChainBrokenError, UsageError
@@ -62,7 +63,7 @@ _PART: Final = 1 << 20
     "--publish",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Also write the public key there: keys.json and FINGERPRINT.pub.",
+    help="Write the public key there too: keys.json and FINGERPRINT.pub; without JOB, that alone.",
 )
 @click.option("--redacted", is_flag=True, help="Leave out the values that stand beside events; their digests stay.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
@@ -89,6 +90,7 @@ def command(
     The zip holds every event with its hash, the values, and verify.py, which checks it with Python alone: no Remit, no
     network, no key. JOB is an id, a unique ending of one, `last`, the id of a session or a ticket, or a stream by its
     name. The same record gives the same bytes each time. `remit verify FILE` checks a package too.
+    --publish alone writes the key of audit.key for others, before anything is exported.
 
     --since and --until, such as 30d or 2026-11-01T00:00:00Z, put all that was written to in a time into one package,
     each job, session and ticket whole.
@@ -106,15 +108,13 @@ def command(
         raise UsageError("--beside is of two artifacts of AEL", remedy="Give --format ael, --beside and --custody.")
     if anchored and form != "ael":
         raise UsageError("--anchored is of an artifact of AEL", remedy="Give --format ael.")
-    if (job is None) == (since is None) or (until is not None and since is None):
-        raise UsageError(
-            "an export is of one JOB, or of a time", remedy="Give JOB, or --since with or without --until."
-        )
-    if since is not None and form != "package":
-        raise UsageError(f"--format {form} is of one JOB", remedy="Leave --since out, or --format.")
+    alone = job is None and since is None
+    if publish is not None and _publish(state, publish, alone=alone):
+        return exit_codes.OK
+    _check_scope(job, since, until, form)
     with NamedTemporaryFile() as file:
         if since is None:
-            name = _pack(state, job or "", file, form, publish, redacted=redacted)
+            name = _pack(state, job or "", file, form, redacted=redacted)
         else:
             name = _pack_interval(state, since, until, file, redacted=redacted)
         if beside is not None and custody is not None:
@@ -126,23 +126,40 @@ def command(
         return _write(state, file, output, f"{name}{ENDINGS[form]}", form, anchors, force=force)
 
 
-def _pack(state: State, job: str, file: IO[bytes], form: Form, publish: Path | None, *, redacted: bool) -> str:
-    """Write what is recorded of a job; return the name that its file gets."""
+def _check_scope(job: str | None, since: str | None, until: str | None, form: Form) -> None:
+    if (job is None) == (since is None) or (until is not None and since is None):
+        raise UsageError(
+            "an export is of one JOB, or of a time", remedy="Give JOB, or --since with or without --until."
+        )
+    if since is not None and form != "package":
+        raise UsageError(f"--format {form} is of one JOB", remedy="Leave --since out, or --format.")
+
+
+def _publish(state: State, folder: Path, *, alone: bool) -> bool:
+    """Write the files that others check signatures with, and show them if that is all; return whether it is."""
     from remit.atomic import replace_file
+
+    keys: dict[str, bytes] = state.ask(lambda remit: remit.service.audit.published(), code="unused")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in keys.items():
+        replace_file(folder / name, content)
+    if alone:
+        files = [str(folder / name) for name in keys]
+        state.show({"files": files}, lambda state, _: state.output.out.line("\n".join(map(clean, files))))
+    return alone
+
+
+def _pack(state: State, job: str, file: IO[bytes], form: Form, *, redacted: bool) -> str:
+    """Write what is recorded of a job; return the name that its file gets."""
     from remit.audit.noun import file_name, scope_of
 
-    async def pack(remit: Opened) -> tuple[str, dict[str, bytes]]:
+    async def pack(remit: Opened) -> str:
         identifier = await scope_of(remit.service, job)
         await remit.service.audit.package(identifier, file, redacted=redacted, form=form)
         await remit.service.audit.note_export(identifier, "export")
-        return identifier, await remit.service.audit.published() if publish is not None else {}
+        return identifier
 
-    identifier, keys = state.ask(pack, code="unused")
-    if publish is not None:
-        publish.mkdir(parents=True, exist_ok=True)
-        for name, content in keys.items():
-            replace_file(publish / name, content)
-    return file_name(identifier)
+    return file_name(state.ask(pack, code="unused"))
 
 
 def _join(file: IO[bytes], beside: Path, custody: Custody) -> None:
