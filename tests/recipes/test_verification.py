@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
+from remit.canonical import sha256
 from remit.recipes.report import Report
 from remit.recipes.verification import _compared, reader_of
 from tests.cli.conftest import Project, project
@@ -75,3 +77,32 @@ def test_a_report_is_compared_with_the_record_that_it_came_from(project: Project
     (project.folder / "changed.json").write_text(json.dumps(changed))
     refused = project.here("verify", "changed.json", "--json")
     assert (refused.status, refused.json["code"]) == (1, "report_unknown")
+    (project.folder / "page.html").write_text("<p>Anything")
+    unknown = project.here("verify", "page.html", "--json")
+    assert (unknown.status, unknown.json["code"]) == (2, "report_unknown")
+
+
+class Older:
+    """The service of a journal in which an older Remit wrote a report."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files = files
+        self.jobs = self.artifacts = self
+
+    async def search(self, _wanted: Any) -> Any:
+        return SimpleNamespace(rows=[SimpleNamespace(job="j_1", name="research_report")], next=None)
+
+    async def rows(self, _job: str) -> list[Any]:
+        return [SimpleNamespace(path=path, sha256=sha256(data)) for path, data in self.files.items()]
+
+    async def read(self, _job: str, digest: str) -> bytes:
+        return next(data for data in self.files.values() if sha256(data) == digest)
+
+
+@pytest.mark.parametrize("files", [{"report.md": b"# R"}, {"report.md": b"# R", "report.json": b'{"query": "q"}'}])
+async def test_a_report_of_an_older_remit_is_undecidable(tmp_path: Path, files: dict[str, bytes]) -> None:
+    file = tmp_path / "report.md"
+    file.write_bytes(b"# R")
+    compare = reader_of(file)
+    assert compare is not None
+    assert (await compare(Older(files)))[:2] == ("undecidable", "report_old")

@@ -14,7 +14,7 @@ import msgspec
 
 from remit.canonical import sha256
 from remit.errors import ChainBrokenError, PayloadErasedError, RecordPrunedError
-from remit.evidence.answer import Answer
+from remit.evidence.answer import Answer, Verdict
 from remit.recipes.report import Report
 from remit.record.search import JobSearch
 
@@ -35,21 +35,23 @@ def reader_of(file: Path) -> Callable[[Any], Awaitable[Answer]] | None:
             msgspec.json.decode(data, type=Report)
         except (msgspec.DecodeError, RecursionError):
             return None
-    return partial(_answer, sha256(data))
+    # Any text can be Markdown or a page: of one that no job wrote, nothing says that it was a report.
+    return partial(_answer, sha256(data), "invalid" if file.suffix == ".json" else "undecidable")
 
 
-async def _answer(digest: str, service: Any) -> Answer:
+async def _answer(digest: str, unknown: Verdict, service: Any) -> Answer:
     async for job in _jobs(service):
         try:
-            rows = [row for row in await service.artifacts.rows(job) if row.path in _FILES]
-            if digest in [row.sha256 for row in rows]:
-                [stored] = [row.sha256 for row in rows if row.path == "report.json"]
-                report = msgspec.json.decode(await service.artifacts.read(job, stored), type=Report)
+            files = {row.path: row.sha256 for row in await service.artifacts.rows(job) if row.path in _FILES}
+            if digest in files.values():
+                report = msgspec.json.decode(await service.artifacts.read(job, files["report.json"]), type=Report)
                 return _compared(job, report, await _texts(service, job))
         except _GONE as error:
             return Answer("undecidable", "record_gone", f"what {job} rests on is not kept any more: {error.message}")
+        except (KeyError, msgspec.DecodeError):
+            return Answer("undecidable", "report_old", f"{job} wrote it, with an older Remit that kept no places")
     why = f"no {_RECIPE} in this journal wrote these bytes: they were changed since, or the journal is another"
-    return Answer("invalid", "report_unknown", why)
+    return Answer(unknown, "report_unknown", why)
 
 
 async def _jobs(service: Any) -> AsyncIterator[str]:
