@@ -1,6 +1,6 @@
-"""`python -m bench [NAME…] [--all] [--peers] [--keep]`: measure, print the table, write build/bench.json.
+"""`python -m bench [NAME…] [--all] [--peers] [--keep [--because REASON]]`: print the table, write build/bench.json.
 
-The exit status is 1 if a measurement failed, or if a ratio fell by more than a quarter of the baseline's.
+The exit status is 1 if a measurement failed, a ratio fell by more than a quarter of the baseline's, or a count rose.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from bench import (
     audit,
     browser,
     console,
+    costs,
     documents,
     drift,
     evidence,
@@ -43,6 +44,7 @@ from bench import (
     startup,
     steps,
     usage,
+    walk,
     web,
     work,
     workers,
@@ -64,6 +66,11 @@ ALL = (
     postgres.sharded_postgres,
     workers.workers_on_postgres,
     steps.short_jobs,
+    costs.step,
+    costs.short_job,
+    costs.turn,
+    walk.walked,
+    walk.asked,
     steps.replayed,
     forks.forked,
     forks.checked,
@@ -185,13 +192,16 @@ if __name__ == "__main__":
     parser.add_argument("--all", action="store_true", help="the long ones too")
     parser.add_argument("--peers", action="store_true", help="beside the peers, from .venv-bench")
     parser.add_argument(
-        "--keep", action="store_true", help="make these results the baseline, and the tables of the docs"
+        "--keep", action="store_true", help="make the better results the baseline, and the tables of the docs"
+    )
+    parser.add_argument(
+        "--because", default="", metavar="REASON", help="with --keep: why worse results take the place of better ones"
     )
     options = parser.parse_args()
     print(heading())
     results, failures = asyncio.run(main(options.names, everything=options.all, peers=options.peers))
     status = _ended(results, failures)
     if options.keep and not failures:
-        keep(results)
+        keep(results, reason=options.because)
         write_pages()
     sys.exit(status)

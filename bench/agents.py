@@ -41,9 +41,9 @@ async def agents_at_once(lab: Lab) -> list[Result]:
     """64 agents at once, of ten turns with three calls each."""
 
     async def sample() -> Reading:
-        async with _scripted(lab.folder, EACH, 3) as remit:
+        async with scripted(lab.folder, EACH, 3) as remit:
             watch = Watch()
-            jobs = await asyncio.gather(*(remit.start(_agent(EACH)) for _ in range(AGENTS)))
+            jobs = await asyncio.gather(*(remit.start(scripted_agent(EACH)) for _ in range(AGENTS)))
             await asyncio.gather(*(job.result() for job in jobs))
             return watch.rate(AGENTS * EACH)
 
@@ -56,8 +56,8 @@ async def journal_of_turns(lab: Lab) -> list[Result]:
     async def of(turns: int) -> Reading:
         with tempfile.TemporaryDirectory(dir=lab.folder) as own:
             path = Path(own) / "kept.db"
-            async with _scripted(lab.folder, turns, 3, {"journal.url": str(path)}) as remit:
-                await remit.run(_agent(turns))
+            async with scripted(lab.folder, turns, 3, {"journal.url": str(path)}) as remit:
+                await remit.run(scripted_agent(turns))
             return Reading(_kept(path) / turns)
 
     name, note = "journal, agent turn of 1,000", "floor: a turn of 100"
@@ -101,10 +101,10 @@ def _kept(path: Path) -> int:
 
 async def _turns(lab: Lab, calls: int) -> list[Result]:
     async def sample() -> Reading:
-        async with _scripted(lab.folder, TURNS, calls) as remit:
-            await remit.run(_agent(TURNS))
+        async with scripted(lab.folder, TURNS, calls) as remit:
+            await remit.run(scripted_agent(TURNS))
             watch = Watch()
-            await remit.run(_agent(TURNS))
+            await remit.run(scripted_agent(TURNS))
             return watch.rate(TURNS)
 
     name = f"agent turn with {calls} tool call{'s' if calls > 1 else ''}"
@@ -117,11 +117,12 @@ def _rivals(lab: Lab, workload: str) -> list[Peer]:
     return [peer for name, mark in marks.items() for peer in lab.rival(name, workload, mark)]
 
 
-def _agent(turns: int) -> RecipeCall[AgentAnswer]:
+def scripted_agent(turns: int) -> RecipeCall[AgentAnswer]:
+    """An agent that takes so many turns."""
     return agent(task="Read.", tools=["bench.read"], turns=turns + 1)
 
 
-def _scripted(
+def scripted(
     folder: Path, turns: int, calls: int, flags: dict[str, str] | None = None
 ) -> AbstractAsyncContextManager[Remit]:
     """A Remit whose model makes so many calls in each of so many answers, and then ends."""

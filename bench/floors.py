@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from hashlib import sha256
 from pathlib import Path
 
 import apsw
+import msgspec
 
 from bench.measure import Reading, Watch
 from remit.clock import SystemClock
@@ -15,6 +17,7 @@ from remit.journal.sqlite.store import SqliteStore
 
 ROW = b"x" * 400
 """About what the two events of a step weigh."""
+_GROUP = 64
 
 
 def _open(folder: Path, name: str, synchronous: str) -> apsw.Connection:
@@ -53,6 +56,24 @@ async def grouped(folder: Path, count: int, group: int, synchronous: str = "FULL
     rate = watch.rate(count)
     db.close()
     return rate
+
+
+async def chained(folder: Path, count: int, events: int) -> Reading:
+    """Processor time of so many events encoded, hashed onto the one before and written, 64 in a transaction."""
+    db, encode, previous, data = _open(folder, "chained", "FULL"), msgspec.json.Encoder().encode, b"", ROW[::2].decode()
+    watch = Watch()
+    for start in range(0, count * events, _GROUP):
+        rows = []
+        for seq in range(start, min(start + _GROUP, count * events)):
+            encoded = encode({"seq": seq, "data": data})
+            previous = sha256(previous + encoded).digest()
+            rows.append((seq, encoded))
+        db.execute("BEGIN IMMEDIATE")
+        db.executemany("INSERT INTO rows VALUES (1, ?, ?)", rows)
+        db.execute("COMMIT")
+    used = watch.processor_micros(count)
+    db.close()
+    return used
 
 
 async def decoded(path: str, count: int, read: Callable[[Watch], Reading], kinds: Collection[str] = ()) -> Reading:

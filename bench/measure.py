@@ -20,7 +20,7 @@ ROUNDS, PEER_ROUNDS = 5, 3
 """A peer takes longer than all the rest."""
 ROUNDS_AT_MOST = 100
 """Whatever a measurement asks for; tests take one."""
-Unit = Literal["per second", "µs", "ms", "flushes", "bytes", "kB", "% of a core"]
+Unit = Literal["per second", "µs", "ms", "flushes", "bytes", "kB", "files", "moves", "% of a core"]
 """Of a rate more is better, of everything else less."""
 
 
@@ -198,6 +198,11 @@ class Watch:
         """Things for each second of a processor: by the clock, a busy machine says little of seconds of work."""
         used = self._cpu_us(count)
         return Reading(1e6 / used, used)
+
+    def processor_micros(self, count: int) -> Reading:
+        """Microseconds of a processor for each thing."""
+        used = self._cpu_us(count)
+        return Reading(used, used)
 
     def processor_millis(self, count: int) -> Reading:
         """Milliseconds of a processor for each thing."""

@@ -140,6 +140,6 @@ async def replayed(lab: Lab) -> list[Result]:
         sample,
         floor,
         "floor: reading and folding its events",
-        mark=Mark(50_000),
+        mark=Mark(60_000),
         peers=[*lab.rivals("replay"), *lab.rival(TEMPORAL, "replay", None)],
     )

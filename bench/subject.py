@@ -11,6 +11,7 @@ from typing import Any
 from remit import Remit, Run, recipe, tool
 from remit.jobs.recipe import Recipe
 from remit.settings import load
+from remit.tools.function import FunctionTool
 
 
 @tool("bench.read", level="L0")
@@ -54,9 +55,13 @@ async def parked(run: Run) -> None:
 
 @asynccontextmanager
 async def remit_in(
-    folder: Path, *, recipes: Iterable[Recipe[..., Any]] = (), flags: Mapping[str, Any] | None = None
+    folder: Path,
+    *,
+    recipes: Iterable[Recipe[..., Any]] = (),
+    tools: Iterable[FunctionTool[..., Any]] = (),
+    flags: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[Remit]:
-    """A Remit whose journal is new, with more recipes where they are given."""
+    """A Remit whose journal is new, with more recipes and tools where they are given."""
     with tempfile.TemporaryDirectory(dir=folder) as own:
         given = {
             "journal.url": str(Path(own) / "journal.db"),
@@ -66,6 +71,6 @@ async def remit_in(
         }
         known: list[Recipe[..., Any]] = [reads, writes, nothing, parked, *recipes]
         settings = load(env={}, cwd=Path(own), flags=given)
-        async with Remit(settings=settings, tools=[read, write], recipes=known) as remit:
+        async with Remit(settings=settings, tools=[read, write, *tools], recipes=known) as remit:
             await remit.run(reads(1))
             yield remit
