@@ -77,10 +77,12 @@ async def _served(
         api = Api(remit.service, ROUTES, held, counts_warnings=counts_warnings, body_s=body_s)
         router = Router(guard, [Mount("/", api, None)], AccessLog(log, SystemClock()) if log else None)
         serving = asyncio.create_task(serve(router, listening, stop, head_s=head_s))
-        async with aiohttp.ClientSession() as session:
-            yield Client(session, f"http://127.0.0.1:{listening.getsockname()[1]}", held)
-        stop.set()
-        await serving
+        try:
+            async with aiohttp.ClientSession() as session:
+                yield Client(session, f"http://127.0.0.1:{listening.getsockname()[1]}", held)
+        finally:
+            stop.set()
+            await serving
 
 
 @pytest.fixture

@@ -48,9 +48,11 @@ async def served(app: Application, most: int) -> AsyncIterator[int]:
     stop = asyncio.Event()
     with listen("127.0.0.1", 0) as listening:
         running = asyncio.create_task(serve(app, listening, stop, most=most))
-        yield listening.getsockname()[1]
-        stop.set()
-        await running
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            stop.set()
+            await running
 
 
 async def opened(port: int, sent: bytes) -> Ends:

@@ -75,9 +75,11 @@ async def talking(
             serving = asyncio.create_task(serve_stdio(face, wire))
             (greeting,) = await client.until("hello")
             client.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
-            yield client, remit, greeting["result"]
-            writer.close()
-            await serving
+            try:
+                yield client, remit, greeting["result"]
+            finally:
+                writer.close()
+                await serving
 
 
 async def test_a_request_of_the_servers_own_reaches_it_and_is_recorded(remit_in: OpenRemit) -> None:

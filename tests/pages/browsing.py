@@ -96,7 +96,9 @@ async def browsing() -> AsyncIterator[Browser]:
 @asynccontextmanager
 async def window(browser: Browser, url: str, **more: Any) -> AsyncIterator[Window]:
     """A tab in a context of its own; at its end nothing may have gone wrong in it."""
-    context: BrowserContext = await browser.new_context(timezone_id="Europe/Berlin", **more)
+    # Nothing moves: in the midst of a transition a button of one theme has the background of the other.
+    more = {"timezone_id": "Europe/Berlin", "reduced_motion": "reduce", **more}
+    context: BrowserContext = await browser.new_context(**more)
     context.set_default_timeout(PATIENCE_S * 1_000)
     # As on a second visit: the first one tells the server the zone, and loads its page once more.
     await context.add_cookies([{"name": "remit-zone", "value": "Europe%2FBerlin", "url": url}])

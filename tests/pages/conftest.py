@@ -101,9 +101,11 @@ async def serving(
             await asyncio.wait([running])
             listening.close()
 
-        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
-            yield Browser(session, f"http://127.0.0.1:{listening.getsockname()[1]}", ended)
-        await ended()
+        try:
+            async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+                yield Browser(session, f"http://127.0.0.1:{listening.getsockname()[1]}", ended)
+        finally:  # a server that a failed test left would take the number of the next one's socket out of the loop
+            await ended()
         running.result()
 
 

@@ -29,8 +29,10 @@ ELSEWHERE = f"remit-sandbox-1-{os.getpid()}-1"
 def process(*words: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process that waits, with some words."""
     with subprocess.Popen(["/bin/sh", "-c", "read x", *words], stdin=subprocess.PIPE) as found:
-        yield found
-        found.kill()
+        try:
+            yield found
+        finally:
+            found.kill()
 
 
 def ended(found: subprocess.Popen[bytes], seconds: float) -> bool:

@@ -21,8 +21,10 @@ async def opened(path: Path) -> AsyncIterator[tuple[Journal, SqliteStore]]:
     clock = ManualClock()
     store = SqliteStore(str(path), clock)
     journal = Journal(store, clock)
-    yield journal, store
-    await journal.close()
+    try:
+        yield journal, store
+    finally:
+        await journal.close()
 
 
 async def test_nothing_it_writes_itself_is_news(tmp_path: Path) -> None:
