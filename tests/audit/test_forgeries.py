@@ -22,7 +22,7 @@ from remit.errors import JournalError, NotFoundError
 from remit.evidence import verify
 from remit.evidence.ledger import Event, Ledger
 from remit.evidence.rejected import RejectedError
-from remit.journal.chain import link, root
+from remit.journal.event import link, root
 from tests.audit.packages import bought, export, repacked
 from tests.audit.test_checkpoints import OWN, sign
 from tests.opened import OpenRemit

@@ -23,7 +23,7 @@ from remit.evidence import strict_json, verify
 from remit.evidence.container import FIRST
 from remit.evidence.program import program, sources
 from remit.evidence.rejected import REASONS, RejectedError
-from remit.journal.chain import link, root
+from remit.journal.event import link, root
 from tests.audit.packages import GIVEN, bought, export, packed, repacked
 from tests.opened import OpenRemit
 from tests.test_canonical import NUMBERS

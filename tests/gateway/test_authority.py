@@ -15,7 +15,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.gateway.call import Call, Proceed
 from remit.gateway.outcome import Outcome
-from remit.gateway.stages.ready import Ready
+from remit.gateway.stages.resolve import Ready
 from remit.gateway.stages.take_limits import Queue, TakeLimits
 from remit.journal.kinds import ConfirmationDecided
 from remit.policy.remembered import Remembered
@@ -133,15 +133,15 @@ async def test_a_fact_that_changes_while_a_call_waits_counts() -> None:
 
 
 async def test_what_ended_while_anything_else_was_waited_for_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = [5, 100_000]
+
+    def ready(_self: Ready, call: Call, proceed: Proceed) -> Any:
+        if waits:
+            world.clock.advance(waits.pop())
+        return proceed(call)
+
+    monkeypatch.setattr(Ready, "__call__", ready)
     async with opened(write) as world:
-        waits = [5, 100_000]
-
-        def ready(_self: Ready, call: Call, proceed: Proceed) -> Any:
-            if waits:
-                world.clock.advance(waits.pop())
-            return proceed(call)
-
-        monkeypatch.setattr(Ready, "__call__", ready)
         asked = await world.call("note.write", HELLO)
         await world.approve(asked)
         waits.append(DAY // SECOND + 1)
@@ -152,14 +152,14 @@ async def test_what_ended_while_anything_else_was_waited_for_counts_too(monkeypa
 async def test_what_ended_just_before_the_announcement_counts_too(monkeypatch: pytest.MonkeyPatch, ends: str) -> None:
     door, waits, take = Door(), list[float](), TakeLimits.__call__
     limited = {"effect": "allow", "tools": ["door.*"], "during": {"until": "1970-01-02T00:00:00Z"}}
+
+    def taken(stage: TakeLimits, call: Call, proceed: Proceed) -> Any:
+        if waits:
+            world.clock.advance(waits.pop())
+        return take(stage, call, proceed)
+
+    monkeypatch.setattr(TakeLimits, "__call__", taken)
     async with door.world({**limited, "id": "limited"} if ends == "rule" else ASK) as world:
-
-        def taken(stage: TakeLimits, call: Call, proceed: Proceed) -> Any:
-            if waits:
-                world.clock.advance(waits.pop())
-            return take(stage, call, proceed)
-
-        monkeypatch.setattr(TakeLimits, "__call__", taken)
         question = None
         if ends == "approval":
             asked = await world.call("door.enter", {"number": 1})
@@ -216,15 +216,14 @@ async def test_only_who_may_decide_takes_an_approval_back() -> None:
 async def test_an_approval_taken_back_just_before_the_announcement_lets_nothing_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    async def revoked(_queue: Queue, call: Call, proceed: Proceed) -> Outcome:
+        await world.confirmations.revoke(await world.question(asked), "bob")
+        return await proceed(call)
+
+    monkeypatch.setattr(Queue, "__call__", revoked)
     async with opened(write) as world:
         asked = await world.call("note.write", HELLO)
         await world.approve(asked)
-
-        async def revoked(_queue: Queue, call: Call, proceed: Proceed) -> Outcome:
-            await world.confirmations.revoke(await world.question(asked), "bob")
-            return await proceed(call)
-
-        monkeypatch.setattr(Queue, "__call__", revoked)
         outcome = await world.again(asked, "note.write", HELLO)
         assert (outcome.code, ran) == (Code.CONFIRMATION_REQUIRED, [])
         assert outcome.confirmation != asked.confirmation

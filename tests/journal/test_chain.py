@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.errors import ChainBrokenError
-from remit.journal.chain import link, root, verify
-from remit.journal.event import Event
+from remit.journal.event import Event, link, root, verify
 
 Facts = list[tuple[str, int, bytes]]
 FACTS = st.lists(

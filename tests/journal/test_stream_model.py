@@ -7,8 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from remit.journal.chain import verify
-from remit.journal.event import NO_PATCH, Commit, Head, HeadPatch
+from remit.journal.event import NO_PATCH, Commit, Head, HeadPatch, verify
 from remit.journal.kinds import Payload, decode
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.groups import GroupWriter

@@ -7,8 +7,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError
-from remit.journal.chain import verify
-from remit.journal.event import HeadPatch
+from remit.journal.event import HeadPatch, verify
 from remit.journal.kinds import TimeRecorded
 from remit.journal.writer import StreamWriter
 from remit.testing.clock import ManualClock

@@ -14,7 +14,7 @@ import pytest
 from remit import Run, recipe, tool
 from remit.codes import Code
 from remit.jobs.plans.check import read_plan
-from remit.journal.chain import link, root
+from remit.journal.event import link, root
 from tests.audit.packages import export
 from tests.opened import OpenRemit, until_waiting
 

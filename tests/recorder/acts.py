@@ -9,7 +9,7 @@ from typing import Any
 
 from remit.evidence.merkle import Tree
 from remit.evidence.note import Checkpoint, encoded, notes_in
-from remit.journal.chain import link, root
+from remit.journal.event import link, root
 from remit.recorder.log import hashed, leaves_of, read, sessions
 from remit.testing.journal.storage import note
 from tests.recorder.world import Process, World, signer

@@ -10,7 +10,7 @@ import pytest
 
 from remit import Remit
 from remit.codes import Code
-from remit.journal.chain import link, root
+from remit.journal.event import link, root
 from remit.record.views import VerifyReport
 from tests.opened import OpenRemit
 from tests.security.test_approvers import asked, flags, key, written

@@ -19,9 +19,8 @@ from remit import Remit
 from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError, SettingsError
 from remit.journal.batching import COLUMNS, to_head
-from remit.journal.chain import link, root
 from remit.journal.copy import seal_all
-from remit.journal.event import Head, HeadQuery
+from remit.journal.event import Head, HeadQuery, link, root
 from remit.journal.journal import Journal
 from remit.journal.seals import KEY_BYTES, Seals, load, make, write
 from tests.opened import OpenRemit, until_waiting

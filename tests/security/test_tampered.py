@@ -19,7 +19,7 @@ from remit import Run, recipe
 from remit.cli.output import clean
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, RemitError
-from remit.journal.chain import link, root
+from remit.journal.event import link, root
 from remit.journal.journal import Journal
 from remit.journal.kinds import decode
 from remit.journal.leases import Owner

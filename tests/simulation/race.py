@@ -15,8 +15,7 @@ import msgspec
 from remit import CallContext, Run, recipe, tool
 from remit.jobs.state import History, stream_of
 from remit.journal import kinds as k
-from remit.journal.chain import verify
-from remit.journal.event import Commit, HeadPatch
+from remit.journal.event import Commit, HeadPatch, verify
 from remit.journal.writer import StreamWriter
 from remit.testing.clock import ManualClock
 from tests.simulation.explore import Choices

@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.jobs.records import CallRecord
-from remit.jobs.state import History
+from remit.jobs.state import CallRecord, History
 from remit.journal.event import Append, Head
 from remit.journal.journal import Journal
 from remit.journal.kinds import Payload, ToolInvocationFinished, ToolInvocationStarted

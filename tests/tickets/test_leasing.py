@@ -10,9 +10,8 @@ import pytest
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.chain import link
 from remit.journal.copy import seal_all
-from remit.journal.event import Append, Claim, Event, Head
+from remit.journal.event import Append, Claim, Event, Head, link
 from remit.journal.journal import Journal
 from remit.journal.leases import LeaseProof
 from remit.randomness import SystemRandomSource

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from remit.jobs.records import CallRecord
+from remit.jobs.state import CallRecord
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
 from remit.record.step import shown

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
 from remit.canonical import digest, sha256
+from remit.codes import Code
 from remit.errors import NotCanonicalError
 from remit.gateway.conversation import Conversation, Provenance
-from remit.gateway.outcome import Outcome
+from remit.gateway.outcome import Outcome, refused
 from remit.gateway.turns import Line
 from remit.journal.kinds import UNSET
 from remit.large import decode
@@ -22,6 +24,7 @@ from remit.tools.provider import JobFacts
 if TYPE_CHECKING:
     from remit.gateway.asking import Asking
     from remit.gateway.confirmation import Confirmation
+    from remit.gateway.confirmations import Confirmations
     from remit.gateway.schema_gate import Misfit
     from remit.gateway.takings import Part
     from remit.journal.journal import Journal
@@ -120,13 +123,13 @@ class Call:
 
     __slots__ = (
         "admitted",
+        "again",
         "args",
         "arguments_hash",
         "asked_hash",
         "asking",
         "confirmation",
         "counted",
-        "decide_again",
         "decided_at",
         "decision",
         "duration_us",
@@ -164,7 +167,7 @@ class Call:
     peer: Peer | None
     policy: Policy  # what holds for this call, set as it comes in
     asking: Asking | None  # what a model is asked, if this is a model call
-    stage: str  # the stage the call came to last, set by the pipeline
+    stage: str  # the stage the call came to last, set by each
     asked_hash: str  # digest of the arguments that were asked for; empty where they have no canonical form
     args: dict[str, Any]  # what will be sent; also set by resolve and load_confirmation
     encoded: bytes  # args as JSON
@@ -176,7 +179,7 @@ class Call:
     facts: DecisionFacts | msgspec.UnsetType  # authorize: the facts beside the call that rules asked for
     decided_at: int  # authorize: when policy decided, if that may count; else 0
     parts: tuple[Part, ...]  # authorize: what it takes of limits that rules set
-    decide_again: Callable[[], Awaitable[Outcome]]  # authorize: policy decides, and the stages after it follow, again
+    again: Proceed  # authorize: policy decides on a call, and the stages after it follow, again
     turned: bool  # take_turn: it has its turn in every limit of the settings
     admitted: bool  # queue: it waited for its slot, and has it
     outrun: bool  # take_limits, announce: what policy decided by has changed, so that it has to decide again
@@ -247,12 +250,34 @@ class Call:
         asked = self.request.timeout_s
         return limit if asked is None else min(limit, asked)
 
+    def decide_again(self) -> Awaitable[Outcome]:
+        """Have policy decide again, and the stages after it follow."""
+        return self.again(self)  # the call does not hold itself: each would wait for the collector of garbage
+
     @property
     def request_hash(self) -> str:
         """Binds what was asked for, where a key, an alias or a person's edit made something else of it; else empty."""
         if self.arguments_hash == self.asked_hash and self.tool.meta.name == self.request.tool:
             return ""
         return asked(self.request.tool, self.asked_hash)
+
+
+def outrun(call: Call, confirmations: Confirmations, reason: str) -> Outcome:
+    """Send a call back to policy: what it was refused with counts only if that happens too often."""
+    call.outrun = True
+    if call.confirmation is not None:
+        confirmations.unclaim(call.confirmation)
+    return refused(Code.POLICY_DENIED, f"{call.tool.meta.name}: {reason}", "Try again later.")
+
+
+def idempotency_key(call: Call) -> str:
+    """Return the key of a call. An attempt that repeats recorded arguments keeps theirs: it is the same intent."""
+    return call.kept_key or key_of(call.writer.stream, call.request.step, call.tool.meta.name, call.arguments_hash)
+
+
+def key_of(stream: str, step: str, tool: str, arguments_hash: str) -> str:
+    """SHA-256 over stream, step, tool and arguments; not the attempt (contract: versioning, "Identity")."""
+    return hashlib.sha256(f"{stream}\0{step}\0{tool}\0{arguments_hash}".encode()).hexdigest()
 
 
 def asked(tool: str, arguments_hash: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Coroutine
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -25,10 +25,8 @@ from remit.gateway.stages.check_budget import CheckBudget, Reserve
 from remit.gateway.stages.check_origins import CheckOrigins
 from remit.gateway.stages.confirm import Confirm, LoadConfirmation
 from remit.gateway.stages.invoke import Invoke
-from remit.gateway.stages.ready import Ready
-from remit.gateway.stages.record_outcome import RecordOutcome, RecordReply
-from remit.gateway.stages.record_refusal import RecordRefusal
-from remit.gateway.stages.resolve import Resolve, ResolveModel
+from remit.gateway.stages.record import RecordOutcome, RecordRefusal, RecordReply
+from remit.gateway.stages.resolve import Ready, Resolve, ResolveModel
 from remit.gateway.stages.take_limits import Queue, TakeLimits, TakeTurn
 from remit.gateway.stages.validate_arguments import ValidateArguments
 from remit.journal.effects import COMMITTED, READS
@@ -165,22 +163,15 @@ def _copied(request: Request, journal: Journal, writer: StreamWriter, progress: 
 
 @cache
 def name_of(stage: Callable[..., Stage]) -> str:
-    """The name of a stage as refusals record it: `validate_arguments` for ValidateArguments."""
+    """The name of a stage, as it tells the call and refusals record it: `validate_arguments` for ValidateArguments."""
     return _WORD.sub(r"_\1", stage.__name__).lower()
 
 
 def _compose(stages: list[Stage]) -> Proceed:
+    """Bind each stage to the next: a call goes from stage to stage, and nothing of ours stands between."""
     enter: Proceed = _end
     for stage in reversed(stages):
-        enter = _bind(stage, name_of(type(stage)), enter)
-    return enter
-
-
-def _bind(stage: Stage, name: str, proceed: Proceed) -> Proceed:
-    def enter(call: Call):  # type: ignore[no-untyped-def]  # noqa: ANN202 - the stage's own coroutine, without one more around it
-        call.stage = name
-        return stage(call, proceed)
-
+        enter = partial(stage.__call__, proceed=enter)
     return enter
 
 

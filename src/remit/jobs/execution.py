@@ -31,8 +31,8 @@ from remit.errors import (
     VersionError,
 )
 from remit.jobs.caller import caller_of
+from remit.jobs.effects.calls import Recorder
 from remit.jobs.effects.live import LiveEffects
-from remit.jobs.effects.outcomes import Recorder
 from remit.jobs.effects.questions import Questions
 from remit.jobs.effects.recorded import Effects
 from remit.jobs.ended import Ended, encoded_result, error_info
@@ -64,7 +64,7 @@ from remit.journal.lineage import whole
 if TYPE_CHECKING:
     from remit.gateway.confirmations import Confirmations
     from remit.gateway.pipeline import Gateway
-    from remit.jobs.effects.waits import Waits
+    from remit.jobs.effects.calls import Waits
     from remit.jobs.program import Program, Programs
     from remit.jobs.skills import Skills
     from remit.jobs.versions import Versions

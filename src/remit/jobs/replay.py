@@ -59,9 +59,8 @@ if TYPE_CHECKING:
     from remit.gateway.services import Services
     from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
     from remit.jobs.program import Program
-    from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
     from remit.jobs.skills import Skills
-    from remit.jobs.state import Value
+    from remit.jobs.state import CallRecord, ModelRecord, Value, WaitRecord
     from remit.journal.event import Blob
     from remit.journal.journal import Journal
     from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, CompensationCompleted

@@ -23,9 +23,8 @@ from remit.tools.drift import compare_input, compare_output
 
 if TYPE_CHECKING:
     from remit.jobs.program import Program
-    from remit.jobs.records import CallRecord
     from remit.jobs.skills import Skills
-    from remit.jobs.state import History
+    from remit.jobs.state import CallRecord, History
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
     from remit.tools.catalog import Catalog, Tool

@@ -25,8 +25,7 @@ from msgspec.structs import replace
 
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, JournalError, RecordPrunedError, StateError
-from remit.journal.chain import link, root
-from remit.journal.event import NO_PATCH, Append, Cut, Event, Head, HeadPatch, HeadQuery
+from remit.journal.event import NO_PATCH, Append, Cut, Event, Head, HeadPatch, HeadQuery, link, root
 from remit.journal.examining import examine
 from remit.journal.journal import PAGE, Journal
 from remit.journal.kinds import JournalVouched

@@ -13,8 +13,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ChainBrokenError, PayloadErasedError
 from remit.journal.blobs import BlobRef
-from remit.journal.chain import root, verify
-from remit.journal.event import UNSET, Event, Head
+from remit.journal.event import UNSET, Event, Head, root, verify
 from remit.journal.kinds import (
     ApprovalRemembered,
     ApprovalRevoked,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remit.journal.chain import root
+from remit.journal.event import root
 from remit.journal.examining import prove
 
 if TYPE_CHECKING:

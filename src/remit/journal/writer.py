@@ -10,8 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remit.errors import AppendConflictError, ChainBrokenError, JournalError
-from remit.journal.chain import link, root, verify
-from remit.journal.event import NO_PATCH, UNSET, Append, Event, Head, HeadPatch
+from remit.journal.event import NO_PATCH, UNSET, Append, Event, Head, HeadPatch, link, root, verify
 from remit.journal.kinds import Payload, encode
 from remit.journal.seals import Covered, Sealer, Seals, covered
 

@@ -18,7 +18,7 @@ import msgspec
 
 from remit.canonical import digest, sha256
 from remit.errors import NotCanonicalError, PayloadErasedError
-from remit.gateway.announcing import key_of
+from remit.gateway.call import key_of
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.jobs.state import KIND as JOB
 from remit.jobs.state import stream_of

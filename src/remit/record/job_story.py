@@ -15,9 +15,8 @@ from remit.errors import ChainBrokenError, PayloadErasedError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.ids import trace_id
 from remit.jobs.inbox import Inbox
-from remit.jobs.records import WaitRecord
 from remit.jobs.skills import pins_of
-from remit.jobs.state import ENDED, UNDO_DECISION, History, doubt_of, stream_of, stuck_by
+from remit.jobs.state import ENDED, UNDO_DECISION, History, WaitRecord, doubt_of, stream_of, stuck_by
 from remit.journal.event import UNSET, HeadQuery
 from remit.journal.kinds import CallContinued, CallOpened, ErrorInfo, JobCancelled, JobCompleted, JobFailed, decode
 from remit.journal.lineage import origin_of, whole

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from remit.codes import Code
-from remit.jobs.records import CallRecord
+from remit.jobs.state import CallRecord
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Event

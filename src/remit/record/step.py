@@ -10,8 +10,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from remit.jobs.records import CallRecord, ModelRecord
-from remit.jobs.state import DOUBT, stuck_by
+from remit.jobs.state import DOUBT, CallRecord, ModelRecord, stuck_by
 from remit.journal.blobs import BlobRef
 from remit.journal.effects import Effect, effect_of
 from remit.journal.kinds import (

@@ -36,7 +36,7 @@ from remit.record.step import (
 from remit.redact import line
 
 if TYPE_CHECKING:
-    from remit.jobs.records import CallRecord, ModelRecord
+    from remit.jobs.state import CallRecord, ModelRecord
 
 
 Drifted = k.VersionMismatchRecorded | k.SchemaDriftRecorded | k.ModelDriftRecorded

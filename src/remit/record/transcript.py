@@ -35,7 +35,7 @@ from remit.models.thread import EMPTY, START, Thread, is_brief, tip_of
 
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
-    from remit.jobs.records import CallRecord
+    from remit.jobs.state import CallRecord
     from remit.journal.event import Event
     from remit.journal.journal import Journal
 

@@ -21,7 +21,7 @@ from remit.record.values import value_of
 from remit.record.views import ArtifactRow
 
 if TYPE_CHECKING:
-    from remit.jobs.records import CallRecord
+    from remit.jobs.state import CallRecord
     from remit.journal.journal import Journal
 
 _STREAMS: Final = frozenset({"stdout", "stderr"})

@@ -28,8 +28,7 @@ from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.ids import encode, new_id
 from remit.jobs.effects.calls import repeats
 from remit.jobs.effects.outcomes import recorded_outcome
-from remit.jobs.records import CallRecord
-from remit.jobs.state import History
+from remit.jobs.state import CallRecord, History
 from remit.journal.event import Head, HeadPatch, HeadQuery
 from remit.journal.kinds import CallContinued, CallOpened, ErrorInfo, ToolInvocationFinished, ToolInvocationStarted
 from remit.journal.kinds import decode as payload_of

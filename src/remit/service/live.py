@@ -29,7 +29,7 @@ from remit.tools.meta import Level
 if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
     from remit.gateway.services import Services
-    from remit.jobs.records import CallRecord
+    from remit.jobs.state import CallRecord
     from remit.journal.journal import Journal
     from remit.journal.kinds import CommandCommitted, CommandStarted, Payload
     from remit.record.outcome import OutcomeView

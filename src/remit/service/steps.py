@@ -14,8 +14,7 @@ from remit.codes import Code
 from remit.errors import NotFoundError, PayloadErasedError, StateError, UsageError
 from remit.gateway.confirmation import KIND as CONFIRMATION
 from remit.jobs.inbox import Inbox
-from remit.jobs.records import CallRecord
-from remit.jobs.state import History, stream_of
+from remit.jobs.state import CallRecord, History, stream_of
 from remit.journal import kinds as k
 from remit.journal.event import UNSET, HeadQuery
 from remit.journal.kinds import ErrorInfo, GateRefused, StepDecided
@@ -32,7 +31,7 @@ from remit.record.views import StepView, TaskError
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
-    from remit.jobs.records import ModelRecord, WaitRecord
+    from remit.jobs.state import ModelRecord, WaitRecord
     from remit.journal.event import Event
     from remit.journal.journal import Journal
     from remit.record.story import Story

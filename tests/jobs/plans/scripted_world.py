@@ -16,10 +16,9 @@ from remit.jobs.branch import Branch, current
 from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
 from remit.jobs.effects.recorded import Effects
 from remit.jobs.recipe import Recipes
-from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
 from remit.jobs.run import Run
 from remit.jobs.spans import Activity
-from remit.jobs.state import History, Value
+from remit.jobs.state import CallRecord, History, ModelRecord, Value, WaitRecord
 from remit.journal.event import Blob
 from remit.journal.journal import Journal
 from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, CompensationCompleted

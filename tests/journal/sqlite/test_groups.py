@@ -11,8 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from remit.errors import JournalError
-from remit.journal.chain import verify
-from remit.journal.event import NO_PATCH, Append, Blob, Commit, HeadPatch
+from remit.journal.event import NO_PATCH, Append, Blob, Commit, HeadPatch, verify
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.groups import GroupWriter
 from remit.journal.sqlite.schema import Transaction, migrate

@@ -5,13 +5,15 @@ AnnounceModel: what a model will be asked is in the journal before it is sent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from remit.gateway.announcing import announce, decide_again, idempotency_key, overtaken
+from remit.clock import SECOND
+from remit.errors import JournalError
 from remit.gateway.asking import Asking
-from remit.gateway.call import Call, Proceed
+from remit.gateway.call import Call, Proceed, idempotency_key, outrun
 from remit.gateway.context import trace_of
 from remit.gateway.conversation import packed_untrusted
 from remit.gateway.outcome import Outcome
@@ -24,9 +26,55 @@ from remit.journal.kinds import CommandStarted, MessageKept, SchemaGateWarned, T
 from remit.policy.globs import name_matches
 
 if TYPE_CHECKING:
+    from remit.gateway.confirmation import Confirmation
+    from remit.gateway.confirmations import Confirmations
     from remit.gateway.schema_gate import Misfit
     from remit.gateway.services import Services
+    from remit.journal.kinds import Payload
     from remit.tools.meta import ToolMeta
+
+
+_FRESH: Final = SECOND
+"""Microseconds for which a decision of policy holds until its call is announced."""
+
+
+def announce(
+    call: Call, announced: tuple[Payload, ...], confirmations: Confirmations, *, synced: bool, blobs: tuple[Blob, ...]
+) -> Awaitable[object]:
+    """Record that a call begins; `synced`: on disk before this returns. Raises JournalError."""
+    confirmation = call.confirmation
+    if confirmation is None or confirmation.state != "approved":
+        return call.journal.append(call.writer, *announced, synced=synced, blobs=blobs)
+    return _spend(call, announced, confirmations, confirmation, blobs)
+
+
+async def _spend(
+    call: Call,
+    announced: tuple[Payload, ...],
+    confirmations: Confirmations,
+    confirmation: Confirmation,
+    blobs: tuple[Blob, ...],
+) -> None:
+    used = confirmations.use(confirmation, call.invocation_id)
+    try:
+        await call.journal.commit(call.writer.draft(*announced), used, synced=True, blobs=blobs)
+    except JournalError:
+        confirmations.unclaim(confirmation)
+        raise
+
+
+async def overtaken(call: Call, confirmations: Confirmations, now: int) -> str:
+    """Return why what allowed a call may not hold any more, just before it is announced; empty: it holds."""
+    if now - call.query.now > _FRESH:
+        return "policy decided too long ago"  # while a dependency was waited for: rules and facts may have changed
+    if call.decision.until is not None and now >= call.decision.until:
+        return "the remembered approval has ended"
+    found = call.confirmation
+    if found is None or found.state != "approved":
+        return ""
+    if not found.usable(now):
+        return "the approval has ended"
+    return "" if await confirmations.unchanged(found) else "the approval was taken back"
 
 
 class Announce:
@@ -43,8 +91,9 @@ class Announce:
 
         If what allowed the call has ended meanwhile, set `outrun` instead: then policy decides again.
         """
+        call.stage = "announce"
         if why := await overtaken(call, self._confirmations, self._clock.now()):
-            return decide_again(call, self._confirmations, why)
+            return outrun(call, self._confirmations, why)
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = idempotency_key(call)
         if not call.counted and call.request.attempt == 1:
@@ -138,11 +187,12 @@ class AnnounceModel:
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Set `invocation_id`, `span_id` and `idempotency_key`, and the event; spend the approval with it."""
+        call.stage = "announce_model"
         asking = call.asking
         if asking is None:
             return await proceed(call)
         if why := await overtaken(call, self._confirmations, self._clock.now()):
-            return decide_again(call, self._confirmations, why)
+            return outrun(call, self._confirmations, why)
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = idempotency_key(call)
         asking.started, blobs = self._started(call, asking)

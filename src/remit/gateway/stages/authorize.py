@@ -14,8 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remit.codes import Code
-from remit.gateway.announcing import idempotency_key
-from remit.gateway.call import Call, Proceed
+from remit.gateway.call import Call, Proceed, idempotency_key
 from remit.gateway.outcome import Outcome, refused
 from remit.gateway.takings import LimitUnprovenError, Part
 from remit.journal.kinds import UNSET, LimitTaken, ToolInvocationFinished, ToolInvocationStarted, decode
@@ -160,7 +159,8 @@ class Authorize:
 
         What is wrong with the record of a limit refuses as well, with its own code.
         """
-        call.decide_again = partial(self._again, call, proceed)
+        call.stage = "authorize"
+        call.again = partial(self._again, proceed=proceed)
         outcome = await self._decided(call, proceed)
         for _ in range(_TRIES):
             if not call.outrun:

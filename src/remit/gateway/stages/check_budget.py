@@ -36,6 +36,7 @@ class CheckBudget:
 
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Refuse with BUDGET_EXCEEDED, or set `wall_ms` and count the call."""
+        call.stage = "check_budget"
         one, other = call.tool.budget, call.request.budget
         budget = None if one is None and other is None else tighter(one, other)
         return proceed(call) if budget is None else self._within(budget, call, proceed)
@@ -110,6 +111,7 @@ class Reserve:
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Set what is reserved. Refuse with BUDGET_EXCEEDED, or INVALID_BUDGET for a cost whose price is not known."""
+        call.stage = "reserve"
         asking = call.asking
         if asking is None:
             return await proceed(call)

@@ -189,6 +189,7 @@ class CheckOrigins:
 
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Set `tainted`, `untrusted`, and a `decision` that may be stricter. Refuse with UNTRUSTED_ARGUMENT."""
+        call.stage = "check_origins"
         conversation = call.request.conversation
         if conversation is not None:
             return self._judge(conversation, call, proceed)

@@ -45,6 +45,7 @@ class Confirm:
 
         It refuses with TOO_MANY_QUESTIONS, CONFIRMATION_DENIED, CONFIRMATION_EXPIRED or CONFIRMATION_MISMATCH.
         """
+        call.stage = "confirm"
         if call.confirmation is None and call.decision.effect != "ask":
             return proceed(call)
         return self._with(call, proceed)
@@ -249,6 +250,7 @@ class LoadConfirmation:
 
     def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
         """Set `confirmation` and `args` if the confirmation was asked for this very call; else it is ignored."""
+        call.stage = "load_confirmation"
         named = call.request.confirmation
         return proceed(call) if named is None else self._with(named, call, proceed)
 

@@ -115,6 +115,7 @@ class Invoke:
 
         Cancellation by the caller passes through, whatever the provider makes of it.
         """
+        call.stage = "invoke"
         task = asyncio.current_task()
         if task is None:
             msg = "a tool is called from a task"

@@ -1,11 +1,14 @@
 """Resolve: the tool behind the name.
 
+Ready: are the dependencies there that the tool requires?
+
 ResolveModel: the model behind the name, the tools that it is offered, and the exact request.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +45,7 @@ class Resolve:
 
         Refuse with UNKNOWN_TOOL, INVALID_TOOL_STEP, TOOL_QUARANTINED, INVALID_TOOL_ARGS or MCP_REQUIRED_UNAVAILABLE.
         """
+        call.stage = "resolve"
         given: object = call.args
         if not isinstance(given, dict):
             why = f"arguments must be an object, not {type(given).__name__}"
@@ -93,6 +97,26 @@ class Resolve:
         return refused(Code.MCP_REQUIRED_UNAVAILABLE, why, remedy)
 
 
+class Ready:
+    """Refuses a call early whose dependency is known to be down, before anyone is asked to approve it."""
+
+    def __init__(self, services: Services) -> None:
+        self._readiness = services.readiness
+
+    def __call__(self, call: Call, proceed: Proceed) -> Awaitable[Outcome]:
+        """Refuse with MCP_REQUIRED_UNAVAILABLE, naming what is missing."""
+        call.stage = "ready"
+        required = call.tool.meta.requires
+        return self._if_ready(required, call, proceed) if required else proceed(call)
+
+    async def _if_ready(self, required: Sequence[str], call: Call, proceed: Proceed) -> Outcome:
+        missing = await self._readiness.missing(required)
+        if missing:
+            remedy = "Start the missing dependencies, then try again. `remit doctor` shows more."
+            return refused(Code.MCP_REQUIRED_UNAVAILABLE, f"{call.tool.meta.name} needs {named(missing)}", remedy)
+        return await proceed(call)
+
+
 _PATIENCE_S: Final = 10.0
 """Seconds that providers still being listed are waited for."""
 _KEPT: Final = 64
@@ -111,6 +135,7 @@ class ResolveModel:
 
         Refuse with MODEL_UNAVAILABLE or UNKNOWN_TOOL.
         """
+        call.stage = "resolve_model"
         asking, models = _asking(call), self._services.models
         if models is None:
             return refused(Code.MODEL_UNAVAILABLE, "this process has no models", "Run it in a process that has.")

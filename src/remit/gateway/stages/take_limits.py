@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from remit.clock import SECOND
 from remit.codes import Code
-from remit.gateway.announcing import decide_again
-from remit.gateway.call import Call, Proceed
+from remit.gateway.call import Call, Proceed, outrun
 from remit.gateway.outcome import Outcome, refused
 from remit.gateway.takings import LimitUnprovenError
 from remit.gateway.turnstiles import Caller
@@ -42,6 +41,7 @@ class TakeLimits:
 
         Refuse with the code of what is wrong if what was taken before cannot be proven.
         """
+        call.stage = "take_limits"
         return self._take(call, proceed) if call.parts else proceed(call)
 
     async def _take(self, call: Call, proceed: Proceed) -> Outcome:
@@ -52,7 +52,7 @@ class TakeLimits:
         if taken:
             return await proceed(call)
         limits = ", ".join(f"{part.taken.rule_id} ({part.limit})" for part in call.parts)
-        return decide_again(call, self._confirmations, f"other calls used up the limit: {limits}")
+        return outrun(call, self._confirmations, f"other calls used up the limit: {limits}")
 
 
 class Queue:
@@ -66,6 +66,7 @@ class Queue:
 
         A call that ends here is not announced: it is never in doubt, and no deadline runs yet.
         """
+        call.stage = "queue"
         slots = call.tool.slots
         return proceed(call) if slots is None or call.admitted else _in(slots, call, proceed)
 
@@ -108,6 +109,7 @@ class TakeTurn:
 
         A call that ends before it is announced does not count.
         """
+        call.stage = "take_turn"
         turnstiles = self._turnstiles
         if turnstiles is None or call.turned:
             return proceed(call)

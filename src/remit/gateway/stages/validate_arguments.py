@@ -27,6 +27,7 @@ class ValidateArguments:
 
     async def __call__(self, call: Call, proceed: Proceed) -> Outcome:
         """Refuse with INVALID_TOOL_ARGS or INVALID_BUDGET, or set `misfit`."""
+        call.stage = "validate_arguments"
         if not call.arguments_hash:
             return _unfit(call)
         if len(call.encoded) > self._max_bytes:

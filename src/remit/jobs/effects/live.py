@@ -21,13 +21,11 @@ from remit.codes import Code
 from remit.errors import VersionError
 from remit.gateway.asking import ModelRequest
 from remit.gateway.turns import Line
-from remit.jobs.effects.calls import Calls, Doubts
+from remit.jobs.effects.calls import Calls, Doubts, Waits
 from remit.jobs.effects.outcomes import recorded_outcome
 from remit.jobs.effects.port import Answer, CallRequest, Held, Question, Wait
-from remit.jobs.effects.waits import Waits
-from remit.jobs.records import CallRecord
 from remit.jobs.skills import in_force
-from remit.jobs.state import UNDO_DECISION, History, undo_step
+from remit.jobs.state import UNDO_DECISION, CallRecord, History, undo_step
 from remit.journal.kinds import (
     CommandCommitted,
     CompensationCompleted,
@@ -48,12 +46,11 @@ if TYPE_CHECKING:
     from remit.gateway.outcome import Outcome
     from remit.gateway.pipeline import Gateway
     from remit.jobs.caller import JobCaller
-    from remit.jobs.effects.outcomes import Recorder
+    from remit.jobs.effects.calls import Recorder
     from remit.jobs.effects.port import Refuse
     from remit.jobs.effects.questions import Questions
     from remit.jobs.inbox import Inbox
-    from remit.jobs.records import ModelRecord
-    from remit.jobs.state import Value
+    from remit.jobs.state import ModelRecord, Value
     from remit.journal.event import Blob
     from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted
     from remit.models.tail import Tails

@@ -12,8 +12,7 @@ from remit.errors import UsageError, VersionError
 from remit.gateway.conversation import Conversation
 from remit.gateway.outcome import Outcome
 from remit.gateway.spending import Budget
-from remit.jobs.records import CallRecord, ModelRecord, WaitRecord
-from remit.jobs.state import TIMERS, TURN, Value
+from remit.jobs.state import TIMERS, TURN, CallRecord, ModelRecord, Value, WaitRecord
 from remit.journal.event import Blob
 from remit.journal.kinds import (
     ChildEnded,

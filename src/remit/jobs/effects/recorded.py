@@ -24,10 +24,9 @@ from remit.gateway.outcome import Outcome
 from remit.jobs.effects.outcomes import held_outcome, recorded_answer, recorded_outcome, recorded_reply
 from remit.jobs.effects.port import Answer, CallRequest, EffectHandler, Question, Undo, Wait, checked_undo
 from remit.jobs.ended import child_end
-from remit.jobs.records import CallRecord, WaitRecord
 from remit.jobs.routes import LackingError
 from remit.jobs.spans import Activity
-from remit.jobs.state import History, Value
+from remit.jobs.state import CallRecord, History, Value, WaitRecord
 from remit.journal.event import UNSET
 from remit.models.names import parse
 from remit.redact import line, preview_of
