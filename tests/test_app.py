@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,23 @@ async def test_a_second_failure_of_a_job_is_not_hidden(remit_in: OpenRemit) -> N
                 await job
             assert raised.value.code is Code.JOB_FAILED
         assert isinstance(remit, Remit)
+
+
+async def test_an_error_with_a_code_that_is_not_remits_ends_the_job_with_it(remit_in: OpenRemit) -> None:
+    class Reason(Enum):
+        SHELF_FULL = 1
+
+    class FullError(Exception):
+        code = Reason.SHELF_FULL
+
+    @recipe("stores")
+    async def stores(run: Run) -> None:
+        raise FullError("no room")
+
+    async with remit_in(recipes=[stores]) as remit:
+        with pytest.raises(JobEndedError, match="no room") as raised:
+            await (await remit.start(stores()))
+        assert raised.value.code.name == "SHELF_FULL"
 
 
 def test_a_script_runs_a_recipe_without_an_event_loop_of_its_own(remit_in: OpenRemit) -> None:

@@ -100,3 +100,13 @@ def test_an_answer_that_is_no_success_has_no_status_of_one(code: Code) -> None:
 def test_what_can_be_tried_again_is_the_servers_trouble_or_a_matter_of_time(code: Code) -> None:
     of_time = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
     assert code.http >= HTTPStatus.INTERNAL_SERVER_ERROR or code.http in of_time
+
+
+def test_a_recorded_code_is_read_and_one_of_another_remit_keeps_its_name() -> None:
+    assert Code.recorded("TOOL_TIMEOUT", Code.JOB_FAILED) is Code.TOOL_TIMEOUT
+    newer = Code.recorded("NEWER", Code.TOOL_EXEC_FAILED, retryable=True)
+    assert (newer.name, str(newer), newer.status, newer.http) == ("NEWER", "NEWER", FAILED, Code.TOOL_EXEC_FAILED.http)
+    assert newer.retryable
+    assert newer is Code.recorded("NEWER", Code.TOOL_EXEC_FAILED, retryable=True)
+    assert newer not in set(Code)
+    assert "NEWER" not in Code.__members__

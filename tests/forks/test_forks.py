@@ -142,6 +142,19 @@ async def test_a_fork_of_a_fork_changes_what_the_code_asks_for(tmp_path: Path) -
             job = made.job
 
 
+async def test_another_answer_of_a_model_is_what_the_code_hears(tmp_path: Path) -> None:
+    (tmp_path / "says.yaml").write_text("[{say: always}]")
+
+    @recipe("asks")
+    async def asks(run: Run) -> str:
+        return str((await run.model("Is it?", model=f"scripted:{tmp_path / 'says.yaml'}")).text)
+
+    async with Remit(":memory:", recipes=[asks], policy=[{"effect": "allow", "tools": ["model.*"]}]) as remit:
+        job = await remit.service.jobs.start_named("asks", {})
+        await remit.ended(job)
+        assert (await forked(remit, job, results={"1": "never"}))[1] == "never"
+
+
 async def test_what_is_shared_is_not_copied_and_keeps_its_times(remit: Remit) -> None:
     job = await bought(remit)
     made, _ = await forked(remit, job, "3")

@@ -101,6 +101,16 @@ def test_fields_of_a_newer_version_are_ignored(payload: Payload, added: dict[str
 
 
 @EVERY
+def test_a_value_that_closed_lists_lack_is_kept_as_a_newer_version_recorded_it(payload: type[Payload]) -> None:
+    for field in msgspec.structs.fields(payload):
+        if typing.get_origin(field.type) is Literal:
+            document = {**smallest(payload), field.encode_name: "newer"}
+            decoded = decode(payload.KIND, msgspec.json.encode(document))
+            assert getattr(decoded, field.name) == "newer"
+            assert msgspec.json.decode(encode(typing.cast("Payload", decoded))) == document
+
+
+@EVERY
 def test_optional_fields_may_be_missing(payload: type[Payload]) -> None:
     given_fields = smallest(payload)
     decoded = decode(payload.KIND, msgspec.json.encode(given_fields))

@@ -231,7 +231,8 @@ def asked_lines(asked: QuestionRecord, *, whole: bool = False) -> list[str]:
         became = f", now {one.replaced_by}" if one.replaced_by else ""
         reason = f": {clean(one.reason)}" if one.reason else ""
         by = f" by {one_line(one.by)}" if one.by else ""
-        lines.append(f"  {_DECISIONS[one.decision]}{by} at {clock_time(one.at)}{seen}{became}{reason}")
+        did = _DECISIONS.get(one.decision, one_line(one.decision))
+        lines.append(f"  {did}{by} at {clock_time(one.at)}{seen}{became}{reason}")
     return lines
 
 

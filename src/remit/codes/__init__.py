@@ -7,6 +7,7 @@ the contracts (tickets, tools, versioning, executors); the rows under "ours" are
 from __future__ import annotations
 
 from enum import Enum
+from functools import lru_cache
 
 from remit.codes.row import BLOCKED, ERROR, FAILED, HEALTH, NOTE, PENDING, Reserved, Row
 
@@ -371,6 +372,14 @@ class Code(Enum):
     # --- reserved: tickets and their executor (contract: tickets)
     CONFIG_MISSING = Reserved(ERROR, 500, False, "The executor lacks a required setting.")
 
+    @classmethod
+    def recorded(cls, name: str, general: Code, *, retryable: bool = False) -> Code:
+        """Return a code by the name that an event or a server has: one of another Remit is taken for a `general` one.
+
+        It keeps its name, and is no row of the table. Every name that comes from outside is read here, and none raises.
+        """
+        return cls.__members__.get(name) or _foreign(name, general, retryable)
+
     @property
     def status(self) -> str:
         """`blocked`, `failed`, `pending`, `error`, `health` or `note`."""
@@ -393,6 +402,14 @@ class Code(Enum):
 
     def __str__(self) -> str:
         return self.name
+
+
+@lru_cache(maxsize=256)
+def _foreign(name: str, general: Code, retryable: bool) -> Code:
+    code = object.__new__(Code)
+    code._name_ = name
+    code._value_ = Row(general.status, general.http, retryable, "A code of another version of Remit.")
+    return code
 
 
 def named(code: str, cause: str) -> str:

@@ -101,7 +101,7 @@ def _finished(last: k.ToolInvocationFinished, inline: k.OptionalRaw, ref: k.Opti
 def _said(last: k.CommandCommitted, text: str) -> Change:
     message = Message("assistant", (Text(text),), f"{last.llm_provider}/{last.llm_model}")
     packed = pack(encode(message))
-    given = {"outcome": "success", "error": None, "again_ms": None, "finish_reason": "stop"}
+    given = {"outcome": "success", "error": None, "again_ms": None, "finish_reason": "answer"}
     return Change(msgspec.structs.replace(last, result=packed.inline, result_blob=packed.ref, **given), packed.blobs)
 
 

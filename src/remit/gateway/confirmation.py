@@ -97,7 +97,7 @@ def state_of(request: ConfirmationRequested, decisions: Sequence[ConfirmationDec
             approved.add(one.by)
             state = "approved" if len(approved) >= request.approvals else state
         else:
-            state = "replaced" if one.replaced_by else _ENDS[one.decision]
+            state = "replaced" if one.replaced_by else _ENDS.get(one.decision, "withdrawn")
     return state
 
 

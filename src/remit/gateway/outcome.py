@@ -7,7 +7,7 @@ Text for models: values, and the words about calls that gave no result, which no
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
@@ -166,7 +166,7 @@ def answered(event: CommandCommitted, message: Message) -> Answered:
     )
     reply = Reply(
         message=message,
-        stop=msgspec.convert(event.finish_reason, Stop),
+        stop=cast("Stop", event.finish_reason),  # a newer Remit may know other reasons
         stop_raw=event.finish_raw,
         usage=None if event.uncertain else usage,
         usage_raw=event.usage,

@@ -22,7 +22,7 @@ class Effect(NamedTuple):
     @property
     def stands(self) -> bool:
         """Return whether the call changed something, or may have: nothing repeats it without a person's decision."""
-        return self.known in {"committed", "unknown"}
+        return self.known not in {"", "none"}
 
     @property
     def members(self) -> dict[str, str]:
@@ -34,7 +34,7 @@ class Effect(NamedTuple):
         """Return it in words for people."""
         if self == FAILED:
             return "the tool says that it failed; whether it changed something is unknown"
-        return f"{_WORDS[self.known]}{_SAYERS.get(self.by, '') if self != COMMITTED else ''}"
+        return f"{_WORDS.get(self.known, self.known)}{_SAYERS.get(self.by, '') if self != COMMITTED else ''}"
 
 
 READS: Final = Effect()

@@ -114,17 +114,18 @@ async def examine(
     checked, for other streams too, and grows. `visit` is given each page when it is intact; what follows may not be.
     """
     looking = _Examination(values, now, set() if proven is None else proven)
-    end, telling, pruned = (0, root(head.stream)), list[Payload](), 0
+    end, telling, pruned, newer = (0, root(head.stream)), list[Payload](), 0, False
     async for events in pages:
         if end[0] == 0 and (before := beginning(events)) is not None:
             end, pruned = before, before[0]
         end = verify(head.stream, events, end)
         payloads = [facts_of(event) for event in events]
         await looking.look(events, payloads)
+        newer = newer or None in payloads
         telling += [payload for payload in payloads if payload is not None and type(payload) in _TELLING]
         await visit(events, payloads)
     _prove_end(head, end)
-    if said := contradiction(head, telling):
+    if not newer and (said := contradiction(head, telling)):  # states of a newer Remit follow from its events
         msg = f"{head.stream}: the head is not what its events say: {said}"
         raise ChainBrokenError(msg, remedy="Someone changed the head. Trust the events, and restore a backup.")
     if seals is None and head.seal and not keyless_too:
@@ -315,6 +316,8 @@ def _confirmation(payloads: Sequence[Payload]) -> Said | None:
             approved.add(one.by)
             state = "approved" if len(approved) >= asked.approvals else state
         elif isinstance(one, ConfirmationDecided):
+            if not one.replaced_by and one.decision not in _DECIDED:
+                return None  # a newer Remit knows what state that is
             state = "replaced" if one.replaced_by else _DECIDED[one.decision]
     return (state,), state not in {"pending", "approved"}, {_CONFIRMATION_ID: asked.confirmation}
 

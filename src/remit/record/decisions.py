@@ -275,12 +275,13 @@ class FactReader:
         )  # fmt: skip
         tool = self._made.get(form)
         if tool is None:
+            level, risk = _classes(payload)
             tool = self._made[form] = self._named[name] = ToolMeta(
                 name=name,
                 provider_id=payload.provider_id,
                 input_schema=await self._schema(schema),
-                capability_level=Level(payload.capability_level),
-                risk_level=Risk(payload.risk_level) if payload.risk_level else _RISKS[payload.side_effect],
+                capability_level=level,
+                risk_level=risk,
                 side_effects=payload.side_effect != "read",
                 requires_confirm=confirms,
                 version=payload.tool_version,
@@ -353,6 +354,15 @@ class FactReader:
 
 _KEPT: Final = 10_000
 """Inputs of jobs that are kept."""
+
+
+def _classes(payload: Asked) -> tuple[Level, Risk]:
+    """Return the level and the risk that a call was judged by. Raises MissingFactError for those of a newer Remit."""
+    try:
+        risk = Risk(payload.risk_level) if payload.risk_level else _RISKS[payload.side_effect]
+        return Level(payload.capability_level), risk
+    except (ValueError, KeyError):
+        raise MissingFactError("a newer Remit judged its tool by a level or risk of its own") from None
 
 
 def _is_done(payload: k.ToolInvocationFinished) -> bool:

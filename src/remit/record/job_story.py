@@ -54,11 +54,10 @@ def task_error(history: History, row: JobRow) -> TaskError | None:
 
 def error_view(error: ErrorInfo) -> TaskError:
     """A recorded error as faces show it."""
-    code = Code.__members__.get(error.code)
     return TaskError(
         code=error.code,
         message=error.message,
-        retryable=error.retryable or (code is not None and code.retryable),
+        retryable=error.retryable or Code.recorded(error.code, Code.JOB_FAILED).retryable,
         step=error.step,
         remedy=error.remedy,
         cause=error.cause,

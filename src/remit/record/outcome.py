@@ -75,12 +75,17 @@ def outcome_view(outcome: Outcome) -> OutcomeView:
     )
 
 
+_GENERAL = {"blocked": Code.POLICY_DENIED, "pending": Code.CONFIRMATION_REQUIRED}
+
+
 def outcome_of(view: OutcomeView) -> Outcome:
     """The outcome behind a view."""
     return Outcome(
         status=view.status,
         value=view.value,
-        code=Code[view.code] if view.code else None,
+        code=Code.recorded(view.code, _GENERAL.get(view.status, Code.TOOL_EXEC_FAILED), retryable=view.retryable)
+        if view.code
+        else None,
         reason=view.reason,
         remedy=view.remedy,
         cause=view.cause or None,

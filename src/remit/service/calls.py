@@ -242,7 +242,10 @@ class Calls:
     async def _settled(self, turn: HeldLease, record: CallRecord) -> Outcome | None:
         """The outcome of a call that was made before; None: it is to be made, or made again."""
         if record.ended:
-            again = record.refused is not None and Code[record.refused.code].http == _UNAVAILABLE
+            again = (
+                record.refused is not None
+                and Code.recorded(record.refused.code, Code.POLICY_DENIED).http == _UNAVAILABLE
+            )
             return None if again else await self._recorded(record)
         started = record.started
         if started is None:

@@ -60,7 +60,8 @@ class JobHandle(Generic[T]):
             return self._typed(await self._service.jobs.result(self.id))
         view = await self.view()
         error = view.error or TaskError(code=Code.JOB_FAILED.name, message=f"{self.id} is {view.state}")
-        failure = JobEndedError(self.id, error.message, code=Code[error.code], remedy=error.remedy, step=error.step)
+        code = Code.recorded(error.code, Code.JOB_FAILED)
+        failure = JobEndedError(self.id, error.message, code=code, remedy=error.remedy, step=error.step)
         for frame in error.frames:
             failure.add_note(f"at {frame}")
         raise failure

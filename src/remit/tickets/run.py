@@ -92,7 +92,8 @@ class TicketRun:
         if told is not None and told.state == "ok":
             return "ok", None, told.result_preview
         if told is not None and told.code:
-            blocked = told.state == "blocked" or (told.code in Code.__members__ and Code[told.code].status == "blocked")
+            code = Code.recorded(told.code, Code.TOOL_EXEC_FAILED)
+            blocked = told.state == "blocked" or code.status == "blocked"
             return "blocked" if blocked else "failed", told.code, line(told.reason)
         return self._open(place)
 

@@ -260,7 +260,7 @@ class Runs:
         if outcome.status == "ok":
             value: dict[str, Any] = outcome.value
             return value
-        code = Code[outcome.code] if outcome.code in Code.__members__ else Code.TOOL_EXEC_FAILED
+        code = Code.recorded(outcome.code, Code.TOOL_EXEC_FAILED)
         if outcome.cause == Code.not_found.name:
             raise NotFoundError(outcome.reason, code=Code.not_found, remedy=outcome.remedy)
         raise StateError(f"{tool}: {outcome.reason.removeprefix(f'{tool}: ')}", code=code, remedy=outcome.remedy)

@@ -103,7 +103,7 @@ async def _evidence(record: CallRecord, journal: Journal) -> tuple[EvidenceItem,
 def _refused(refused: GateRefused) -> Outcome:
     return Outcome(
         status="blocked",
-        code=Code[refused.code],
+        code=Code.recorded(refused.code, Code.POLICY_DENIED, retryable=refused.again_ms is not None),
         reason=refused.reason,
         remedy=refused.remedy,
         confirmation=refused.confirmation or None,
@@ -113,7 +113,7 @@ def _refused(refused: GateRefused) -> Outcome:
 
 def failed_outcome(error: ErrorInfo, invocation_id: str, duration_us: int, effect: Effect = READS) -> Outcome:
     """A failed call's outcome from its recorded error."""
-    code = Code[error.code]
+    code = Code.recorded(error.code, Code.TOOL_EXEC_FAILED, retryable=error.retryable)
     return Outcome(
         status="blocked" if code.status == "blocked" else "failed",
         code=code,

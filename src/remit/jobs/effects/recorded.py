@@ -374,7 +374,7 @@ class Effects:
             raise matching.fail(NondeterminismError(step, f"the recipe {found.name}", f"the recipe {started.name}"))
         if refused is None:
             return None
-        return RunError(refused.message, code=Code[refused.code], remedy=refused.remedy)
+        return RunError(refused.message, code=Code.recorded(refused.code, Code.POLICY_DENIED), remedy=refused.remedy)
 
     async def child_ended(self, step: str, result: object, error: ErrorInfo | None = None) -> None:
         """Record what another recipe came to, unless that is recorded or the pass is over.

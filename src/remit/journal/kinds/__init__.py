@@ -8,8 +8,11 @@ fields are optional, so that a stream from an older Remit still replays. A recor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
 from importlib import import_module
-from typing import Final
+from types import UnionType
+from typing import Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -147,5 +150,40 @@ def decode(kind: str, data: bytes) -> Payload | None:
     try:
         return _decoders[kind](data)
     except (msgspec.DecodeError, RecursionError) as error:
+        with suppress(msgspec.DecodeError, RecursionError):
+            return _newer(kind, data)
         msg = f"a recorded {kind} event cannot be read: {error}"
         raise ChainBrokenError(msg, remedy="Run `remit verify` on the stream.") from error
+
+
+@cache
+def _closed(kind: str) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return the fields of a kind that have a closed list of values: their attribute and the values."""
+    payload = payload_of(kind)
+    hints = get_type_hints(payload)
+    lists = {field.name: _values(hints[field.name]) for field in msgspec.structs.fields(payload)}
+    return {f.encode_name: (f.name, lists[f.name]) for f in msgspec.structs.fields(payload) if lists[f.name]}
+
+
+def _values(hint: object) -> tuple[str, ...]:
+    if get_origin(hint) is Union or isinstance(hint, UnionType):
+        return tuple(value for one in get_args(hint) for value in _values(one))
+    return get_args(hint) if get_origin(hint) is Literal else ()
+
+
+def _newer(kind: str, data: bytes) -> Payload:
+    """Return the payload of an event in which a newer Remit recorded a value that closed lists here do not have.
+
+    It keeps the values as they were recorded: they are shown, and are none of those that anything here acts on.
+    Raises msgspec.DecodeError where that is not what is wrong with it.
+    """
+    fields, recorded = msgspec.json.decode(data, type=dict[str, msgspec.Raw]), dict[str, str]()
+    for name, (attribute, values) in _closed(kind).items():
+        value = msgspec.json.decode(fields[name]) if name in fields else values[0]
+        if isinstance(value, str) and value not in values:
+            recorded[attribute] = value
+            fields[name] = msgspec.Raw(msgspec.json.encode(values[0]))
+    payload = _decoders[kind](msgspec.json.encode(fields))
+    for attribute, value in recorded.items():
+        msgspec.structs.force_setattr(payload, attribute, value)
+    return payload

@@ -191,7 +191,7 @@ def format_of(path: str, data: bytes) -> Format:
 def _parsed(path: str, form: Format, data: bytes, pages: int, chars: int, ask: Ask) -> Parsed:
     answer = ask(Job(format=form, data=data, pages=pages, chars=chars))
     if isinstance(answer, Refused):
-        code = Code[answer.code]
+        code = Code.recorded(answer.code, Code.TOOL_EXEC_FAILED)
         if code is Code.SpawnFailed:
             raise ProviderError(answer.why, cause=code)
         raise ProviderError(f"{path!r}: {answer.why}.", cause=None, code=code)

@@ -131,8 +131,8 @@ def _result(execution: ProgramEnd) -> ToolResult:
         raise ProviderError(f"the tool's process ended with {how}{tail}", cause=None)
     answer = msgspec.json.decode(execution.stdout.data, type=Answer)
     if (failure := answer.failure) is not None:
-        cause = Code[failure.cause] if failure.cause else None
-        raise ProviderError(failure.message, cause=cause, code=Code[failure.code] if failure.code else None)
+        cause, code = Code.__members__.get(failure.cause), Code.__members__.get(failure.code)
+        raise ProviderError(failure.message, cause=cause, code=code)
     return ToolResult(answer.value, answer.evidence)
 
 
