@@ -103,9 +103,10 @@ class Remit:
 
         `journal` and `policy` stand in for the settings of those names, also of `settings`. Those come from
         `remit.settings.load`; without them, remit.toml and the environment are read. Raises SettingsError for a value
-        that does not fit, and UsageError for an empty `journal`. `work=False` leaves jobs to other processes.
-        `always_replay` runs every recipe again from its journal after each step, for tests. `versions` gives tools
-        their versions where providers give none, and stands in for the journal as the registry of what ran.
+        that does not fit, UsageError for an empty `journal` or `versions` that lack a method. `work=False` leaves jobs
+        to other processes. `always_replay` runs every recipe again from its journal after each step, for tests.
+        `versions` gives tools their versions where providers give none, and stands in for the journal as the registry
+        of what ran.
         """
         flags: dict[str, Any] = {}
         if journal is not None:
@@ -124,6 +125,10 @@ class Remit:
             )
         else:
             self.settings = override(settings, flags)
+        if versions is not None:
+            from remit.tools.listing import require_registry
+
+            require_registry(versions)
         self._tools, self._recipes, self._providers = tuple(tools), tuple(recipes), tuple(providers)
         self._migrations, self._versions, self._clock = tuple(migrations), versions, clock
         self._report, self._work, self._always_replay = report, work, always_replay

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 from tests.cli.conftest import Project
 
 FIXED = """
@@ -31,6 +33,11 @@ def test_a_failed_job_says_where_and_is_retried_with_the_code_of_today(project: 
     done = project.here("--module", "fixes.py", "retry", "last", "--json")
     assert (done.status, done.json["result"]) == (0, 2)
     assert "retry of" in project.here("show", "last").out
+    events = [json.loads(line) for line in project.here("trace", "last", "--events", "--json").out.splitlines()]
+    taken = [event for event in events if "taken_from" in event]
+    assert [event["kind"] for event in taken] == ["tool_invocation_started", "tool_invocation_finished"]
+    assert all(event["recorded_at"] < event["at"] for event in taken)
+    assert f"(taken from {taken[0]['taken_from']}, recorded " in project.here("trace", "last", "--events").out
 
 
 def test_a_completed_job_is_not_retried_without_a_step(project: Project) -> None:

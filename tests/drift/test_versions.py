@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from remit import Run, migration, recipe, tool
+from remit.errors import UsageError
 from remit.tools.listing import ToolUse, ToolVersion
 from tests.opened import OpenRemit, until, until_waiting
 
@@ -213,13 +214,26 @@ class Register:
     async def get_tool_version(self, tool: str) -> ToolVersion | None:
         if tool == "mail.burn":
             raise OSError("the registry is away")
-        return ToolVersion(version="2026.11") if tool == "mail.plain" else None
+        known = ToolVersion(version="2026.11", request_schema_hash="sha256:0")
+        return known if tool == "mail.plain" else None
 
     async def uses(self, tool: str) -> Sequence[ToolUse]:
         return []
 
     async def schema(self, digest: str) -> Any:
         return {"title": digest}
+
+
+class SeedsRegister:
+    """A registry as the seed has it, and not even asynchronous."""
+
+    def get_tool_version(self, tool: str) -> ToolVersion | None:
+        return ToolVersion(version=tool)
+
+
+def test_a_registry_that_lacks_methods_is_refused_where_it_is_handed_in(remit_in: OpenRemit) -> None:
+    with pytest.raises(UsageError, match="get_tool_version, uses, schema"):
+        remit_in(versions=SeedsRegister())
 
 
 async def test_a_registry_that_is_handed_in_gives_tools_their_versions(
@@ -239,3 +253,4 @@ async def test_a_registry_that_is_handed_in_gives_tools_their_versions(
         assert await remit.service.drift.schema("sha256:0") == {"title": "sha256:0"}
         assert await remit.service.drift.uses("mail.plain") == []
     assert "the registry of versions failed" in caplog.text
+    assert "mail.plain 2026.11 has another input schema in the registry" in caplog.text

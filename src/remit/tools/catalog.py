@@ -34,13 +34,14 @@ from msgspec.structs import replace
 
 from remit.canonical import digest
 from remit.codes import Code
-from remit.errors import NameInvalidError, ProviderError, UsageError
+from remit.errors import NameInvalidError, NotCanonicalError, ProviderError, UsageError
 from remit.nearest import did_you_mean
 from remit.tools.listing import Listings, ToolVersionRegistry, cancelled
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.naming import check_provider_id, provider_of
 from remit.tools.provider import Follows, Reserves, ToolProvider, Watched
 from remit.tools.remote import Probed
+from remit.tools.schema import schema_hash
 from remit.tools.tool import Tool, admit, quarantine
 
 _RISK: Final = {Risk.READ_ONLY: 0, Risk.WRITE: 1, Risk.UNKNOWN: 2}
@@ -523,7 +524,12 @@ class Catalog:
         except Exception:  # noqa: BLE001 - the registry is the user's own, and a tool without a version still works
             _log.exception("%s: the registry of versions failed", meta.name)
             return meta
-        return meta if version is None else replace(meta, version=version.version)
+        if version is None:
+            return meta
+        with suppress(NotCanonicalError):  # such a tool is quarantined, and the reason said
+            if version.request_schema_hash not in {"", schema_hash(meta.input_schema or {})}:
+                _log.warning("%s %s has another input schema in the registry", meta.name, version.version)
+        return replace(meta, version=version.version)
 
     def _enter(self, provider_id: str, tools: list[Tool]) -> None:
         before, self._listed[provider_id] = self._listed[provider_id], tools

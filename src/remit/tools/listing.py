@@ -17,9 +17,12 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
+
+from remit.errors import UsageError
 
 _log: Final = logging.getLogger("remit.tools")
 
@@ -173,3 +176,12 @@ class ToolVersionRegistry(Protocol):
     async def schema(self, digest: str) -> Any:
         """The schema behind a hash; None: it is not known. Raises JournalError."""
         ...
+
+
+def require_registry(versions: object) -> None:
+    """Raise UsageError unless it is a registry: each of its methods is there, and a coroutine function."""
+    names = [name for name in vars(ToolVersionRegistry) if not name.startswith("_")]
+    wrong = [name for name in names if not iscoroutinefunction(getattr(versions, name, None))]
+    if wrong:
+        why = f"{type(versions).__name__} is no registry of versions: it lacks async def {', '.join(wrong)}"
+        raise UsageError(why, remedy="Give it what remit.tools.listing.ToolVersionRegistry has.")

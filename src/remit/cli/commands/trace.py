@@ -12,6 +12,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.output import cut, one_line
 from remit.cli.story import Story as Teller
 from remit.journal import kinds as k
+from remit.journal.lineage import Origin, Origins
 from remit.record.story import Narrative, Story
 
 if TYPE_CHECKING:
@@ -46,11 +47,13 @@ async def _trace(state: State, job: str, *, follow: bool, events: bool) -> int:
         if follow and not events and not state.as_json:
             await Following(state.output.out, remit, found).run()
         elif follow:
+            origins = Origins()
             async for event in remit.service.streams.follow(stream):
-                _event(state, event)
+                _event(state, event, origins.of(k.decode(event.kind, event.data), event))
         elif events:
+            origins = Origins()
             for event in await remit.service.streams.events(stream):
-                _event(state, event)
+                _event(state, event, origins.of(k.decode(event.kind, event.data), event))
         elif state.as_json:
             state.output.json(await remit.service.streams.narrative(found))
         else:
@@ -69,21 +72,22 @@ async def _story(state: State, remit: Opened, job: str) -> None:
     Story(state.output.out, told, shown_state(row)).write()
 
 
-def _event(state: State, event: Event) -> None:
-    from remit.cli.tables import clock_time
+def _event(state: State, event: Event, origin: Origin) -> None:
+    from remit.cli.tables import clock_time, moment
     from remit.record.teller import words
 
     out = state.output.out
     if state.as_json:
-        state.output.json(_fields(event))
+        state.output.json(_fields(event, origin))
         return
-    text = one_line(f"{event.kind:<24}  {words(event)}")
+    taken = f" (taken from {origin.job}, recorded {moment(origin.at)})" if origin.job else ""
+    text = one_line(f"{event.kind:<24}  {words(event)}{taken}")
     shown = cut(text, out.width - 14) if out.width is not None else text
     out.line(f"{out.style(clock_time(event.at), 'dim')}  {shown}".rstrip())
     out.flush()
 
 
-def _fields(event: Event) -> dict[str, Any]:
+def _fields(event: Event, origin: Origin) -> dict[str, Any]:
     import msgspec
 
     return {
@@ -93,6 +97,7 @@ def _fields(event: Event) -> dict[str, Any]:
         "at": event.at,
         "hash": event.hash.hex(),
         "data": msgspec.Raw(event.data),
+        **({"taken_from": origin.job, "recorded_at": origin.at} if origin.job else {}),
     }
 
 
