@@ -9,6 +9,7 @@ import pytest
 
 from remit import Remit
 from tests.pages.conftest import Served
+from tests.patience import PATIENCE_S
 
 
 async def fail(served: Served, opened: Remit) -> None:
@@ -23,5 +24,5 @@ async def test_a_test_that_fails_leaves_no_server_to_the_next_one(served: Served
     async with Remit(":memory:") as opened:
         with pytest.raises(ZeroDivisionError):
             await fail(served, opened)
-        async with served(opened) as server, asyncio.timeout(5):
+        async with served(opened) as server, asyncio.timeout(PATIENCE_S):
             assert (await server.get("/health")).status == HTTPStatus.OK
