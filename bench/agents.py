@@ -15,9 +15,9 @@ from bench.lab import LANGGRAPH_AGENT, PYDANTIC_AI, PYDANTIC_AI_DBOS, Lab
 from bench.measure import Mark, Peer, Reading, Result, Watch, against
 from bench.subject import remit_in
 from remit import Remit
-from remit.agents.recipes.agent import agent
 from remit.jobs.answers import AgentAnswer
 from remit.jobs.bound import RecipeCall
+from remit.parts.agents.recipes.agent import agent
 
 TURNS: Final = 100
 """As the peers' programs do (bench/peers/program.py)."""

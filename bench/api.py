@@ -28,8 +28,8 @@ from remit.http.access import Places
 from remit.http.guard import Guard
 from remit.http.router import Mount, Router
 from remit.http.serving import listen, serve
+from remit.parts.tickets.runner import RunnerConfig
 from remit.settings import load
-from remit.tickets.runner import RunnerConfig
 
 CALLS, AT_ONCE = 400, 32
 UNGATED: Final = "the same app without gateway and journal"

@@ -12,14 +12,14 @@ import msgspec
 from bench.floors import decoded
 from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
-from remit.audit.answers import Question, answer
-from remit.audit.index import Index
 from remit.canonical import digest
 from remit.clock import SystemClock
 from remit.journal import kinds as k
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
+from remit.parts.audit.answers import Question, answer
+from remit.parts.audit.index import Index
 
 JOBS, CALLS, ROUNDS = 20_000, 24, 3
 _SUM: Final = """

@@ -10,7 +10,7 @@ from typing import Any
 from bench.lab import Lab
 from bench.measure import Reading, Result, Watch, against
 from remit.clock import SystemClock
-from remit.sandbox.opening import open_sandbox
+from remit.parts.sandbox.opening import open_enclosures
 from remit.settings import load
 from remit.testing.providers import call_context
 
@@ -20,7 +20,7 @@ LINKS = 200
 
 def _program() -> str:
     """The browser; empty: there is none, and nothing is measured."""
-    from remit.providers.browser.program import find  # noqa: PLC0415 - beside what it needs
+    from remit.parts.browser.program import find  # noqa: PLC0415 - beside what it needs
 
     return str(find("") or "")
 
@@ -37,12 +37,14 @@ def _page() -> str:
 @asynccontextmanager
 async def _tools(lab: Lab) -> AsyncIterator[Any]:
     """Browsers of the tools, of which none is started."""
-    from remit.providers.browser.browsers import Browsers  # noqa: PLC0415 - an extra
-    from remit.providers.browser.settings import BrowserSettings  # noqa: PLC0415 - likewise
+    from remit.parts.browser.browsers import Browsers  # noqa: PLC0415 - an extra
+    from remit.parts.browser.settings import BrowserSettings  # noqa: PLC0415 - likewise
 
-    browsers = Browsers(open_sandbox(load(cwd=lab.folder, env={})), BrowserSettings(), SystemClock())
+    enclosures = open_enclosures(load(cwd=lab.folder, env={}))
+    browsers = Browsers(enclosures, BrowserSettings(), SystemClock())
     yield browsers
     await browsers.end()
+    await enclosures.close()
 
 
 @asynccontextmanager
@@ -122,6 +124,6 @@ async def browser_seen(lab: Lab) -> list[Result]:
 
 
 def _asked() -> Any:
-    from remit.providers.browser.shapes import SnapshotArgs  # noqa: PLC0415 - likewise
+    from remit.parts.browser.shapes import SnapshotArgs  # noqa: PLC0415 - likewise
 
     return SnapshotArgs()

@@ -8,8 +8,8 @@ import json
 from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from bench.subject import reads, remit_in
-from remit.audit.package import write_package
 from remit.evidence import verify
+from remit.parts.audit.package import write_package
 
 STEPS = 10_000
 

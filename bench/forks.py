@@ -5,9 +5,9 @@ from __future__ import annotations
 from bench.lab import DBOS_POSTGRES, DBOS_SQLITE, Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from bench.subject import reads, remit_in
-from remit.golden.file import read, write
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import JobCreated
+from remit.parts.golden.file import read, write
 
 LONG, GOLDENS, STEPS = 10_000, 1_000, 20
 

@@ -14,17 +14,17 @@ import msgspec
 
 from bench.lab import LLM_SANDBOX, ROOT, Lab
 from bench.measure import Mark, Peer, PeerMissingError, Reading, Result, Sample, Watch, against
-from remit.sandbox.bwrap.driver import BwrapDriver
-from remit.sandbox.bwrap.program import find
-from remit.sandbox.bwrap.run import FILES, Descriptors, command, environment
-from remit.sandbox.commands import Commands
-from remit.sandbox.identity import identity
-from remit.sandbox.policy import SandboxPolicy
-from remit.sandbox.sandbox import RunRequest, Sandbox
-from remit.sandbox.scratch import scratch
-from remit.sandbox.seccomp.filter import encoded
-from remit.sandbox.spec import Spec, quiet
-from remit.sandbox.workspaces import Workspaces
+from remit.parts.sandbox.bwrap.driver import BwrapDriver
+from remit.parts.sandbox.bwrap.program import find
+from remit.parts.sandbox.bwrap.run import FILES, Descriptors, command, environment
+from remit.parts.sandbox.commands import Commands
+from remit.parts.sandbox.identity import identity
+from remit.parts.sandbox.policy import SandboxPolicy
+from remit.parts.sandbox.sandbox import RunRequest, Sandbox
+from remit.parts.sandbox.scratch import scratch
+from remit.parts.sandbox.seccomp.filter import encoded
+from remit.parts.sandbox.workspaces import Workspaces
+from remit.process.enclosure import Spec, quiet
 
 RUNS, AT_ONCE, CONVERSATIONS = 20, 8, 12
 PYTHON = "/usr/bin/python3"

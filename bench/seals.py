@@ -13,8 +13,8 @@ from bench.subject import reads, remit_in
 from remit import Remit
 from remit.journal.seals import make
 from remit.journal.signing import make_key
-from remit.recorder.opening import close, open_recorder
-from remit.recorder.recording import Recorder
+from remit.parts.recorder.opening import close, open_recorder
+from remit.parts.recorder.recording import Recorder
 
 STEPS, ROUNDS = 4_000, 9
 SIGNED, SIGNED_ROUNDS = 30_000, 5

@@ -23,9 +23,9 @@ from aiohttp import web
 from bench.lab import ROOT, Lab
 from bench.measure import Mark, Reading, Result, against
 from bench.subject import remit_in
-from remit.providers.web.extraction import Job, extract
-from remit.providers.web.fetcher import Fetcher
-from remit.recipes.research_report import research_report
+from remit.parts.recipes.research_report import research_report
+from remit.parts.web.extraction import Job, extract
+from remit.parts.web.fetcher import Fetcher
 
 PAGES, SOURCES = 40, 10
 """Pages of a measurement; sources of a report, which reads twice as many."""

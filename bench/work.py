@@ -13,9 +13,9 @@ import apsw
 from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from remit import Remit
+from remit.parts.work.references import IssueRef
+from remit.parts.work.store import WorkStore
 from remit.settings import load
-from remit.work.references import IssueRef
-from remit.work.store import WorkStore
 
 RUNS: Final = 5
 UNITS: Final = 1_000

@@ -30,9 +30,9 @@ from typing import Any, Final, NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from remit.audit.formats.agent_action import PAYLOAD_TYPE, envelope_message
-from remit.audit.formats.keys import Signer
-from remit.audit.formats.provenance import PREDICATE, STATEMENT
+from remit.parts.audit.formats.agent_action import PAYLOAD_TYPE, envelope_message
+from remit.parts.audit.formats.keys import Signer
+from remit.parts.audit.formats.provenance import PREDICATE, STATEMENT
 
 ROOT: Final = Path(__file__).parents[1]
 GIT: Final = shutil.which("git") or "git"

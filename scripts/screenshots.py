@@ -10,7 +10,7 @@ from playwright.async_api import Page
 
 from examples.web.town import Town
 from remit import Remit, Run, recipe, tool
-from remit.recipes.research_report import research_report
+from remit.parts.recipes.research_report import research_report
 from remit.settings import load
 from remit.tools.meta import Retry
 from tests.pages.browsing import browsing, window

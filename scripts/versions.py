@@ -23,8 +23,8 @@ VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
 PINS: Final = ROOT / "requirements/dev.txt"
 DIFFER: Final = (
     "tests/api/test_openapi.py", "tests/http/test_tls.py", "tests/jobs/effects/test_asks.py", "tests/jobs/test_run.py",
-    "tests/mcp_config/test_jsonc.py", "tests/notify/test_mail.py", "tests/test_public.py", "tests/tools/test_hints.py",
-    "tests/tools/test_shapes.py", "tests/wiring/test_schemas.py",
+    "tests/mcp_config/test_jsonc.py", "tests/parts/notify/test_mail.py", "tests/test_public.py",
+    "tests/tools/test_hints.py", "tests/tools/test_shapes.py", "tests/wiring/test_schemas.py",
 )  # fmt: skip
 """Tests of what one version of Python did differently from another, and a few of the core."""
 _ASK: Final = "import sys; print('%d.%d %d.%d.%d' % (*sys.version_info[:2], *sys.version_info[:3]))"

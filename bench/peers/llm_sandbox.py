@@ -20,7 +20,7 @@ def _run(work: Callable[[Path, str], None], folder: Path) -> None:
     if podman and subprocess.run([podman, "image", "exists", _IMAGE], check=False).returncode == 0:  # noqa: S603 - our own words
         work(folder, _IMAGE)
     else:
-        missing("podman has no image: `python -m tests.sandbox.image podman` makes it")
+        missing("podman has no image: `python -m tests.parts.sandbox.image podman` makes it")
 
 
 def _service(stack: ExitStack, folder: Path) -> str:

@@ -1,9 +1,9 @@
 """The door: how a part of Remit says what it brings, and what its providers are opened with (rules 16 and 17).
 
-A part is a folder and one line. The line is a `Capability` that names everything by reference, `"module:name"`, so that
-nothing of a part is imported before something of it is used. The parts that ship stand in remit.wiring.capabilities;
-any other is an entry point of the group `remit.capabilities`, which counts where `app.capabilities` of a trusted folder
-names it (rule 13).
+A part is a folder whose `CAPABILITIES` say what it brings. A `Capability` names everything by reference,
+`"module:name"`, so that nothing of a part is imported before something of it is used. The parts that ship are the
+folders of remit.parts; any other is an entry point of the group `remit.capabilities`, which counts where
+`app.capabilities` of a trusted folder names it (rule 13).
 """
 
 from __future__ import annotations
@@ -209,6 +209,11 @@ class Check(NamedTuple):
     def failed(cls, name: str, error: RemitError, remedy: str = "") -> Check:
         """Return the finding that an error is; `remedy` if that says none."""
         return cls(name, "fail", error.message, error.remedy or remedy, error.code.name)
+
+
+def kinds_of(module: str, noun: str, ends: str) -> dict[str, str]:
+    """Return the references of the kinds `NOUN_END` in a module, whose classes bear the same names."""
+    return {f"{noun}_{end}": f"{module}:{f'{noun}_{end}'.title().replace('_', '')}" for end in ends.split()}
 
 
 def resolve(reference: str) -> Any:

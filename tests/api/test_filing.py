@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.agents.remote import RemoteConversations
 from remit.client.connection import Connection
 from remit.client.service import RemoteJobs
+from remit.parts.agents.remote import RemoteConversations
 from remit.service.options import Options
 
 GIVEN = Options(

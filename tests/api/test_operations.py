@@ -14,9 +14,9 @@ from remit.client.connection import Connection
 from remit.client.service import service_at
 from remit.http.access import SCOPES
 from remit.operation import Operation, operations
+from remit.parts.tickets.tickets import tickets_of
 from remit.record.views import ConfirmationView
 from remit.service.service import Service
-from remit.tickets.tickets import tickets_of
 from tests.api.conftest import Served, bearer, token
 from tests.opened import OpenRemit, until_waiting
 from tests.service.test_mcp import READ, Far

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from remit import Remit
-from remit.tickets.ticket import stream_of
-from remit.tickets.tickets import tickets_of
+from remit.parts.tickets.ticket import stream_of
+from remit.parts.tickets.tickets import tickets_of
 from tests.api.conftest import Client, Served
 from tests.opened import OpenRemit
 from tests.patience import PATIENCE_S

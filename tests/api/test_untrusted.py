@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from remit.agents.recipes.agent import agent
 from remit.jobs.state import History, stream_of
-from tests.agents import bank
+from remit.parts.agents.recipes.agent import agent
 from tests.api.conftest import Served, bearer, token
+from tests.parts.agents import bank
 
 
 async def test_a_question_over_http_says_where_the_account_comes_from(served: Served, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from remit.cli.saving import place_below
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.sandbox.scratch import scratch
+from remit.parts.sandbox.scratch import scratch
 from tests.cli.conftest import Project
 
 CODE = "mkdir -p sub; echo one > sub/one.txt; printf two > two.bin; echo said; echo wrong >&2"

@@ -17,7 +17,7 @@ def checks(project: Project, *words: str) -> dict[str, dict[str, Any]]:
 @pytest.fixture(autouse=True)
 def own_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for folders of runs in a place that no other test's runs have."""
-    monkeypatch.setattr("remit.work.folder._SHARED", tmp_path / "work")
+    monkeypatch.setattr("remit.parts.work.folder._SHARED", tmp_path / "work")
 
 
 def test_a_healthy_project_has_nothing_but_ok(project: Project) -> None:

@@ -12,10 +12,10 @@ from remit.cli import lasting
 from remit.codes import Code
 from remit.errors import JournalError, StateError
 from remit.journal.standing import mark_live, mark_moved
+from remit.parts.tickets import opening
+from remit.parts.tickets.runner import Runner
 from remit.service.workers import Workers
 from remit.testing.clock import ManualClock
-from remit.tickets import opening
-from remit.tickets.runner import Runner
 from tests.opened import OpenRemit, local_engine
 
 

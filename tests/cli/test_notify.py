@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.cli.conftest import Project, lines_until
-from tests.notify.servers import Hook, running_hook
+from tests.parts.notify.servers import Hook, running_hook
 from tests.patience import PATIENCE_S
 
 HOOK = """

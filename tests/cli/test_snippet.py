@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from remit.sandbox.scratch import scratch
+from remit.parts.sandbox.scratch import scratch
 from tests.cli.conftest import Project
-from tests.sandbox.test_programs import PLOT, packages
+from tests.parts.sandbox.test_programs import PLOT, packages
 
 MARK = "2.0417"
 CODE = f"""

@@ -10,7 +10,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import StateError
-from remit.tickets.tickets import Tickets
+from remit.parts.tickets.tickets import Tickets
 from tests.cli.conftest import Project, lines_until
 from tests.patience import PATIENCE_S
 

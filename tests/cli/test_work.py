@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from remit.cli import exit_codes
-from remit.work.forms import Form, write_in
-from remit.work.result import Changes, Test, WorkResult
+from remit.parts.work.forms import Form, write_in
+from remit.parts.work.result import Changes, Test, WorkResult
 from tests.cli.conftest import Project
+from tests.parts.work.executors.repository import git
 from tests.patience import PATIENCE_S
-from tests.work.executors.repository import git
 
 pytestmark = pytest.mark.slow
 

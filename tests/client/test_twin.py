@@ -11,8 +11,8 @@ from remit.client.twin import twin
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.journal.leases import LeaseProof
+from remit.parts.tickets.remote import RemoteTickets
 from remit.record.usage import Usage
-from remit.tickets.remote import RemoteTickets
 
 
 class Recorded(Connection):

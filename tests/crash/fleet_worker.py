@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from remit import CallContext, Remit, Run, recipe, tool
-from remit.tickets.runner import RunnerConfig
+from remit.parts.tickets.runner import RunnerConfig
 from tests.client.conftest import serving
 from tests.crash import ticket_worker
 from tests.crash.ticket_worker import FOLDER, LEASE_S, charge, note

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 
 from remit.client import RemoteRemit
 from remit.http.serving import listen
+from remit.parts.tickets.runner import RunnerConfig
 from remit.service.requests import Requests
 from remit.service.sessions import Sessions
-from remit.tickets.runner import RunnerConfig
 from tests.client.conftest import serving
 from tests.crash.ticket_worker import FOLDER, opened
 

@@ -20,7 +20,7 @@ import pytest
 from remit import Code, Remit
 from remit.errors import StateError
 from remit.jobs.state import stream_of
-from remit.tickets.ticket import derived_id
+from remit.parts.tickets.ticket import derived_id
 from tests.crash.fleet_worker import STEPS, opened, serve, work
 from tests.crash.server_worker import free_port
 from tests.crash.test_server import answered

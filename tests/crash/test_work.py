@@ -18,12 +18,12 @@ import pytest
 from remit import Remit
 from remit.errors import StateError
 from remit.jobs.state import ENDED
-from remit.work.references import IssueRef
-from remit.work.result import Changes, Test, WorkResult
-from remit.work.views import UnitView
+from remit.parts.work.references import IssueRef
+from remit.parts.work.result import Changes, Test, WorkResult
+from remit.parts.work.views import UnitView
 from tests.crash.work_worker import ENDS, EXECUTORS, opened, serve_until_killed, workflow
 from tests.journal.storages import PostgresStorage
-from tests.work.executors.repository import git, make_repository
+from tests.parts.work.executors.repository import git, make_repository
 
 UNITS = int(os.environ.get("REMIT_TEST_WORK", "8"))
 KILLS = int(os.environ.get("REMIT_TEST_KILLS", "2"))

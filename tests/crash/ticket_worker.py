@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from remit import CallContext, Remit, tool
+from remit.parts.tickets.runner import RunnerConfig
 from remit.settings import load
-from remit.tickets.runner import RunnerConfig
 
 LEASE_S = 2
 FOLDER: list[Path] = []

@@ -9,9 +9,9 @@ from typing import Final
 
 from remit import Remit
 from remit.cli.lasting import keep_part
+from remit.parts.work.control import control_of
 from remit.service import calls
 from remit.settings import load
-from remit.work.control import control_of
 
 EXECUTORS: Final = {
     "commit": "echo $REMIT_ISSUE_REF > done.txt",

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from remit import Remit
-from remit.agents.loop import ALLOWED, ENOUGH, Goal
-from remit.agents.recipes.agent import agent
+from remit.parts.agents.loop import ALLOWED, ENOUGH, Goal
+from remit.parts.agents.recipes.agent import agent
 from remit.record.transcript import READ_MORE
 from remit.settings import load
 

@@ -14,9 +14,9 @@ import jsonschema_rs
 import pytest
 
 from remit.evidence.rejected import REASONS
-from tests.audit.packages import bought, export, packed, repacked
-from tests.audit.test_checkpoints import sign
 from tests.opened import OpenRemit
+from tests.parts.audit.packages import bought, export, packed, repacked
+from tests.parts.audit.test_checkpoints import sign
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/audit.md").read_text(encoding="utf-8")

@@ -11,11 +11,11 @@ import pytest
 from aiohttp import web
 
 from remit import Remit
+from remit.parts.browser.program import find
+from remit.parts.browser.shapes import TAKES
 from remit.policy.rules import Policy
-from remit.providers.browser.program import find
-from remit.providers.browser.shapes import TAKES
 from remit.settings import load
-from tests.providers.browser import ways
+from tests.parts.browser import ways
 
 PAGE = (Path(__file__).parents[2] / "docs/browser.md").read_text(encoding="utf-8")
 SEARCH = """<title>Shop</title><form action="/found"><input type="search" aria-label="Search" name="q"></form>"""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from remit.providers.doc import package
-from remit.providers.doc.provider import TOOLS
+from remit.parts.documents import package
+from remit.parts.documents.provider import TOOLS
 from tests.cli.conftest import Project, project
 
 __all__ = ["project"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from remit.audit.formats.table import ROWS, Row
+from remit.parts.audit.formats.table import ROWS, Row
 
 PAGE = (Path(__file__).parents[2] / "docs/audit.md").read_text(encoding="utf-8")
 

@@ -14,7 +14,7 @@ import pytest
 import remit
 from remit import Options, Remit
 from remit.errors import SettingsError
-from tests.adapters.environment import run
+from tests.parts.adapters.environment import run
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/library.md").read_text(encoding="utf-8")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from remit.notify.sender import Message
-from remit.notify.target import ABOUT_CALLS, EVENTS, OPEN, Target, read_targets
+from remit.parts.notify.sender import Message
+from remit.parts.notify.target import ABOUT_CALLS, EVENTS, OPEN, Target, read_targets
 from remit.settings import load
 
 PAGE = (Path(__file__).parents[2] / "docs/notifications.md").read_text(encoding="utf-8")

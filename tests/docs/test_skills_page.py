@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from remit.skills.folder import SkillPlace
-from remit.skills.settings import Word
-from remit.work.workflow import Workflow
+from remit.parts.skills.folder import SkillPlace
+from remit.parts.skills.settings import Word
+from remit.parts.work.workflow import Workflow
 from tests.cli.conftest import Project, project
 
 __all__ = ["project"]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from remit.work.result import RESULT_CODES
-from remit.work.workflow import Flow, Group, OutboxTable, WorkflowFile
-from tests.work.executors.repository import git
+from remit.parts.work.result import RESULT_CODES
+from remit.parts.work.workflow import Flow, Group, OutboxTable, WorkflowFile
+from tests.parts.work.executors.repository import git
 
 pytestmark = pytest.mark.slow
 

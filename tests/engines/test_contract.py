@@ -30,4 +30,6 @@ async def test_postgresql(check: Any, tmp_path: Path, storage: PostgresStorage) 
 @pytest.mark.skipif(importlib.util.find_spec("dbos") is None, reason="needs the extra dbos: make setup")
 @each_check
 async def test_dbos(check: Any, tmp_path: Path, storage: PostgresStorage) -> None:
-    await check(Fleet(tmp_path, {"journal.url": storage.url, "jobs.engine": "dbos"}, ROUNDS, ("remit.engines.dbos",)))
+    await check(
+        Fleet(tmp_path, {"journal.url": storage.url, "jobs.engine": "dbos"}, ROUNDS, ("remit.parts.dbos.engine",))
+    )

@@ -24,8 +24,8 @@ from remit.evidence.container import FIRST
 from remit.evidence.program import program, sources
 from remit.evidence.rejected import REASONS, RejectedError
 from remit.journal.event import link, root
-from tests.audit.packages import GIVEN, bought, export, packed, repacked
 from tests.opened import OpenRemit
+from tests.parts.audit.packages import GIVEN, bought, export, packed, repacked
 from tests.test_canonical import NUMBERS
 
 VALUES = st.recursive(

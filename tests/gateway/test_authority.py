@@ -19,7 +19,7 @@ from remit.gateway.stages.resolve import Ready
 from remit.gateway.stages.take_limits import Queue, TakeLimits
 from remit.journal.kinds import ConfirmationDecided
 from remit.policy.remembered import Remembered
-from remit.providers.functions import FunctionProvider
+from remit.providers.functions.provider import FunctionProvider
 from tests.gateway.samples import ran, write
 from tests.gateway.world import ALICE, World, opened
 

@@ -26,7 +26,7 @@ from remit.journal.journal import Journal
 from remit.journal.kinds import ConfirmationDecided, Payload, decode
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.policy.rules import Policy
-from remit.providers.functions import FunctionProvider
+from remit.providers.functions.provider import FunctionProvider
 from remit.settings.sections.calls import CallLimit
 from remit.testing.clock import ManualClock
 from remit.tools.catalog import Catalog

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from remit import Options, Remit, Run, recipe, tool
-from remit.audit.package import write_package
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import ProviderError
@@ -20,6 +19,7 @@ from remit.jobs.answers import ModelError
 from remit.jobs.effects import calls
 from remit.jobs.effects import live as asks
 from remit.journal.kinds import GateRefused, JobWaiting, decode
+from remit.parts.audit.package import write_package
 from remit.record.views import JobRow
 from remit.testing.clock import ManualClock
 from tests.jobs.bank import NOW, Crash, pay

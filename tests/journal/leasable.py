@@ -13,11 +13,11 @@ from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCreated
 from remit.journal.leases import HeldLease, LeaseProof, LeaseTerms, renew_all
+from remit.parts.tickets.store import TicketStore
+from remit.parts.tickets.ticket import NewTicket
 from remit.randomness import SystemRandomSource
 from remit.testing.journal.storage import due, note
 from remit.testing.leases import LEASE_S, Make
-from remit.tickets.store import TicketStore
-from remit.tickets.ticket import NewTicket
 
 STREAM: Final = "job/a"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from tests.cli.terminal import Terminal
-from tests.work.executors.agents import BIN
+from tests.parts.work.executors.agents import BIN
 
 NOTES: Final = Path("examples/mcp/notes.py").resolve()
 REMIT: Final = str(Path(sys.executable).parent / "remit")

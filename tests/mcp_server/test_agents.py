@@ -20,8 +20,8 @@ from remit.process.family import Family
 from remit.testing.models import ModelServer
 from tests.cli.terminal import Terminal
 from tests.mcp_server.agents import PROMPT, READ, WRITE, Agent, ClaudeCode, Codex, Place, run
-from tests.work.executors.agents import real
-from tests.work.executors.wires import Script
+from tests.parts.work.executors.agents import real
+from tests.parts.work.executors.wires import Script
 
 STARTS: Final = 10
 PERSON_S: Final = float(os.environ.get("REMIT_TEST_PERSON_S", "6"))

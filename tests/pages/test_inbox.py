@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.agents.recipes.agent import agent
+from remit.parts.agents.recipes.agent import agent
 from remit.record.views import ConfirmationView
 from remit.settings import load
-from tests.agents import bank
 from tests.pages.conftest import Served, token
+from tests.parts.agents import bank
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ import pytest
 
 from remit import Remit, Run, recipe, tool
 from remit.pages.steps import Row, Scale, lines
+from remit.parts.tickets.runner import RunnerConfig
 from remit.record.job_story import step_row
 from remit.record.step import Attempt, Decided, QuestionRecord, StepNarrative, Waited
-from remit.tickets.runner import RunnerConfig
 from tests.opened import OpenRemit, until_waiting
 from tests.pages.conftest import Served
 

@@ -5,11 +5,11 @@ import re
 import pytest
 
 from remit import Remit
-from remit.work.order import WorkOrder
-from remit.work.references import IssueRef
-from remit.work.result import Changes, Test, WorkResult
+from remit.parts.work.order import WorkOrder
+from remit.parts.work.references import IssueRef
+from remit.parts.work.result import Changes, Test, WorkResult
 from tests.pages.conftest import Served, token
-from tests.work.test_store import order_of
+from tests.parts.work.test_store import order_of
 
 pytestmark = pytest.mark.slow
 

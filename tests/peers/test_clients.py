@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from remit.testing.models import ModelServer, Scene, SceneCall
-from tests.adapters.completions import scripted
+from tests.parts.adapters.completions import scripted
 from tests.peers import servers
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.providers.web.engine import Extractors
+from remit.parts.web.engine import Extractors
 
 
 async def test_no_module_of_the_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

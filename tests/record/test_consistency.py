@@ -15,8 +15,8 @@ from remit import Run, recipe, tool
 from remit.codes import Code
 from remit.jobs.plans.check import read_plan
 from remit.journal.event import link, root
-from tests.audit.packages import export
 from tests.opened import OpenRemit, until_waiting
+from tests.parts.audit.packages import export
 
 
 @tool("desk.pay", level="L1", version="1")

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from remit import EvidenceCandidate, Options, Remit, ToolResult, tool
-from remit.agents.recipes.agent import agent
 from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.journal.copy import copy
@@ -19,6 +18,7 @@ from remit.journal.erasing import Erased, erase
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandStarted, MessageKept
+from remit.parts.agents.recipes.agent import agent
 from remit.settings import Settings, load
 from remit.testing.clock import ManualClock
 from tests.journal.storages import SqliteStorage

@@ -5,8 +5,8 @@ import pytest
 
 from remit.journal import kinds as k
 from remit.journal.event import Event
+from remit.parts.tickets import kinds as tickets
 from remit.record.teller import _WORDS, words
-from remit.tickets import kinds as tickets
 
 ERROR = k.ErrorInfo(code="TOOL_EXEC_FAILED", message="no luck")
 

@@ -16,8 +16,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from remit.audit.formats import catalog
-from remit.audit.formats.keys import Signer
+from remit.parts.audit.formats import catalog
+from remit.parts.audit.formats.keys import Signer
 from scripts.dist import pins
 
 ROOT = Path(__file__).parents[2]

@@ -20,7 +20,7 @@ from remit.gateway.services import Limits
 from remit.journal.kinds import ConfirmationRequested
 from remit.journal.sqlite.store import SqliteStore
 from remit.policy.remembered import Remembered
-from remit.providers.functions import FunctionProvider
+from remit.providers.functions.provider import FunctionProvider
 from remit.testing.clock import ManualClock
 from remit.tools.meta import Level
 from remit.tools.provider import ToolResult

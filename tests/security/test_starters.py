@@ -19,7 +19,7 @@ STARTS: Final = frozenset(
 MEANS: Final = {
     ("remit.process.child", "Child"),
     ("remit.process.enclosure", "Program"),
-    ("remit.work.executors.program", "run_program"),
+    ("remit.parts.work.executors.program", "run_program"),
 }
 """Names of ours that start one, or have the sandbox start one."""
 

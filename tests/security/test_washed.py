@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from remit import Remit, Run, recipe, tool
-from remit.agents.recipes.agent import agent
 from remit.journal.kinds import ToolInvocationStarted
+from remit.parts.agents.recipes.agent import agent
 from remit.tools.provider import ToolResult
-from tests.agents.bank import IBAN, PAID, RULE, TOOLS, balance, call, pay, read, settings
 from tests.gateway.stages.test_check_origins import Talk
 from tests.gateway.world import meta, odd, opened
+from tests.parts.agents.bank import IBAN, PAID, RULE, TOOLS, balance, call, pay, read, settings
 from tests.security import suites
 
 ALLOWED = {"effect": "allow", "id": "all", "tools": ["*"]}

@@ -18,10 +18,10 @@ from remit.codes import Code
 from remit.errors import RemitError, ServerError
 from remit.http import addresses
 from remit.http.addresses import why_blocked
-from remit.sandbox import proxy as proxies
-from remit.sandbox.proxy import Proxy
+from remit.parts.sandbox import proxy as proxies
+from remit.parts.sandbox.proxy import Proxy
 from tests.client.test_connection import answering, peer
-from tests.sandbox.test_network import proxy_to, talk
+from tests.parts.sandbox.test_network import proxy_to, talk
 
 
 class Heard:

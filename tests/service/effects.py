@@ -19,13 +19,13 @@ from remit import Remit, Run, recipe
 from remit.codes import Code
 from remit.errors import ProviderError, RemitError
 from remit.jobs.state import ENDED
+from remit.parts.tickets.execution import RunRequest
+from remit.parts.tickets.report import RunReport
+from remit.parts.tickets.steps import ToolStep
+from remit.parts.tickets.tickets import tickets_of
 from remit.record.step import StateDiff
 from remit.record.views import JobRow
 from remit.settings import load
-from remit.tickets.execution import RunRequest
-from remit.tickets.report import RunReport
-from remit.tickets.steps import ToolStep
-from remit.tickets.tickets import tickets_of
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, ToolResult
 from tests.opened import until

@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remit import Job, Remit, Run, recipe, tool
-from remit.agents.recipes.agent import agent
-from remit.agents.recipes.conversation import conversation
 from remit.app import JobEndedError
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
@@ -19,6 +17,8 @@ from remit.models.arguments import sent
 from remit.models.message import Message, ToolCall, ToolResult, results, user
 from remit.models.openai_messages import from_openai, to_openai
 from remit.models.thread import EMPTY
+from remit.parts.agents.recipes.agent import agent
+from remit.parts.agents.recipes.conversation import conversation
 from remit.service.options import Options
 from remit.settings import Settings, load
 

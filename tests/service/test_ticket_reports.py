@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from remit.tickets.ticket import moment
+from remit.parts.tickets.ticket import moment
 from tests.opened import OpenRemit
 from tests.service.ticket_desk import TOOLS, step, tool_ticket, worked
 

@@ -13,13 +13,13 @@ from remit import Remit, tool
 from remit.clock import SECOND, Clock
 from remit.codes import Code
 from remit.errors import StateError
+from remit.parts.tickets import tickets as ticket_runs
+from remit.parts.tickets.execution import RunRequest
+from remit.parts.tickets.runner import ExecutorReport, RunnerConfig
+from remit.parts.tickets.steps import ToolStep
+from remit.parts.tickets.ticket import Ticket
+from remit.parts.tickets.tickets import job_of, tickets_of
 from remit.testing.clock import ManualClock
-from remit.tickets import tickets as ticket_runs
-from remit.tickets.execution import RunRequest
-from remit.tickets.runner import ExecutorReport, RunnerConfig
-from remit.tickets.steps import ToolStep
-from remit.tickets.ticket import Ticket
-from remit.tickets.tickets import job_of, tickets_of
 from tests.opened import OpenRemit, until_left
 
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello"}

@@ -11,9 +11,9 @@ import pytest
 from remit.codes import Code
 from remit.errors import StateError, UsageError
 from remit.journal.leases import LeaseProof
-from remit.tickets.report import without_moments
-from remit.tickets.runner import RunnerConfig
-from remit.tickets.ticket import Ticket
+from remit.parts.tickets.report import without_moments
+from remit.parts.tickets.runner import RunnerConfig
+from remit.parts.tickets.ticket import Ticket
 from tests.opened import OpenRemit
 from tests.service.ticket_desk import CALLS, EVENT, MAY, REPLIES, RUNG, TOOLS, step, tool_ticket, worked
 

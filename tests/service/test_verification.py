@@ -10,10 +10,10 @@ from remit.capability import Capability
 from remit.evidence.note import notes_in
 from remit.journal.blobs import pack
 from remit.journal.sqlite.store import SqliteStore
-from remit.recorder.publishing import Published
+from remit.parts.recorder.publishing import Published
 from remit.testing.journal.storage import note
 from tests.opened import OpenRemit
-from tests.recorder.world import World
+from tests.parts.recorder.world import World
 
 
 async def test_checkpoints_that_are_not_compared_are_said(
@@ -35,7 +35,7 @@ async def test_checkpoints_that_are_not_compared_are_said(
 async def test_stamps_that_cannot_be_read_are_said(
     remit_in: OpenRemit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("remit.recorder.verifier.can_read", lambda: False)
+    monkeypatch.setattr("remit.parts.recorder.verifier.can_read", lambda: False)
     world = World(tmp_path, lambda clock: SqliteStore(str(tmp_path / "journal.db"), clock))
     process = world.start()
     await process.journal.post("job/1", "job", note(1))

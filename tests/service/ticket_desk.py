@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 from remit import Remit, Retry, tool
-from remit.tickets.runner import ExecutorReport, RunnerConfig
-from remit.tickets.ticket import Ticket
-from remit.tickets.tickets import tickets_of
+from remit.parts.tickets.runner import ExecutorReport, RunnerConfig
+from remit.parts.tickets.ticket import Ticket
+from remit.parts.tickets.tickets import tickets_of
 
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello", "actor": "ann"}
 REPLIES = {"tickets.derive_replies": True}

@@ -8,11 +8,11 @@ from typing import Annotated
 import pytest
 
 from remit.errors import SettingsError
+from remit.parts.tickets.settings import TicketSettings
 from remit.settings import Settings, load, override
 from remit.settings.file import Base
 from remit.settings.parts import settings_of
 from remit.settings.section import About, Count, Section
-from remit.tickets.settings import TicketSettings
 
 
 def _path(text: str, base: Base) -> str:

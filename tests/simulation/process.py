@@ -25,7 +25,7 @@ from remit.jobs.versions import Versions
 from remit.journal.event import Claim, Commit
 from remit.journal.journal import Journal
 from remit.policy.rules import Policy
-from remit.providers.functions import FunctionProvider
+from remit.providers.functions.provider import FunctionProvider
 from remit.randomness import SystemRandomSource
 from remit.tools.catalog import Catalog
 from remit.tools.function import FunctionTool

@@ -12,9 +12,18 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
+PYTHONS: Final = ("/usr/bin/python3", "/usr/local/bin/python3")
+"""Pythons that any user can run."""
 PLACES: Final = ("/usr/local/bin", "/usr/bin")
 """Where programs are looked for; `/bin` is a link to the last on every system of today."""
+WORKSPACE: Final = "/workspace"
+INPUTS: Final = "/inputs"
+PROXY_PORT: Final = 3128
+"""Where a program that may reach hosts finds the filtering proxy, on its own loopback."""
+MB: Final = 1024 * 1024
 Status = Literal["SUCCEEDED", "FAILED", "TIMEOUT"]
+Rules = Literal["program", "browser"]
+"""Whose rules a run's filter of system calls is made of: any program's, or those with what a browser needs."""
 Listener = Callable[[Literal["stdout", "stderr"], bytes], None]
 """Hears output as it comes; what it raises is not the program's."""
 
@@ -77,6 +86,122 @@ class ProgramEnd(msgspec.Struct, frozen=True, kw_only=True):
     stderr: Stream = Stream()
 
 
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The limits of one run; every one is enforced, and its mechanism is in the receipt."""
+
+    wall_ms: int = 60_000
+    """From the start to the end."""
+    cpu_ms: int = 60_000
+    """Processor time of all processes together."""
+    cpu_percent: int = 100
+    """Share of processors at any time; 100 is one whole processor."""
+    memory_bytes: int = 1024 * MB
+    pids: int = 256
+    """Processes and threads at the same time."""
+    descriptors: int = 1024
+    """Open files of one process."""
+    file_bytes: int = 256 * MB
+    """The largest file."""
+    tmp_bytes: int = 64 * MB
+    """`/tmp`."""
+    workspace_bytes: int = 512 * MB
+    """All files of the workspace together."""
+    workspace_files: int = 10_000
+    """Its files and folders."""
+    stdout_bytes: int = 1_000_000
+    stderr_bytes: int = 1_000_000
+    artifact_bytes: int = 50 * MB
+    """All collected files together."""
+    artifact_files: int = 100
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run used, and how that is known."""
+
+    wall_ms: int = 0
+    cpu_ms: int | None = None
+    memory_bytes: int | None = None
+    """The most at any time."""
+    mechanism: str = ""
+
+
+class Connection(msgspec.Struct, kw_only=True):
+    """One attempt to reach a host."""
+
+    host: str
+    port: int
+    allowed: bool = True
+    why: str = ""
+    """Why it was refused or failed."""
+    sent: int = 0
+    received: int = 0
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run was isolated, as it is recorded."""
+
+    driver: str
+    version: str
+    isolation: str
+    filter_hash: str = ""
+    """Of the seccomp program; empty if the driver brings its own."""
+    limits: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """The mechanism behind each limit."""
+    network: list[str] = []
+    connections: list[Connection] = []
+    """Connections that it tried to make through the proxy, up to 200."""
+    usage: Usage = Usage()
+
+
+class Execution(ProgramEnd, frozen=True, kw_only=True):
+    """How a run ended, and how it was isolated."""
+
+    receipt: Receipt
+
+
+def quiet(_stream: Literal["stdout", "stderr"], _data: bytes) -> None:
+    """A listener that hears nothing."""
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """A folder or file of this machine, and where the program sees it."""
+
+    source: Path
+    target: str
+    writable: bool = False
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True):
+    """What is run, on what, within which limits."""
+
+    id: str
+    """Names the run; another may not bear it at the same time."""
+    argv: tuple[str, ...]
+    """The program by its absolute path within the sandbox, and its arguments."""
+    workspace: Path
+    """The folder that is `/workspace`, the only one that keeps what is written to it."""
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
+    cwd: str = WORKSPACE
+    """Where the program starts."""
+    stdin: bytes = b""
+    feed: int | None = None
+    """Descriptor that it reads instead of `stdin`, for a program that lasts: its output then goes to the listener
+    alone, all of it. The caller closes it.
+    """
+    mounts: tuple[Mount, ...] = ()
+    limits: Limits = Limits()
+    network: tuple[str, ...] = ()
+    """Hosts that the filtering proxy lets through; empty: no network."""
+    private: tuple[str, ...] = ()
+    """Of them those, as `host:port`, whose addresses need not be public: the operator named them."""
+    heard: Callable[[Connection], None] | None = None
+    """Hears of each attempt to reach a host, once it is known how it went."""
+    inherited: tuple[int, ...] = ()
+    """Open descriptors that the program gets as well, under their numbers. The caller closes them."""
+    rules: Rules = "program"
+    """The calls that it may ask of the kernel: a browser makes a sandbox of its own within ours, for each page."""
+
+
 class SandboxUnavailableError(Exception):
     """Nothing here isolates as well as is demanded."""
 
@@ -95,6 +220,27 @@ class LooserError(ValueError):
     def __init__(self, field: str, why: str) -> None:
         self.field = field
         super().__init__(f"{field}: {why}")
+
+
+class Scratch(Protocol):
+    """A folder for one run, which goes with this process if that is killed."""
+
+    @property
+    def work(self) -> Path:
+        """The folder that the user as whom programs run here owns."""
+        ...
+
+    def beside(self, name: str) -> Path:
+        """An empty folder beside `work`, which that user can read."""
+        ...
+
+    def size(self) -> int:
+        """Return the bytes of `work` on the disk."""
+        ...
+
+    def close(self) -> None:
+        """Delete it, with whatever a program left in it."""
+        ...
 
 
 class Enclosures(Protocol):
@@ -124,6 +270,22 @@ class Enclosures(Protocol):
         """Start a program that lasts, whose stdin, output and end the protocol is told of."""
         ...
 
+    async def require(self) -> None:
+        """Raise SandboxUnavailableError if nothing here isolates as the operator demands."""
+        ...
+
+    def scratch(self) -> Scratch:
+        """Make a folder for one run. Raise OSError."""
+        ...
+
+    async def execute(self, spec: Spec, listener: Listener) -> Execution:
+        """Run what a caller has decided to the last mount; cancelling it kills the program."""
+        ...
+
+    async def kill(self, run: str) -> None:
+        """End a run by its id; one that has ended is left alone."""
+        ...
+
     async def close(self) -> None:
         """End every run."""
         ...
@@ -147,8 +309,25 @@ class NoEnclosures:
     async def start(self, program: Program, protocol: asyncio.SubprocessProtocol) -> asyncio.SubprocessTransport:  # noqa: ARG002 - the port's
         raise _none()
 
+    async def require(self) -> None:
+        raise _none()
+
+    def scratch(self) -> Scratch:
+        raise _none()
+
+    async def execute(self, spec: Spec, listener: Listener) -> Execution:  # noqa: ARG002 - the port's
+        raise _none()
+
+    async def kill(self, run: str) -> None:
+        pass
+
     async def close(self) -> None:
         pass
+
+
+def python() -> str:
+    """Return the first of PYTHONS that is there; empty: none is."""
+    return next((path for path in PYTHONS if Path(path).exists()), "")
 
 
 def _none() -> SandboxUnavailableError:

@@ -20,16 +20,16 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import StateError
+from remit.parts.tickets.execution import RunRequest, ToolPolicy
+from remit.parts.tickets.report import RunReport, without_moments
+from remit.parts.tickets.runner import RunnerConfig
+from remit.parts.tickets.steps import ToolStep, normalised
+from remit.parts.tickets.ticket import new_ticket_id, stream_of
+from remit.parts.tickets.tickets import tickets_of
 from remit.service.service import Service
 from remit.settings import load
 from remit.testing.service.world import Check, Reach, refused
 from remit.testing.suite import checks_in
-from remit.tickets.execution import RunRequest, ToolPolicy
-from remit.tickets.report import RunReport, without_moments
-from remit.tickets.runner import RunnerConfig
-from remit.tickets.steps import ToolStep, normalised
-from remit.tickets.ticket import new_ticket_id, stream_of
-from remit.tickets.tickets import tickets_of
 from remit.tools.function import FunctionTool, tool
 from remit.wiring.runtime import Runtime, open_runtime
 

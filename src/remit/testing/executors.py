@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Final, Literal
 
 from remit.clock import SystemClock
+from remit.parts.work.executors import program
+from remit.parts.work.executors.port import Ending, Executor, Site, no_tools
+from remit.parts.work.executors.worktree import Worktree
+from remit.parts.work.order import WorkOrder
+from remit.parts.work.pack import STDOUT, Contents, ContextPack
 from remit.process.environment import environment
 from remit.testing.suite import checks_in
-from remit.work.executors import program
-from remit.work.executors.port import Ending, Executor, Site, no_tools
-from remit.work.executors.worktree import Worktree
-from remit.work.order import WorkOrder
-from remit.work.pack import STDOUT, Contents, ContextPack
 
 Scene = Literal["edit", "fail", "hang", "setsid", "leave", "flood"]
 Subject = Callable[[Scene], Executor]

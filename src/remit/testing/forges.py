@@ -1,4 +1,4 @@
-"""The promises of every forge (remit.work.outbox.port), as checks that any test suite can run.
+"""The promises of every forge (remit.parts.work.outbox.port), as checks that any test suite can run.
 
     @pytest.mark.parametrize("check", FORGE_CHECKS, ids=lambda check: check.__name__)
     async def test_contract(check):
@@ -14,9 +14,9 @@ from typing import Final
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.work.comment import MAX_BODY, marker_of
-from remit.work.outbox.port import Forge
-from remit.work.references import IssueRef
+from remit.parts.work.comment import MAX_BODY, marker_of
+from remit.parts.work.outbox.port import Forge
+from remit.parts.work.references import IssueRef
 
 Check = Callable[[Forge, str], Awaitable[None]]
 _MANY: Final = 120

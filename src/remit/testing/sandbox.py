@@ -15,12 +15,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from remit.process.enclosure import Listener
-from remit.sandbox.driver import Driver
-from remit.sandbox.isolation import Isolation
-from remit.sandbox.limits import Limits
-from remit.sandbox.scratch import scratch
-from remit.sandbox.spec import Execution, Spec, quiet
+from remit.parts.sandbox.driver import Driver
+from remit.parts.sandbox.isolation import Isolation
+from remit.parts.sandbox.scratch import scratch
+from remit.process.enclosure import Execution, Limits, Listener, Spec, quiet
 from remit.testing.suite import checks_in
 
 PATIENCE_S: Final = 30.0

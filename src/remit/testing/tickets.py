@@ -21,12 +21,12 @@ from remit.codes import Code
 from remit.errors import RemitError
 from remit.journal.event import Claim
 from remit.journal.leases import LeaseProof, Owner
+from remit.parts.tickets.store import TicketStore
+from remit.parts.tickets.ticket import STREAM_KIND, Kind, Leased, NewTicket, Ticket, stream_of
 from remit.randomness import SystemRandomSource
 from remit.testing.clock import ManualClock
 from remit.testing.journal.storage import Storage, opened
 from remit.testing.suite import checks_in
-from remit.tickets.store import TicketStore
-from remit.tickets.ticket import STREAM_KIND, Kind, Leased, NewTicket, Ticket, stream_of
 
 Check = Callable[[Storage], Awaitable[None]]
 _EVENT: Final = {"type": "message", "thread_id": "t1", "content": "hello", "actor": "ann", "timestamp": "now"}

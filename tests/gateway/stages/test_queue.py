@@ -10,7 +10,7 @@ import pytest
 from remit import tool
 from remit.blocking import Threads
 from remit.journal.kinds import ToolInvocationStarted
-from remit.providers.functions import FunctionProvider
+from remit.providers.functions.provider import FunctionProvider
 from tests.gateway.samples import ALLOW
 from tests.gateway.world import World, opened
 

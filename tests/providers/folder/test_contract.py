@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.providers.folder import FolderSearchProvider
+from remit.providers.folder.provider import FolderSearchProvider
 from remit.testing.providers import PROVIDER_CHECKS, Check, Sample
 from remit.tools.meta import Level
 

@@ -9,7 +9,7 @@ import pytest
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.folder import FolderSearchProvider
+from remit.providers.folder.provider import FolderSearchProvider
 from remit.testing.providers import call_context
 from remit.tools.provider import ToolResult
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.providers.fs import FsProvider
+from remit.providers.fs.provider import FsProvider
 from remit.testing.providers import PROVIDER_CHECKS, Check, Sample
 from remit.tools.meta import Level
 

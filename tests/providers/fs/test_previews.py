@@ -9,7 +9,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.fs import FsProvider
+from remit.providers.fs.provider import FsProvider
 from remit.tools.provider import Previews
 from tests.providers.fs.test_writing import names, root, swap
 

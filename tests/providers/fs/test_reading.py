@@ -12,8 +12,8 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.replacing import Roots
-from remit.providers.fs import FsProvider
 from remit.providers.fs import provider as reading
+from remit.providers.fs.provider import FsProvider
 from remit.providers.fs.shapes import ListArgs, SearchArgs
 from remit.testing.providers import call_context
 from tests.patience import PATIENCE_S

@@ -12,7 +12,7 @@ import pytest
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.providers.fs import FsProvider
+from remit.providers.fs.provider import FsProvider
 from remit.testing.providers import call_context
 from remit.tools.provider import Reconciles
 

@@ -14,14 +14,14 @@ import pytest
 from remit import CallContext, FunctionTool, tool
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.providers.functions import FunctionProvider
-from remit.sandbox.bwrap.driver import BwrapDriver
-from remit.sandbox.commands import Commands
-from remit.sandbox.enclosure import SandboxEnclosures
-from remit.sandbox.policy import SandboxPolicy
-from remit.sandbox.sandbox import Sandbox
-from remit.sandbox.scratch import scratch
-from remit.sandbox.workspaces import Workspaces
+from remit.parts.sandbox.bwrap.driver import BwrapDriver
+from remit.parts.sandbox.commands import Commands
+from remit.parts.sandbox.enclosure import SandboxEnclosures
+from remit.parts.sandbox.policy import SandboxPolicy
+from remit.parts.sandbox.sandbox import Sandbox
+from remit.parts.sandbox.scratch import scratch
+from remit.parts.sandbox.workspaces import Workspaces
+from remit.providers.functions.provider import FunctionProvider
 from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from tests.patience import PATIENCE_S
 from tests.providers.functions import sandboxed

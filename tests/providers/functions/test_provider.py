@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from remit.errors import NameInvalidError
-from remit.providers.functions import FunctionProvider
+from remit.providers.functions.provider import FunctionProvider
 from remit.testing.providers import (
     PROVIDER_CHECKS,
     Check,

@@ -13,17 +13,17 @@ from typing import Any, Final
 import pytest
 
 from remit.errors import ProviderError
+from remit.parts.sandbox.bwrap.driver import BwrapDriver
+from remit.parts.sandbox.commands import Commands
+from remit.parts.sandbox.enclosure import SandboxEnclosures
+from remit.parts.sandbox.identity import reachable
+from remit.parts.sandbox.policy import SandboxPolicy
+from remit.parts.sandbox.sandbox import Sandbox
+from remit.parts.sandbox.scratch import scratch
+from remit.parts.sandbox.workspaces import Workspaces
 from remit.process.enclosure import SandboxTerms
 from remit.providers.mcp.enclosed import launch_of
 from remit.providers.mcp.provider import McpProvider
-from remit.sandbox.bwrap.driver import BwrapDriver
-from remit.sandbox.commands import Commands
-from remit.sandbox.enclosure import SandboxEnclosures
-from remit.sandbox.identity import reachable
-from remit.sandbox.policy import SandboxPolicy
-from remit.sandbox.sandbox import Sandbox
-from remit.sandbox.scratch import scratch
-from remit.sandbox.workspaces import Workspaces
 from remit.settings.mcp import McpServer
 from remit.testing.providers import call_context
 from tests.peers import servers

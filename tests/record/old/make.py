@@ -22,9 +22,9 @@ from remit import JobEndedError, Options, Remit, recipe
 from remit.errors import RemitError
 from remit.jobs.plans.source import parse_plan
 from remit.journal.erasing import erase
+from remit.parts.tickets.runner import RunnerConfig
+from remit.parts.tickets.tickets import tickets_of
 from remit.settings import load
-from remit.tickets.runner import RunnerConfig
-from remit.tickets.tickets import tickets_of
 from tests.record.old.world import FLAGS, SCRIPTS, TOOLS, acts, aged, greet, newer, older
 
 ARCHIVE: Final = Path(__file__).with_name("journals.tar.xz")

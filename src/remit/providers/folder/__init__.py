@@ -1,5 +1,16 @@
 """Search in a folder of the person's own files, over an index that is kept beside and never in it."""
 
-from remit.providers.folder.provider import FolderSearchProvider
+from __future__ import annotations
 
-__all__ = ["FolderSearchProvider"]
+from typing import Final
+
+from remit.capability import Capability
+
+CAPABILITIES: Final = (
+    Capability(
+        name="folder",
+        about="Search and read the text files of a folder.",
+        providers="remit.providers.folder.provider:open_search",
+        provider_ids=("folder",),
+    ),
+)

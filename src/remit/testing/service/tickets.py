@@ -7,10 +7,10 @@ from typing import Any, Final
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
 from remit.journal.leases import LeaseProof
+from remit.parts.tickets.ticket import Kind, Ticket
+from remit.parts.tickets.tickets import tickets_of
 from remit.testing.service.world import Check, Reach, World, refused, world
 from remit.testing.suite import checks_in
-from remit.tickets.ticket import Kind, Ticket
-from remit.tickets.tickets import tickets_of
 
 _EVENT: Final = {"type": "message", "thread_id": "t1", "content": "hello"}
 

@@ -1,1 +1,0 @@
-"""Agents: a model that calls tools until it has answered, as part of a durable run."""

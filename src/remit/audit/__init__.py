@@ -1,1 +1,0 @@
-"""Audit: evidence packages of what was recorded."""

@@ -1,0 +1,213 @@
+"""Agents: the jobs of the recipe `agent`, and the conversation of one with its calls, tokens and cost."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import RemitError, UsageError
+from remit.jobs.run import AGENT
+from remit.jobs.state import ENDED
+from remit.models.message import Message, Opaque, Refusal, ToolCall, ToolResult
+from remit.pages.jobs import Line, line_of
+from remit.pages.page import INLINE, Page, PageRequest, See, Shown, View, link, shown
+from remit.parts.agents.conversations import IMPORTED
+from remit.record.states import Standing, standing
+from remit.record.usage import UsageRow
+from remit.record.views import ConfirmationView, JobRow
+from remit.service.options import Options
+
+_PAGE: Final = 50
+_NEWEST: Final = 200
+"""Messages of a page, unless all are asked for."""
+_NAME: Final = "remit.name"
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Which agents."""
+
+    before: str = ""
+    """Continue after this job of an earlier page."""
+
+
+class Agents(View, frozen=True, kw_only=True):
+    """Agents, newest first."""
+
+    template: ClassVar[str] = "agents.html"
+    before: str
+    lines: tuple[Line, ...]
+    next: str
+    """Continue after this job; empty: this is the last page."""
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that a model wanted, and what it was told of it."""
+
+    name: str
+    args: Shown
+    result: Shown | None
+    """None: it has none yet."""
+    failed: bool
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """One message."""
+
+    role: str
+    by: str
+    """The model; empty for another's words."""
+    text: Shown
+    calls: tuple[Call, ...]
+    sealed: int
+    """Blocks that only their producer can read."""
+    replaces: int
+    """The number of its earlier messages a model's summary stands for."""
+
+
+class Agent(View, frozen=True, kw_only=True):
+    """One agent's conversation."""
+
+    template: ClassVar[str] = "agent.html"
+    job: str
+    standing: Standing
+    principal: str
+    created_at: int
+    said: tuple[Said, ...]
+    messages: int
+    speech: tuple[str, ...]
+    """The words that models of this process are saying, as far as it has come: the ends of long texts."""
+    usage: tuple[UsageRow, ...]
+    """By model."""
+    questions: tuple[ConfirmationView, ...]
+    ended: bool
+    answers: bool
+    """Whether something can be said to it."""
+    wrong: str = ""
+    """Why the conversation, or what was said, cannot be taken."""
+    typed: str = ""
+
+
+class Which(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a conversation."""
+
+    all: bool = False
+
+
+class Say(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to say."""
+
+    text: str
+
+
+async def agents(asked: PageRequest) -> Agents:
+    """A page of agents."""
+    before = asked.query.before
+    rows = await asked.service.jobs.rows(labels={_NAME: AGENT}, limit=_PAGE + 1, before=before or None)
+    return Agents(
+        title="Agents",
+        before=before,
+        lines=tuple(_line(row, asked.now) for row in rows[:_PAGE]),
+        next=rows[_PAGE - 1].job if len(rows) > _PAGE else "",
+    )
+
+
+def _line(row: JobRow, now: int) -> Line:
+    """An agent as a line: its task stands without a name."""
+    line = line_of(row, now)
+    return msgspec.structs.replace(line, title=line.title.removeprefix("task: "))
+
+
+async def agent(asked: PageRequest) -> Agent:
+    """An agent's page. Raises NotFoundError."""
+    return await _agent(asked, everything=asked.query.all)
+
+
+async def moved(asked: PageRequest) -> object:
+    """Return what stays equal while nothing is said."""
+    job = await asked.service.jobs.find(asked.path["job"])
+    pending = await asked.service.confirmations.pending()
+    speech = asked.service.streams.speech(job)
+    return await asked.service.jobs.events(job), await asked.service.jobs.row(job), len(pending), speech
+
+
+async def say(asked: PageRequest) -> Agent | See:
+    """Say something: to this job if it is at work, else to a new one that continues the conversation."""
+    job, service = await asked.service.jobs.find(asked.path["job"]), asked.service
+    if (await service.jobs.row(job)).state not in ENDED:
+        asked.access.require("decide")  # it continues with what it may do, not with what the token is for
+    text: str = asked.form.text.replace("\r\n", "\n")
+    options = Options(principal=asked.principal, tools=asked.access.tools or None)
+    try:
+        answering = await service.conversations.say(job, text, options)
+    except UsageError as error:
+        return await _agent(asked, wrong=error.message, typed=text)
+    return See(link("/agents/{}", answering))
+
+
+async def _agent(asked: PageRequest, *, everything: bool = False, wrong: str = "", typed: str = "") -> Agent:
+    service = asked.service
+    job = await service.jobs.find(asked.path["job"])
+    row = await service.jobs.row(job)
+    status = 400 if wrong else 200
+    try:
+        messages = await service.conversations.messages(job)
+    except RemitError as error:
+        if error.code is not Code.PAYLOAD_ERASED:
+            raise
+        messages, wrong = [], error.message
+    said = _conversation(messages)
+    return Agent(
+        title=f"{row.name or 'job'} {job[-6:]}",
+        status=status,
+        job=job,
+        standing=standing(row, asked.now),
+        principal=(await service.streams.narrative(job)).principal,
+        created_at=row.created_at,
+        said=said if everything else said[-_NEWEST:],
+        messages=len(said),
+        speech=tuple(text[-INLINE:] for text in service.streams.speech(job).values()),
+        usage=tuple(await service.usage.of(job)),
+        questions=tuple(await service.confirmations.pending(job)),
+        ended=row.state in ENDED,
+        answers=row.name in {AGENT, IMPORTED},
+        wrong=wrong,
+        typed=typed,
+    )
+
+
+def _conversation(messages: list[Message]) -> tuple[Said, ...]:
+    """The messages, each call with its result beside it."""
+    results = {block.id: block for message in messages for block in message.blocks if isinstance(block, ToolResult)}
+    return tuple(_said(message, results) for message in messages if message.role != "tool")
+
+
+def _said(message: Message, results: dict[str, ToolResult]) -> Said:
+    refusal = "".join(block.text for block in message.blocks if isinstance(block, Refusal))
+    return Said(
+        role=message.role,
+        by=message.producer,
+        text=shown("\n".join(part for part in (message.text, refusal) if part)),
+        calls=tuple(_call(call, results.get(call.id)) for call in message.calls),
+        sealed=sum(isinstance(block, Opaque) for block in message.blocks),
+        replaces=message.replaces,
+    )
+
+
+def _call(call: ToolCall, result: ToolResult | None) -> Call:
+    return Call(
+        name=call.name.replace("__", "."),
+        args=shown(call.arguments or "{}"),
+        result=shown(result.text) if result is not None else None,
+        failed=result is not None and result.failed,
+    )
+
+
+PAGES: Final = (
+    Page(
+        path="/agents", scope="read", handler=agents, name="Agents", key="a", after="Inbox", query=Query, live="heads"
+    ),
+    Page(path="/agents/{job}", scope="read", handler=agent, query=Which, live="words", mark=moved),
+    Page(path="/agents/{job}/say", scope="call", handler=say, form=Say),
+)

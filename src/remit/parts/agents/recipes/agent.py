@@ -1,0 +1,78 @@
+"""The recipe agent: a task, tools, a model, and limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from remit.errors import PayloadErasedError, RunError
+from remit.gateway.spending import Budget
+from remit.jobs.answers import AgentAnswer
+from remit.jobs.recipe import recipe
+from remit.jobs.run import Run
+from remit.models.message import Message
+from remit.models.openai_messages import from_openai
+from remit.models.thread import EMPTY
+from remit.parts.agents.loop import Agent, Goal, admit
+from remit.parts.agents.skills import taken_up
+from remit.record.transcript import Earlier, recall
+
+
+@recipe("agent", version="1")
+async def agent(
+    run: Run,
+    task: str,
+    tools: list[str] | None = None,
+    model: str = "",
+    instructions: str = "",
+    output: dict[str, Any] | None = None,
+    turns: int = 50,
+    tokens: int | None = None,
+    dollars: float | None = None,
+    seconds: float | None = None,
+    calls_per_tool: int | None = None,
+    context_tokens: int | None = None,
+    messages: list[dict[str, Any]] | None = None,
+    earlier: dict[str, Any] | list[dict[str, Any]] | None = None,
+    results: dict[str, str] | None = None,
+    recipes: list[str] | None = None,
+    skills: list[str] | None = None,
+) -> AgentAnswer:
+    """Have a model work on `task` with `tools` (names or patterns, also separated by commas) until it has answered.
+
+    It may also run `recipes`, named likewise, as parts of its own job. Under `skills` it may call their tools alone.
+    `output` is a JSON schema for the answer. `turns`, `tokens`, `dollars`, `seconds` and `calls_per_tool` bound it.
+    `messages` is a conversation to continue, in OpenAI's format. `earlier` refers to one that another job recorded,
+    as `remit chat` does; jobs of older versions hold its messages, and in `results` those that are cut in it, whole.
+    """
+    goal = Goal(
+        task=task,
+        tools=_patterns(tools),
+        recipes=_patterns(recipes),
+        model=model,
+        instructions=instructions,
+        output=output,
+        turns=turns,
+        calls_per_tool=calls_per_tool,
+        wall_s=seconds,
+        budget=Budget(tokens=tokens, cost=dollars),
+        context_tokens=context_tokens,
+    )
+    if isinstance(earlier, dict):
+        named = msgspec.convert(earlier, Earlier)
+        try:
+            before, whole = await recall(run.journal, named)
+        except PayloadErasedError as error:  # forever: nothing is gained by waiting
+            raise RunError(error.message, code=error.code, remedy="Start a new conversation.") from error
+        run.adopt(named.tip, named.job)
+        return await Agent(run, goal, before.add(*named.more), whole, await taken_up(run, _patterns(skills))).run()
+    told = [msgspec.convert(one, Message) for one in earlier or ()] or from_openai(messages or [])
+    return await Agent(run, goal, EMPTY.add(*told), results or {}, await taken_up(run, _patterns(skills))).run()
+
+
+agent.admits = admit
+
+
+def _patterns(given: list[str] | None) -> tuple[str, ...]:
+    return tuple(name.strip() for one in given or () for name in one.split(",") if name.strip())

@@ -1,0 +1,160 @@
+"""`remit drift`: what is different today from what was recorded?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from remit.cli import complete, exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.cli.output import counted, one_line, reserved_stdout
+
+if TYPE_CHECKING:
+    from remit.models.names import ModelInfo
+    from remit.parts.drift.models import ModelDrift, OutputDrift, SkillDrift
+    from remit.parts.drift.needs import CodeDrift
+    from remit.parts.drift.noun import DriftReport
+    from remit.parts.drift.tools import ToolDrift
+
+_LINES: Final = 8
+"""Lines about one version that are shown."""
+_STYLES: Final = {"gone": "fail", "breaking": "fail", "changed": "warn", "unknown": "warn"}
+_CALLS: Final = {"refused": "would be refused", "asks": "would need approval", "runs": "would run"}
+
+
+@click.command("drift")
+@click.argument("job", required=False, shell_complete=complete.jobs)
+@click.option("--all", "everything", is_flag=True, help="Everything that is recorded.")
+@click.option("--tool", default="", metavar="NAME", help="One tool.", shell_complete=complete.tools)
+@click.option("--model", default="", metavar="NAME", help="One model, as it was asked or as it answered; a part of it.")
+@click.option("--since", metavar="AGE", help="Everything recorded in this time: 90s, 30m, 12h or 7d.")
+@json_option("tools, models, outputs, code and skills that differ")
+@pass_state
+@click.pass_context
+def command(
+    context: click.Context, state: State, job: str | None, everything: bool, tool: str, model: str, since: str | None
+) -> int:
+    """Say what is different today from what was recorded.
+
+    Compares every recorded version with today's tools, code and rules: by tool, the worst first, with what changed in
+    each schema, recorded arguments that would be refused, and calls that today's rules would deny or ask about. Also
+    for jobs whose code is gone. Shows which model answered under each name, and prompts that brought different answers,
+    and skills that are no longer as a job took them up.
+    Imports your modules and lists the tools of your servers; calls no tool and no model, and writes nothing. Exits with
+    status 6 if something harmful differs. JOB is an id, a unique ending of one, or `last`.
+    """
+    from remit.cli.runnable import count_in_files_of
+    from remit.cli.values import since_us
+
+    if not (job or everything or tool or model or since):
+        raise click.UsageError("Give JOB, or --all, --tool, --model or --since.", context)
+    if job:
+        count_in_files_of(state, (job,))
+    begin = since_us(since)
+
+    with reserved_stdout():
+        report: DriftReport = state.ask(
+            lambda remit: remit.service.drift.report(job or "", tool=tool, model=model, since=begin)
+        )
+    state.show(report, _print)
+    return exit_codes.DIVERGED if report.differs else exit_codes.OK
+
+
+def _print(state: State, report: DriftReport) -> None:
+    for tool in report.tools:
+        _tool(state, tool)
+    for code in report.code:
+        _code(state, code)
+    for skill in report.skills:
+        _skill(state, skill)
+    moved = [one for one in report.models if one.moved]
+    for model in moved:
+        _model(state, model)
+    for output in report.outputs:
+        _output(state, output)
+    for provider, why in report.unlisted.items():
+        state.note(f"nothing is said of the tools of {provider}, which cannot be listed: {why}")
+    for why, count in report.missing.items():
+        state.note(f"today's rules were not asked about {count} decisions: {why}")
+    if report.resumes:
+        _print_going_on(state, report)
+    if not (report.tools or report.code or report.skills or moved or report.outputs):
+        out = state.output.out
+        out.line(f"{out.style('same', 'ok')}  nothing differs from what is recorded ({report.decisions} decisions)")
+
+
+def _print_going_on(state: State, report: DriftReport) -> None:
+    from remit.service.replaying import GOING_ON
+
+    out = state.output.out
+    style, words = GOING_ON[report.resumes]
+    out.line(f"{out.style('today', style)}  {words}")
+    for why in report.because:
+        out.line(f"    {one_line(why)}")
+
+
+def _tool(state: State, tool: ToolDrift) -> None:
+    from remit.cli.tables import moment
+
+    out = state.output.out
+    parts = [f"{counted(tool.calls, 'call')} under other versions"] if tool.calls else []
+    parts += [f"{getattr(tool, name)} {words}" for name, words in _CALLS.items() if getattr(tool, name)]
+    parts += [f"{counted(tool.open, 'open job')}, {tool.ended} ended"] if tool.open or tool.ended else []
+    drift = tool.drift if tool.drift != "identical" else "rules"
+    out.line(f"{out.style(drift, _STYLES.get(drift, 'warn'))}  {one_line(tool.tool)}  {'; '.join(parts)}")
+    for variant in tool.variants:
+        version = one_line(f"{variant.version or 'no version'} ({variant.provider_id})")
+        when = f"{counted(variant.calls, 'call')}, the last {moment(variant.last_at)}"
+        out.line(f"  {variant.drift}: {version}; {out.style(when, 'dim')}")
+        for line in variant.changes[:_LINES]:
+            out.line(f"    {one_line(line)}")
+        if len(variant.changes) > _LINES:
+            out.line(f"    and {len(variant.changes) - _LINES} more: --json")
+    for call in tool.examples:
+        why = one_line(": ".join(filter(None, (call.code, call.reason))))
+        out.line(f"  {out.style(_CALLS[call.change], 'warn')}  {call.job} step {call.step}  {out.style(why, 'dim')}")
+
+
+def _code(state: State, code: CodeDrift) -> None:
+
+    out = state.output.out
+    current = code.current or "not here"
+    change = out.style(code.change, _STYLES.get(code.change, "warn"))
+    jobs = f"{counted(code.open, 'open job')}, {code.ended} ended"
+    what = "plans" if code.kind == "plan" else f"recipe {one_line(code.name)}"
+    out.line(f"{change}  {what}  {one_line(code.recorded or 'none')} → {one_line(current)}; {jobs}")
+
+
+def _skill(state: State, skill: SkillDrift) -> None:
+
+    out = state.output.out
+    change = out.style("changed" if skill.current else "gone", "warn")
+    jobs = f"{counted(skill.open, 'open job')}, {skill.ended} ended"
+    current = f"{skill.current[:19]}…" if skill.current else "not here"
+    out.line(f"{change}  skill {one_line(skill.name)}  {skill.recorded[:19]}… → {current}; {jobs}")
+
+
+def _model(state: State, model: ModelDrift) -> None:
+    from remit.cli.tables import moment
+
+    out = state.output.out
+    out.line(f"{out.style('moved', 'warn')}  model {one_line(model.name)}")
+    for one in model.answered:
+        when = f"{counted(one.answers, 'answer')}, {moment(one.first_at)} to {moment(one.last_at)}"
+        out.line(f"    {one_line(_named(one.model))}  {out.style(when, 'dim')}")
+
+
+def _named(info: ModelInfo) -> str:
+    version = "latest" if info.alias and not info.version else info.version
+    return " ".join(filter(None, (f"{info.provider}/{info.name}", version)))
+
+
+def _output(state: State, output: OutputDrift) -> None:
+
+    out = state.output.out
+    what = f"{output.different} different answers of {output.answers}, by {counted(output.models, 'model')}"
+    out.line(f"{out.style('answers', 'warn')}  prompt {output.prompt_hash[:19]}…  {what}")
+    for answer in output.examples:
+        out.line(f"    {one_line(answer.model)}  {answer.job} step {answer.step}  {one_line(answer.preview)}")

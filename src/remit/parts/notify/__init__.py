@@ -1,0 +1,48 @@
+"""Tells people outside Remit what waits for them: by webhook, mail or command.
+
+    journal ──scan──> Follower ──queues──> notify/TARGET/N ──claim──> Delivery ──> Sender
+                      one for each target                   one for each message
+
+What to tell is derived from recorded events, so nothing is lost if the process that recorded one dies. Each target has
+a stream of its own, `notify/TARGET`; who leases it follows the journal for that target. What it finds becomes a stream
+below it, named by a digest of event and target, so that the same event is queued once, however often it is read. That
+stream is leased, sent, retried and closed like any other work. A message may be sent twice only if a process dies
+between sending it and recording that; both attempts have the same idempotency key.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from remit.capability import Capability, Command, Noun
+
+CAPABILITIES: Final = (
+    Capability(
+        name="notify",
+        about="Tell people what waits or failed, by mail, a webhook or a program.",
+        settings="remit.parts.notify.settings:NotifySettings",
+        nouns=(
+            Noun(
+                "notifications",
+                "remit.parts.notify.notifications:Notifications",
+                "remit.parts.notify.opening:open_notifications",
+            ),
+        ),
+        kinds={
+            "notify_target_added": "remit.parts.notify.kinds:TargetAdded",
+            "notification_queued": "remit.parts.notify.kinds:NotificationQueued",
+            "notification_sent": "remit.parts.notify.kinds:NotificationSent",
+            "notification_failed": "remit.parts.notify.kinds:NotificationFailed",
+            "notification_dropped": "remit.parts.notify.kinds:NotificationDropped",
+        },
+        works="remit.parts.notify.opening:work_on_notifications",
+        commands=(
+            Command(
+                word="notify",
+                about="See who is told what waits or failed, and test it.",
+                command="remit.parts.notify.commands:command",
+            ),
+        ),
+        checks="remit.parts.notify.opening:check_targets",
+    ),
+)

@@ -1,0 +1,282 @@
+"""The targets of this process: the state of their notifications, and a test of each.
+
+Follows the journal for one target, and queues what it is to be told of.
+
+The journal keeps how far it came as a fold (journal/folds.py). That only saves work: a notification is named by its
+event and its target, so that what is read again is not queued again. A target that is new is told of what still waits,
+and not of what failed or expired before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.codes import Code
+from remit.errors import AppendConflictError, ChainBrokenError, NotFoundError
+from remit.ids import new_id
+from remit.jobs.ended import Ended
+from remit.journal.event import Fold, HeadPatch, HeadQuery
+from remit.journal.kinds import decode
+from remit.journal.leases import HeldLease
+from remit.nearest import did_you_mean
+from remit.parts.notify.kinds import (
+    NotificationDropped,
+    NotificationFailed,
+    NotificationQueued,
+    NotificationSent,
+    TargetAdded,
+)
+from remit.parts.notify.occasion import KINDS, event_of, identity_of, notification_of, read_occasion
+from remit.parts.notify.sender import sample
+from remit.tasks import first
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remit.journal.event import Event, Head, Lease
+    from remit.journal.journal import Journal
+    from remit.parts.notify.sender import Answer, Sender
+    from remit.parts.notify.target import Target
+
+
+KIND: Final = "notification"
+"""The kind of the streams of targets and of their notifications."""
+_SPACING_S: Final = 0.1
+"""The journal is read this often at most."""
+_PAGE: Final = 500
+_KEPT: Final = 1_000
+"""So many positions may be read again after a crash, if none of them was told."""
+
+
+def stream_of(target: str, notification: str = "") -> str:
+    """The stream of a target, or of one of its notifications."""
+    return f"notify/{target}/{notification}" if notification else f"notify/{target}"
+
+
+async def add_target(journal: Journal, target: str) -> None:
+    """Make the stream of a target, unless there is one."""
+    if await journal.head(stream_of(target)) is None:
+        patch = HeadPatch(state="pending", due_at=journal.clock.now(), route=target, title=target)
+        with suppress(AppendConflictError):  # another process was faster
+            await journal.create(stream_of(target), KIND, TargetAdded(target=target), patch=patch)
+
+
+class Follower:
+    """A pass over the stream of a target; it lasts until the process stops."""
+
+    def __init__(self, journal: Journal, target: Target, lease: Lease) -> None:
+        self.lease = HeldLease(journal, lease.head)
+        self._began = lease.head.created_at
+        self._journal = journal
+        self._target = target
+        self._fold = f"notify-{target.name}"
+        self._kept = self._position = 0
+        self._halted = asyncio.Event()
+
+    async def run(self) -> Ended:
+        """Follow until halted; a lost lease cancels this."""
+        await first(self._follow(), self._halted.wait())
+        await self.give_up()
+        return Ended(how="parked")
+
+    def news(self, wakes: int) -> None:
+        """Nothing wakes it: it follows everything."""
+
+    def halt(self) -> None:
+        """Stop following."""
+        self._halted.set()
+
+    async def give_up(self) -> None:
+        """Let another process follow at once."""
+        with suppress(AppendConflictError):
+            await self.lease.give_up(HeadPatch(due_at=self._journal.clock.now()))
+
+    async def _follow(self) -> None:
+        mark, more = 0, False
+        while True:
+            if not more:
+                mark = await self._journal.heads_changed(mark)  # before the look, so that nothing is missed
+            before = self._position
+            more = await self.catch_up()
+            if not more or self._position == before:
+                await self._journal.clock.sleep(_SPACING_S)
+
+    async def catch_up(self) -> bool:
+        """Queue what the next page of the journal tells of; whether there is more."""
+        if not self._position:
+            kept = await self._journal.folds.read(self._fold)
+            self._kept = self._position = kept[0].position if kept else 0
+        page = await self._journal.scan(self._position, KINDS, _PAGE)
+        queued = [await self._queue(placed.event) for placed in page.events]
+        self._position = page.position
+        if any(queued) or self._position - self._kept >= _KEPT:
+            fold = Fold(name=self._fold, position=self._position, data=b"")
+            if self._position > self._kept and await self._journal.folds.keep([fold], self._kept):
+                self._kept = self._position
+        return page.more
+
+    async def _queue(self, event: Event) -> bool:
+        """Queue one notification, if the target is to be told of the event; whether it is queued now."""
+        try:
+            return await self._queued(event)
+        except ChainBrokenError:  # that stream is damaged, which `remit verify` tells; others go on
+            return False
+
+    async def _queued(self, event: Event) -> bool:
+        name = event_of(event)
+        if name not in self._target.events or (name in {"failed", "expired"} and event.at < self._began):
+            return False
+        occasion = await read_occasion(self._journal, event.stream, event.seq)
+        if occasion is None or not occasion.open:
+            return False
+        fits = self._target.wants(
+            tool=occasion.tool, level=occasion.level, recipe=occasion.recipe, labels=occasion.labels
+        )
+        if not fits:
+            return False
+        identity = await identity_of(self._journal, event, name)
+        notification = notification_of(self._target.name, identity)
+        stream = stream_of(self._target.name, notification)
+        if await self._journal.head(stream) is not None:
+            return False
+        queued = NotificationQueued(
+            notification=notification, target=self._target.name, event=name, source=event.stream, seq=event.seq
+        )
+        patch = HeadPatch(
+            state="pending",
+            due_at=event.at + self._target.delay,
+            route=self._target.name,
+            title=f"{name} {occasion.confirmation or occasion.job}",
+        )
+        try:
+            await self._journal.create(stream, KIND, queued, patch=patch)
+        except AppendConflictError:
+            return False
+        return True
+
+
+_LISTED: Final = 1_000
+"""Notifications of a target that are counted."""
+_STATES: Final = {"pending": "waiting", "running": "waiting"}
+"""The words for a recorded state."""
+
+
+class NotificationRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One notification."""
+
+    notification: str
+    event: str
+    state: str
+    """`waiting`, `sent`, `dropped` or `failed`."""
+    about: str
+    """The question or the job."""
+    queued_at: int
+    """Microseconds since the Unix epoch, as all times here."""
+    attempts: int
+    """The number that were made."""
+    said: str
+    """The answer to the newest attempt, or why there was none."""
+    due_at: int | None
+    """When the next attempt is due."""
+
+
+class TargetView(msgspec.Struct, frozen=True, kw_only=True):
+    """A target, and the state of its newest notifications."""
+
+    target: str
+    where: str
+    on: tuple[str, ...]
+    after: str
+    sent: int
+    waiting: int
+    failing: int
+    """Those of the waiting that failed at least once."""
+    failed: int
+    """Those that were given up."""
+    last: tuple[NotificationRow, ...]
+    """The newest, newest first."""
+
+    @property
+    def fails(self) -> str:
+        """Return what goes wrong with the newest attempt; empty: nothing."""
+        tried = next((row for row in self.last if row.attempts), None)
+        return tried.said if tried is not None and tried.state in {"waiting", "failed"} else ""
+
+
+class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came back of a test message."""
+
+    target: str
+    ok: bool
+    said: str
+
+
+class Notifications:
+    """The targets that the settings name, over one journal."""
+
+    def __init__(self, journal: Journal, targets: Sequence[Target], sender: Sender, console: str) -> None:
+        self._journal = journal
+        self._targets = {target.name: target for target in targets}
+        self._sender = sender
+        self._console = console
+
+    async def views(self, *, limit: int = 5) -> list[TargetView]:
+        """Every target, with at most `limit` of its newest notifications."""
+        return [await self._view(target, limit) for target in self._targets.values()]
+
+    async def test(self, name: str = "") -> list[TargetAnswer]:
+        """Send a test message to one target, or to all; nothing of it is recorded. Raises NotFoundError."""
+        if name and name not in self._targets:
+            hint = did_you_mean(name, self._targets) or "`remit notify list` shows the targets."
+            raise NotFoundError(f"no [[notify]] table is called {name}", code=Code.TARGET_NOT_FOUND, remedy=hint)
+        chosen = [self._targets[name]] if name else list(self._targets.values())
+        return [_result(target, await self._tested(target)) for target in chosen]
+
+    async def _tested(self, target: Target) -> Answer:
+        return await self._sender.send(target, sample(new_id("n"), self._journal.clock.now(), self._console))
+
+    async def _view(self, target: Target, limit: int) -> TargetView:
+        query = HeadQuery(kind=KIND, prefix=f"{stream_of(target.name)}/", limit=_LISTED)
+        heads = await self._journal.heads(query)
+        states = [_STATES.get(head.state, head.state) for head in heads]
+        return TargetView(
+            target=target.name,
+            where=target.where,
+            on=target.events,
+            after=target.after,
+            sent=states.count("sent"),
+            waiting=states.count("waiting"),
+            failing=sum(not head.closed and head.seq > 1 for head in heads),
+            failed=states.count("failed"),
+            last=tuple([await self._row(head) for head in heads[:limit]]),
+        )
+
+    async def _row(self, head: Head) -> NotificationRow:
+        events = await self._journal.read(head.stream)
+        payloads = [decode(event.kind, event.data) for event in events]
+        attempts = [one for one in payloads if isinstance(one, NotificationSent | NotificationFailed)]
+        said = ""
+        match payloads[-1]:
+            case NotificationSent(answer=text) | NotificationFailed(reason=text) | NotificationDropped(reason=text):
+                said = text
+            case _:
+                pass
+        queued = payloads[0]
+        return NotificationRow(
+            notification=head.stream.rpartition("/")[2],
+            event=queued.event if isinstance(queued, NotificationQueued) else "",
+            state=_STATES.get(head.state, head.state),
+            about=head.title.partition(" ")[2],
+            queued_at=head.created_at,
+            attempts=len(attempts),
+            said=said,
+            due_at=head.due_at,
+        )
+
+
+def _result(target: Target, answer: Answer) -> TargetAnswer:
+    return TargetAnswer(target=target.name, ok=answer.ok, said=answer.words)

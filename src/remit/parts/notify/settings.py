@@ -1,0 +1,57 @@
+"""The section `[[notify]]`."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Final
+
+from remit.settings.pictures import HIDDEN, address, command, names, plain, tables
+from remit.settings.section import About, Section, Tables
+
+_VARIABLE: Final = re.compile(r"(?<!\$)\$\{([A-Za-z_]\w*)")
+_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(
+        ("name", "on", "recipes", "labels", "tools", "levels", "after", "details", "format", "email", "from"), plain
+    ),
+    **dict.fromkeys(("env", "headers"), names),
+    "command": command,
+    "url": lambda value: address(value) if isinstance(value, str) else HIDDEN,
+    "smtp": lambda value: value.rpartition("@")[2] if isinstance(value, str) else HIDDEN,
+}
+
+
+def _shown(value: Any) -> Any:
+    """Targets as people may see them: a URL may itself be a secret."""
+    return tables(value, _FIELDS)
+
+
+def _claims(value: Tables) -> Iterator[str]:
+    import shlex  # noqa: PLC0415 - only a folder that is not trusted yet needs it
+
+    for table in value:
+        name, program, email = table.get("name"), table.get("command"), table.get("email")
+        if isinstance(program, list | tuple):
+            yield f"run, to tell {name} of questions and jobs: {shlex.join(map(str, program))}"
+        else:
+            where = ", ".join(map(str, email)) if isinstance(email, list | tuple) else address(str(table.get("url")))
+            yield f"tell {name} of questions and jobs at {where}"
+        secrets = sorted(set(_VARIABLE.findall(str(table))))
+        if secrets:
+            yield f"give {name} {', '.join(f'${secret}' for secret in secrets)} of your environment"
+
+
+class NotifySettings(Section, frozen=True):
+    """Targets: who is told when a question waits or a job cannot go on: each `[[notify]]` table is one target."""
+
+    array: ClassVar[str] = "targets"
+
+    targets: Annotated[
+        Tables,
+        About(
+            "The targets, one `[[notify]]` table each; [notifications.md](notifications.md) explains their keys. "
+            "A JSON array in the environment.",
+            env=("REMIT_NOTIFY",),
+            entry="remit.parts.notify.target:Target",
+            picture=_shown,
+            claims=_claims,
+        ),
+    ] = ()

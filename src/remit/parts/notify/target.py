@@ -1,0 +1,256 @@
+"""A target: who is told of what, and by which way. What `[[notify]]` in remit.toml says, checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from remit.errors import SettingsError
+from remit.jobs.plans.problem import EXPECTED, parse_duration
+from remit.parts.notify.settings import NotifySettings
+from remit.settings.parts import settings_of
+from remit.settings.pictures import address, program
+from remit.settings.section import converted
+
+if TYPE_CHECKING:
+    from remit.settings import Settings
+
+EventName = Literal["question", "expired", "stuck", "failed", "uncertain"]
+EVENTS: Final[tuple[EventName, ...]] = ("question", "expired", "stuck", "failed", "uncertain")
+ABOUT_CALLS: Final[tuple[EventName, ...]] = ("question", "expired", "uncertain")
+"""The events that are about a call, and so about a tool and its level."""
+OPEN: Final[tuple[EventName, ...]] = ("question", "stuck", "uncertain")
+"""The events that someone can settle, so that telling them later makes sense."""
+_NAME: Final = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
+_ADDRESS: Final = re.compile(r"[^\s@<>,;:\"\\]+@[^\s@<>,;:\"\\]+", re.ASCII)
+_WAYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "url": ("format", "secret", "headers"),
+    "email": ("from", "smtp", "user", "password"),
+    "command": ("env",),
+}
+"""The key that chooses each way, and those that belong to it alone."""
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"sender": "from"}):
+    """One `[[notify]]` table; exactly one of `url`, `email` and `command` is given."""
+
+    name: str
+    """Lower-case letters, digits, `_` and `-`: stands in the record and in commands."""
+    on: tuple[EventName, ...] = ()
+    """The events to tell; empty: all that the other conditions can fit."""
+    recipes: tuple[str, ...] = ()
+    """Names or patterns of recipes and plans; empty: any, also calls that no job made."""
+    labels: dict[str, str] = {}
+    """Labels that the job must have."""
+    tools: tuple[str, ...] = ()
+    """Names or patterns of the tool that the event is about."""
+    levels: tuple[Literal["L0", "L1", "L2"], ...] = ()
+    """Levels of that tool."""
+    after: str = ""
+    """The time to wait before telling, such as `30m`: not told if it is settled by then."""
+    details: bool = True
+    """Whether the message shows arguments, the question's text and reasons; otherwise it only says what to look at."""
+    url: str = ""
+    """Where to POST the message; `${NAME}` takes it, or a part of it, from the environment."""
+    format: Literal["json", "slack"] = "json"
+    """The form of the post: the whole message, or a text for Slack and what understands its webhooks."""
+    secret: str = ""
+    """The key of the signature; `${NAME}` as in `url`. Empty: the message is not signed."""
+    headers: dict[str, str] = {}
+    """Further headers of the request; `${NAME}` as in `url`."""
+    email: tuple[str, ...] = ()
+    """Addresses that get a mail."""
+    sender: str = ""
+    """The address that the mail is from."""
+    smtp: str = ""
+    """The mail server, `smtps://HOST:PORT` or, with STARTTLS, `smtp://HOST:PORT`."""
+    user: str = ""
+    """The name to log in with at the mail server; empty: no login."""
+    password: str = ""
+    """The password for it; `${NAME}` as in `url`."""
+    command: tuple[str, ...] = ()
+    """A program and its arguments; it gets the message as JSON on stdin."""
+    env: dict[str, str] = {}
+    """Variables for the program; `${NAME}` as in `url`."""
+
+    def __repr__(self) -> str:
+        """Leave out what may be secret."""
+        return f"Target({self.name!r}, {self.where!r})"
+
+    @property
+    def events(self) -> tuple[EventName, ...]:
+        """The events to tell, never empty."""
+        if self.on:
+            return self.on
+        fitting = OPEN if self.after else EVENTS
+        return tuple(event for event in fitting if not self._of_calls or event in ABOUT_CALLS)
+
+    @property
+    def delay(self) -> int:
+        """Return how long to wait before telling, in microseconds."""
+        return (parse_duration(self.after) or 0) * 1_000
+
+    @property
+    def where(self) -> str:
+        """Return who is told, in words without secrets."""
+        if self.url:
+            return address(self.url)
+        return f"mail to {', '.join(self.email)}" if self.email else f"command {program(self.command[0])}"
+
+    @property
+    def _of_calls(self) -> bool:
+        return bool(self.tools or self.levels)
+
+    def wants(self, *, tool: str, level: str, recipe: str, labels: Mapping[str, str]) -> bool:
+        """Return whether the conditions on tool, level, recipe and labels hold for an event."""
+        return (
+            _fits(recipe, self.recipes)
+            and _fits(tool, self.tools)
+            and (not self.levels or level in self.levels)
+            and self.labels.items() <= labels.items()
+        )
+
+
+def read_targets(settings: Settings) -> tuple[Target, ...]:
+    """The targets, with references to the environment as written.
+
+    Raises SettingsError that names file, number and key, and quotes no value that may be secret.
+    """
+    found: dict[str, Target] = {}
+    for number, table in enumerate(settings_of(settings, "notify", NotifySettings).targets, 1):
+        where = f"{settings.sources['notify.targets']}: notify number {number}"
+        target = _target(table, where)
+        if target.name in found:
+            raise SettingsError(f"{where}: another target is called {target.name}", remedy="Give each its own name.")
+        found[target.name] = target
+    return tuple(found.values())
+
+
+def _target(table: Mapping[str, Any], where: str) -> Target:
+    target = converted(table, Target, where, "docs/notifications.md shows its keys.")
+    why, remedy = next(filter(None, (check(target, table) for check in _CHECKS)), ("", ""))
+    if why:
+        raise SettingsError(f"{where}: {why}", remedy=remedy)
+    return target
+
+
+def _fits(name: str, patterns: tuple[str, ...]) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+# --- what a type does not say; each check gives what is wrong and the remedy, or nothing
+
+_Problem = tuple[str, str] | None
+
+
+def _misnamed(target: Target, _table: Mapping[str, Any]) -> _Problem:
+    if _NAME.fullmatch(target.name):
+        return None
+    return "name must be lower-case letters, digits, _ and -", "Call it, for example, oncall."
+
+
+def _ways(target: Target, table: Mapping[str, Any]) -> _Problem:
+    ways = [way for way in _WAYS if getattr(target, way)]
+    if len(ways) != 1:
+        given = f"{' and '.join(ways)} are given" if ways else "none of url, email and command is given"
+        return given, "Give one; a second way is a second target."
+    foreign = [key for way, keys in _WAYS.items() if way != ways[0] for key in (way, *keys) if key in table]
+    return (f"{foreign[0]} does not belong to {ways[0]}", f"Leave {foreign[0]} out.") if foreign else None
+
+
+def _conditions(target: Target, _table: Mapping[str, Any]) -> _Problem:
+    if target.after and parse_duration(target.after) is None:
+        return f"after must be {EXPECTED}", "Write, for example, 30m."
+    if target.after and (final := [event for event in target.on if event not in OPEN]):
+        return f"after does not fit {final[0]}, which no one can settle", "Make it a target of its own, without after."
+    if (target.tools or target.levels) and (others := [event for event in target.on if event not in ABOUT_CALLS]):
+        return (
+            f"tools and levels do not fit {others[0]}, which is about no call",
+            "Make it a target of its own, without them.",
+        )
+    return None
+
+
+def _webhook(target: Target, _table: Mapping[str, Any]) -> _Problem:
+    return url_problem(target.url) if target.url and "${" not in target.url else None
+
+
+def _mail(target: Target, _table: Mapping[str, Any]) -> _Problem:
+    if not target.email:
+        return None
+    wrong = [one for one in (*target.email, target.sender) if not _ADDRESS.fullmatch(one)]
+    if wrong:
+        return "email and from must be addresses such as oncall@example.com", "Correct them; from is required."
+    server = mail_server(target.smtp)
+    if server is None:
+        return "smtp must be smtps://HOST, smtp://HOST, or one of these with a port", "Name the mail server."
+    return ("a password is given without a user", "Add user.") if target.password and not target.user else None
+
+
+def _program(target: Target, _table: Mapping[str, Any]) -> _Problem:
+    if target.command and (not target.command[0] or any("\0" in word for word in target.command)):
+        return "command must be a list of texts, the first of them a program", 'Write ["/path/to/program", …].'
+    return None
+
+
+_CHECKS: Final = (_misnamed, _ways, _conditions, _webhook, _mail, _program)
+
+
+class MailServer(msgspec.Struct, frozen=True, kw_only=True):
+    """Where mail is handed in."""
+
+    host: str
+    port: int
+    tls: bool
+    """Whether the connection begins with TLS; otherwise STARTTLS comes first, except on this machine."""
+
+
+def mail_server(smtp: str) -> MailServer | None:
+    """The server that a URL names; None if it names none."""
+    try:
+        parts = urlsplit(smtp)
+        port = parts.port
+    except ValueError:
+        return None
+    extra = parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None
+    if parts.scheme not in {"smtp", "smtps"} or not parts.hostname or extra:
+        return None
+    tls = parts.scheme == "smtps"
+    return MailServer(host=parts.hostname, port=port or (465 if tls else 587), tls=tls)
+
+
+def url_problem(url: str) -> _Problem:
+    """Return why nothing is posted to a URL, and what to do; None: it can be."""
+    wrong = "url must begin with https:// and a host", "Correct it."
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return wrong
+    if (
+        host is None
+        or parts.scheme not in {"http", "https"}
+        or not url.isascii()
+        or not url.isprintable()
+        or " " in url
+    ):
+        return wrong
+    if parts.username is not None or parts.password is not None:
+        return "url contains a user or password", "Put them into headers, as Authorization."
+    if parts.scheme == "http" and not is_loopback(host):
+        return "url must begin with https://, except on this machine", "Use https."
+    return None
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine, by its name or address alone."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,144 @@
+"""Notifications as work of an engine: streams of targets are followed, streams of notifications delivered."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Final
+
+from remit.clock import DAY, SECOND
+from remit.errors import AppendConflictError, ChainBrokenError
+from remit.jobs.ended import Ended
+from remit.journal.event import HeadPatch
+from remit.journal.kinds import Payload, decode
+from remit.journal.leases import HeldLease
+from remit.parts.notify.kinds import NotificationDropped, NotificationFailed, NotificationQueued, NotificationSent
+from remit.parts.notify.notifications import KIND, Follower, stream_of
+from remit.parts.notify.occasion import read_occasion
+from remit.parts.notify.sender import message_of
+
+if TYPE_CHECKING:
+    from remit.engines.port import Execution
+    from remit.journal.event import Lease
+    from remit.journal.journal import Journal
+    from remit.parts.notify.sender import Sender
+    from remit.parts.notify.target import Target
+
+
+class NotificationWork:
+    """The work of telling some targets. A process takes the streams of the targets that its settings name."""
+
+    def __init__(self, journal: Journal, targets: Sequence[Target], sender: Sender, console: str) -> None:
+        self._journal = journal
+        self._targets = {target.name: target for target in targets}
+        self._sender = sender
+        self._console = console
+
+    @property
+    def kind(self) -> str:
+        return KIND
+
+    @property
+    def journal(self) -> Journal:
+        return self._journal
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        return tuple(self._targets)
+
+    @property
+    def code(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
+    async def late_routes(self) -> tuple[str, ...]:
+        return ()
+
+    async def left_routes(self, owner: str, served: Collection[str]) -> dict[str, str]:  # noqa: ARG002 - the port's
+        return {}
+
+    async def let_go(self, stream: str, owner: str) -> None:
+        """Nothing is kept for one process."""
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002 - the port's
+        return lambda: None
+
+    def take(self, lease: Lease, keeper: str) -> Execution:  # noqa: ARG002 - the port's
+        target = self._targets[lease.head.route]
+        if lease.head.stream == stream_of(target.name):
+            return Follower(self._journal, target, lease)
+        return Delivery(self._journal, target, self._sender, lease, self._console)
+
+
+_log: Final = logging.getLogger("remit.notify")
+_FIRST_S: Final = 10
+_LONGEST_S: Final = 3_600
+PATIENCE: Final = DAY
+"""Microseconds after the first failure in which it is tried again."""
+
+
+def pause_s(attempt: int, asked_s: float) -> float:
+    """Seconds from a failed attempt to the next: doubled each time, or as long as the target asks, an hour at most."""
+    return min(max(_FIRST_S * 2.0 ** min(attempt - 1, 20), asked_s), _LONGEST_S)
+
+
+class Delivery:
+    """A pass over the stream of a notification: one attempt."""
+
+    def __init__(self, journal: Journal, target: Target, sender: Sender, lease: Lease, console: str) -> None:
+        self.lease = HeldLease(journal, lease.head)
+        self._stream = lease.head.stream
+        self._journal = journal
+        self._target = target
+        self._sender = sender
+        self._console = console
+
+    async def run(self) -> Ended:
+        """Make one attempt, unless there is nothing left to tell."""
+        try:
+            return await self._attempt()
+        except AppendConflictError:
+            return Ended(how="lost")
+        except ChainBrokenError as error:
+            _log.error("%s is left alone: %s", self._stream, error)
+            await self.lease.release(patch=HeadPatch(due_at=None))
+            return Ended(how="failed")
+
+    def news(self, wakes: int) -> None:
+        """Nothing wakes it: each attempt looks whether there is something to tell."""
+
+    def halt(self) -> None:
+        """Let the attempt under way end."""
+
+    async def give_up(self) -> None:
+        """Let another process make the attempt at once."""
+        await self.lease.give_up(HeadPatch(state="pending", due_at=self._journal.clock.now()))
+
+    async def _attempt(self) -> Ended:
+        events = await self._journal.read(self._stream)
+        self.lease.writer.follows(events)
+        payloads = [decode(event.kind, event.data) for event in events]
+        queued = payloads[0]
+        if not isinstance(queued, NotificationQueued):
+            return await self._close(NotificationDropped(reason="a newer Remit queued it"), "dropped")
+        failures = [event for event in events if event.kind == NotificationFailed.KIND]
+        occasion = await read_occasion(self._journal, queued.source, queued.seq)
+        if occasion is None or not occasion.open:
+            return await self._close(NotificationDropped(reason="it was settled before"), "dropped")
+        message = message_of(queued.notification, occasion, details=self._target.details, console=self._console)
+        answer = await self._sender.send(self._target, message)
+        attempt = len(failures) + 1
+        if answer.ok:
+            return await self._close(NotificationSent(attempt=attempt, answer=answer.words), "sent")
+        now = self._journal.clock.now()
+        again_at = now + int(pause_s(attempt, answer.pause_s) * SECOND)
+        first = failures[0].at if failures else now
+        _log.warning("%s, attempt %d: %s", self._stream, attempt, answer.words)
+        if again_at - first > PATIENCE:
+            return await self._close(NotificationFailed(attempt=attempt, reason=answer.words), "failed")
+        failed = NotificationFailed(attempt=attempt, reason=answer.words, again_at=again_at)
+        await self.lease.release(failed, patch=HeadPatch(state="waiting", due_at=again_at))
+        return Ended(how="parked")
+
+    async def _close(self, end: Payload, state: str) -> Ended:
+        await self.lease.release(end, patch=HeadPatch(state=state, due_at=None, closed=True))
+        return Ended(how="failed" if state == "failed" else "completed")

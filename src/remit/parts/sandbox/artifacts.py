@@ -1,0 +1,127 @@
+"""Files that a run left in its workspace, taken out: regular files only, within limits, and a word on the rest."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from remit.parts.sandbox.walking import Entry, TooManyError, shown, walk
+from remit.process.enclosure import Limits
+
+_KINDS: Final = (
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISCHR, "a device"),
+)
+_LISTED: Final = 200
+"""The bound of the list of what is left out; the rest is counted."""
+
+
+class Artifact(msgspec.Struct, frozen=True):
+    """A file that was taken."""
+
+    path: str
+    """As `walking.shown` writes it."""
+    data: bytes
+    sha256: str
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Something that was not taken, and why."""
+
+    path: str
+    why: str
+
+
+class Collected(msgspec.Struct, frozen=True, kw_only=True):
+    """What was taken and what was not."""
+
+    artifacts: tuple[Artifact, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    more_left_out: int = 0
+
+
+class _Collector:
+    def __init__(self, limits: Limits, patterns: tuple[str, ...]) -> None:
+        self.limits = limits
+        self.patterns = patterns
+        self.taken: list[Artifact] = []
+        self.left: list[LeftOut] = []
+        self.more = 0
+        self.bytes = 0
+
+    def leave(self, path: str, why: str) -> None:
+        if len(self.left) < _LISTED:
+            self.left.append(LeftOut(shown(path), why))
+        else:
+            self.more += 1
+
+    def wanted(self, path: str) -> bool:
+        path = shown(path)
+        return not self.patterns or any(path == one or fnmatchcase(path, one) for one in self.patterns)
+
+    def look(self, entry: Entry) -> None:
+        why = _unfit(entry)
+        if why:
+            self.leave(entry.path, why)
+        elif len(self.taken) >= self.limits.artifact_files:
+            self.leave(entry.path, f"more than {self.limits.artifact_files} files")
+        elif self.bytes + entry.info.st_size > self.limits.artifact_bytes:
+            self.leave(entry.path, f"more than {self.limits.artifact_bytes} bytes in all")
+        else:
+            self._take(entry)
+
+    def _take(self, entry: Entry) -> None:
+        try:
+            data = _read(entry, self.limits.artifact_bytes - self.bytes)
+        except OSError as error:
+            self.leave(entry.path, f"cannot be read: {error.strerror or error}")
+            return
+        if data is None:
+            self.leave(entry.path, f"more than {self.limits.artifact_bytes} bytes in all")
+            return
+        self.bytes += len(data)
+        self.taken.append(Artifact(shown(entry.path), data, f"sha256:{hashlib.sha256(data).hexdigest()}"))
+
+
+def collect(
+    folder: Path, limits: Limits, patterns: tuple[str, ...] = (), known: Callable[[str], bool] | None = None
+) -> Collected:
+    """The files below a folder whose paths match a pattern (`*` also matches `/`), all without patterns.
+
+    Paths and patterns are as `walking.shown` writes them.
+
+    `known` names paths to pass over in silence. The program must be dead: what changes meanwhile is left out or cut.
+    """
+    found = _Collector(limits, patterns)
+    try:
+        for entry in walk(folder):
+            if not entry.is_folder and found.wanted(entry.path) and not (known and known(entry.path)):
+                found.look(entry)
+    except TooManyError as error:
+        found.leave("", str(error))
+    return Collected(artifacts=tuple(found.taken), left_out=tuple(found.left), more_left_out=found.more)
+
+
+def _unfit(entry: Entry) -> str:
+    for is_kind, words in _KINDS:
+        if is_kind(entry.info.st_mode):
+            return words
+    if not entry.is_file:
+        return "no regular file"
+    return "it has more than one name (hard link)" if entry.info.st_nlink > 1 else ""
+
+
+def _read(entry: Entry, most: int) -> bytes | None:
+    fd = entry.open()
+    with open(fd, "rb") as file:  # closes it
+        data = file.read(most + 1)
+    return data if len(data) <= most else None

@@ -1,0 +1,105 @@
+"""From settings to a sandbox; nothing is looked at before the first run or probe."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from remit.errors import SettingsError
+from remit.parts.sandbox.commands import Commands, Finder, Named
+from remit.parts.sandbox.enclosure import SandboxEnclosures
+from remit.parts.sandbox.isolation import Isolation
+from remit.parts.sandbox.policy import SandboxPolicy, read
+from remit.parts.sandbox.sandbox import Sandbox
+from remit.parts.sandbox.settings import SandboxSettings
+from remit.parts.sandbox.workspaces import Workspaces
+from remit.process.enclosure import Limits
+from remit.settings.parts import settings_of
+
+if TYPE_CHECKING:
+    from remit.parts.sandbox.driver import Driver
+    from remit.settings import Settings
+
+_ROOTS: Final = Path("/var/lib/remit/sandbox")
+"""Root's folders are often closed to the user that sandboxes run as."""
+
+
+def own_settings(settings: Settings) -> SandboxSettings:
+    """Return the section of the sandbox."""
+    return settings_of(settings, "sandbox", SandboxSettings)
+
+
+def open_sandbox(settings: Settings) -> Sandbox:
+    """The sandbox that the settings describe."""
+    given = own_settings(settings)
+    folder = folder_of(settings)
+    driver = open_driver(given.driver, given, folder)
+    return Sandbox(driver, policy_of(given), finder_of(given), Workspaces(folder))
+
+
+def open_enclosures(settings: Settings) -> SandboxEnclosures:
+    """Return what runs the operator's own tools and servers in the sandbox, with a driver of its own."""
+    given = own_settings(settings)
+    return SandboxEnclosures(open_sandbox(settings), finder_of(given), folder_of(settings))
+
+
+def open_driver(name: str, given: SandboxSettings, folder: Path | None = None) -> Driver:
+    """The driver of a name; sandboxes that are started ahead have their workspaces below `folder`, if it is given."""
+    return DRIVERS[name](given, folder)
+
+
+def policy_of(given: SandboxSettings) -> SandboxPolicy:
+    """Return what the operator allows. Raises SettingsError."""
+    for entry in given.network:
+        try:
+            read(entry)
+        except ValueError as error:
+            raise SettingsError(f"sandbox.network: {error}", remedy="Write host, host:port, *.domain or *.") from error
+    return SandboxPolicy(
+        min_isolation=Isolation[given.min_isolation],
+        limits=Limits(**{name: getattr(given, name) for name in Limits.__struct_fields__}),
+        network=given.network,
+        commands=frozenset(given.commands),
+    )
+
+
+def folder_of(settings: Settings) -> Path:
+    """Return where workspaces lie."""
+    if own := own_settings(settings).folder:
+        return Path(own)
+    if os.geteuid() == 0:
+        return _ROOTS / hashlib.sha256(os.fsencode(settings.folder)).hexdigest()[:16]
+    return settings.folder / ".remit" / "sandbox"
+
+
+def finder_of(given: SandboxSettings) -> Finder:
+    """Return what finds the programs of the driver that the settings choose."""
+    if given.driver == "container":
+        return Named()
+    return Commands(given.commands, {name: Path(folder) for name, folder in _pairs(given.packages).items()})
+
+
+def _pairs(words: tuple[str, ...]) -> Mapping[str, str]:
+    return dict(word.split("=", 1) for word in words)
+
+
+def _bwrap(given: SandboxSettings, folder: Path | None) -> Driver:
+    from remit.parts.sandbox.bwrap.driver import BwrapDriver  # noqa: PLC0415 - a process uses one driver at most
+
+    return BwrapDriver(given.bwrap, given.warm, folder / "warm" if folder is not None else None)
+
+
+def _container(given: SandboxSettings, _folder: Path | None) -> Driver:
+    from remit.parts.sandbox.container.driver import ContainerDriver  # noqa: PLC0415 - the same
+
+    return ContainerDriver(given.container_program, given.container_image, given.container_runtime)
+
+
+DRIVERS: Final[dict[str, Callable[[SandboxSettings, Path | None], Driver]]] = {
+    "bwrap": _bwrap,
+    "container": _container,
+}
+"""The function that makes each driver, by its name in the settings."""

@@ -1,0 +1,116 @@
+"""The reports that a run's story gives about each step of its ticket: the reports that the contract fixes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from remit.codes import Code
+from remit.jobs.retry import acted
+from remit.journal import kinds as k
+from remit.journal.event import Event
+from remit.journal.kinds import STUCK
+from remit.parts.tickets.report import SUMMARY, RunStatus, Span, StepReport
+from remit.parts.tickets.steps import ToolStep
+from remit.parts.tickets.ticket import moment
+from remit.record.story import Story
+from remit.redact import line
+
+_MILLI = 1_000
+_REASON = 100
+"""Characters of the reason that a job is stuck for, in the summary of a step."""
+
+
+def key_of(index: int) -> str:
+    """The place of a ticket's step in its run."""
+    return f"s{index}"
+
+
+class TicketRun:
+    """One run of a ticket's steps: a job."""
+
+    def __init__(self, events: Iterable[Event], mode: dict[str, Any] | None = None) -> None:
+        self.mode = mode or {}
+        self._story = Story(events)
+        self._steps = {step.step: step for step in self._story.tell()}
+        end = self._story.history.end
+        done = end.result if isinstance(end, k.JobCompleted) else None
+        self._beyond = msgspec.json.decode(done).get("beyond") or {} if isinstance(done, msgspec.Raw) else {}
+        """Codes of the steps that the ticket's own limits refused, by place."""
+
+    @property
+    def over(self) -> bool:
+        """Return whether the job has ended."""
+        return self._story.history.end is not None
+
+    @property
+    def attempts(self) -> int:
+        """The highest number of attempts that a step took."""
+        return max((step.attempt for step in self._steps.values()), default=1)
+
+    @property
+    def span(self) -> Span:
+        """From the first event to the last."""
+        began, ended = self._story.created_at, self._story.updated_at
+        return Span(started_at=moment(began), ended_at=moment(ended), duration_ms=(ended - began) // _MILLI)
+
+    def did(self, index: int) -> bool:
+        """Return whether a step did what was asked."""
+        step = self._steps.get(key_of(index))
+        return step is not None and step.state == "ok"
+
+    def acted(self, index: int) -> bool:
+        """Return whether a step had its effect, or may have; its result says nothing of that."""
+        return acted(self._story.history, key_of(index))
+
+    def report(self, index: int, step: ToolStep) -> StepReport:
+        """The report of one step; one that has not run yet is blocked."""
+        told, call = self._steps.get(key_of(index)), self._story.history.calls.get(key_of(index))
+        status, code, summary = self._result(key_of(index))
+        began = told.started_at if told is not None else self._story.created_at
+        ended = told.ended_at or (told.attempts[-1].ended_at if told.attempts else None) if told is not None else None
+        return StepReport(
+            step_index=index,
+            tool_name=step.tool_name,
+            status=status,
+            code=code,
+            started_at=moment(began),
+            ended_at=moment(ended or (began if told is not None else self._story.updated_at)),
+            duration_ms=max(0, ended - began) // _MILLI if ended else 0,
+            result_summary=summary[:SUMMARY],
+            evidence_items=told.evidence if told is not None else (),
+            side_effect=call.started.side_effect if call is not None and call.started is not None else "unknown",
+        )
+
+    def _result(self, place: str) -> tuple[RunStatus, str | None, str]:
+        """Status, code and summary of a step."""
+        told = self._steps.get(place)
+        if place in self._beyond:
+            return "blocked", self._beyond[place], "the ticket's own limits refuse this step"
+        if told is not None and told.state == "ok":
+            return "ok", None, told.result_preview
+        if told is not None and told.code:
+            code = Code.recorded(told.code, Code.TOOL_EXEC_FAILED)
+            blocked = told.state == "blocked" or code.status == "blocked"
+            return "blocked" if blocked else "failed", told.code, line(told.reason)
+        return self._open(place)
+
+    def _open(self, place: str) -> tuple[RunStatus, str | None, str]:
+        """Status, code and summary of a step that has not ended."""
+        history, stuck = self._story.history, self._story.stuck
+        call = history.calls.get(place)
+        if call is not None and call.started is None and call.confirmation:
+            return "blocked", Code.CONFIRMATION_REQUIRED.name, f"waits for an answer: remit confirm {call.confirmation}"
+        if history.in_doubt(place) is not None and not self.over:
+            job = self._story.stream.partition("/")[2]
+            why = f"the call may have taken effect: find out, then remit decide {job} {place}"
+            return "blocked", Code.OUTCOME_UNKNOWN.name, why
+        if call is not None and call.started is not None:
+            return "failed", Code.OUTCOME_UNKNOWN.name, "the call began; nothing says how it ended"
+        if stuck is not None:
+            why = f"{line(stuck.reason, _REASON)}; put it right, then retry the ticket"
+            return "blocked", stuck.correlation_key.removeprefix(STUCK), why
+        why = "the run ended before this step" if self.over else "the run has not come to this step"
+        return "blocked", Code.RUN_TIMEOUT.name, why

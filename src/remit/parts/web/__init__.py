@@ -1,0 +1,21 @@
+"""The web: search, fetch and extract, as tools that only read and whose output is untrusted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from remit.capability import Capability
+
+CAPABILITIES: Final = (
+    Capability(
+        name="web",
+        about="Search, fetch and read pages of the web.",
+        settings="remit.parts.web.settings:WebSettings",
+        providers="remit.parts.web.opening:open_web",
+        provider_ids=("web", "stub_web"),
+        kinds={"search_blocked": "remit.parts.web.kinds:SearchBlocked"},
+        checks="remit.parts.web.opening:check_search",
+        modules=("aiohttp", "lxml_html_clean", "protego", "resiliparse", "trafilatura"),
+        extra="web",
+    ),
+)

@@ -1,1 +1,0 @@
-"""A browser: pages that are opened, read, clicked and typed into, in the sandbox and behind the filtering proxy."""

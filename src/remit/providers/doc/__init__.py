@@ -1,1 +1,0 @@
-"""Documents: read, searched, and edited in two phases."""

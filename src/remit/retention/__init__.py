@@ -1,1 +1,0 @@
-"""Retention: what has to be kept stays, and the rest goes, with stubs in its place."""

@@ -1,1 +1,0 @@
-"""Skills: packages of instructions and permissions that decide what an agent may do."""

@@ -1,0 +1,93 @@
+"""`[[notify]]` tables: what they mean, and what is wrong with those that mean nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.codes import Code
+from remit.errors import SettingsError
+from remit.parts.notify.target import EVENTS, Target, read_targets
+from remit.settings import load
+
+HOOK = {"name": "a", "url": "https://example.com/x"}
+MAIL = {"name": "a", "email": ["x@example.com"], "from": "remit@example.com", "smtp": "smtps://mail.example.com"}
+RUN = {"name": "a", "command": ["/bin/true"]}
+
+
+def read(folder: Path, *tables: dict[str, Any]) -> tuple[Target, ...]:
+    return read_targets(load(env={}, cwd=folder, flags={"notify.targets": list(tables)}))
+
+
+EVENTS_OF = [
+    ({}, EVENTS),
+    ({"on": ["failed"]}, ("failed",)),
+    ({"after": "30m"}, ("question", "stuck", "uncertain")),
+    ({"tools": ["x"]}, ("question", "expired", "uncertain")),
+    ({"levels": ["L2"], "after": "1h"}, ("question", "uncertain")),
+]
+
+
+@pytest.mark.parametrize(("keys", "events"), EVENTS_OF, ids=[str(keys) for keys, _ in EVENTS_OF])
+def test_without_on_a_target_hears_of_all_that_can_fit(
+    tmp_path: Path, keys: dict[str, Any], events: tuple[str, ...]
+) -> None:
+    (target,) = read(tmp_path, HOOK | keys)
+    assert target.events == events
+
+
+def test_where_a_target_is_says_no_secret(tmp_path: Path) -> None:
+    tables: list[dict[str, Any]] = [
+        {"name": "a", "url": "https://hooks.slack.com/services/T0000ABC1/B11/abcdefghijkl0123456789XY?key=word"},
+        {**MAIL, "name": "b"},
+        {"name": "c", "command": ["/bin/page", "--key", "word"]},
+        {"name": "d", "url": "${HOOK}"},
+    ]
+    assert [target.where for target in read(tmp_path, *tables)] == [
+        "https://hooks.slack.com/services/T0000ABC1/B11/…",
+        "mail to x@example.com",
+        "command /bin/page",
+        "${HOOK}",
+    ]
+
+
+WRONG = [
+    ({"name": "a"}, "none of url, email and command is given"),
+    (HOOK | {"command": ["x"]}, "url and command are given"),
+    ({**HOOK, "name": "A b"}, "name must be"),
+    ({"url": "https://x.example"}, "name"),
+    (HOOK | {"onn": ["failed"]}, "there is no key onn"),
+    (HOOK | {"on": ["completed"]}, "completed"),
+    (HOOK | {"after": "soon"}, "after must be"),
+    (HOOK | {"after": "1h", "on": ["failed"]}, "after does not fit failed"),
+    (HOOK | {"tools": ["x"], "on": ["stuck"]}, "tools and levels do not fit stuck"),
+    (HOOK | {"smtp": "smtp://x"}, "smtp does not belong to url"),
+    (RUN | {"secret": "s"}, "secret does not belong to command"),
+    ({"name": "a", "url": "http://example.com"}, "url must begin with https://"),
+    ({"name": "a", "url": "https://u:p@example.com"}, "url contains a user"),
+    ({"name": "a", "url": "https://example.com:port/"}, "url must begin with"),
+    (MAIL | {"smtp": "https://mail.example.com"}, "smtp must be"),
+    (MAIL | {"smtp": "smtp://user@mail.example.com"}, "smtp must be"),
+    (MAIL | {"email": ["x@example.com\r\nBcc: y@example.com"]}, "email and from must be addresses"),
+    ({key: value for key, value in MAIL.items() if key != "from"}, "email and from must be addresses"),
+    (MAIL | {"password": "p"}, "a password is given without a user"),
+    (RUN | {"command": "/bin/true"}, "command"),
+    (RUN | {"command": [""]}, "command must be"),
+]
+
+
+@pytest.mark.parametrize(("table", "why"), WRONG, ids=[why for _, why in WRONG])
+def test_a_table_that_means_nothing_is_refused(tmp_path: Path, table: dict[str, Any], why: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        read(tmp_path, table)
+    assert refused.value.code is Code.SETTINGS_INVALID
+    assert why in refused.value.message
+    assert "notify number 1" in refused.value.message
+    assert refused.value.remedy
+
+
+def test_a_name_stands_for_one_target(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="number 2: another target is called a"):
+        read(tmp_path, HOOK, HOOK)
