@@ -18,6 +18,8 @@ MAX_VALUES: Final = 100_000
 """Members and items of a request: to copy, hash, check and record each takes longer than its bytes do."""
 _PARTS: Final = 4_096
 """Members and items that weigh as much as LARGE."""
+_FEW, _SHORT = 16, 4_096
+"""So many texts of so many characters are not large together."""
 _SCALARS: Final = frozenset({int, float, bool, type(None)})
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -35,6 +37,11 @@ def decode(data: bytes) -> Any:
 
 def is_large(value: object) -> bool:
     """Return whether a value is large; it looks at no more of it than that takes."""
+    if type(value) is dict and len(value) <= _FEW:  # as most arguments and results are
+        for one in value.values():
+            if type(one) not in _SCALARS and (type(one) is not str or len(one) > _SHORT):
+                return _exceeds(value, _PARTS, LARGE)
+        return False
     return _exceeds(value, _PARTS, LARGE)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -42,16 +42,18 @@ class Own(Generic[T]):
 
     def __await__(self) -> Generator[Any, Any, T]:
         task, own, work = self._task, 0, self._work.__await__()
-        step: Callable[[], Any] = partial(next, work)
+        step: Callable[[], Any] = work.__next__
         try:
             while True:
                 before = task.cancelling()
                 try:
                     waited = step()
                 except StopIteration as end:
-                    return cast("T", end.value)
+                    value: T = end.value
+                    return value
                 finally:
-                    own += max(task.cancelling() - before, 0)
+                    if (after := task.cancelling()) > before:
+                        own += after - before
                 try:
                     step = partial(work.send, (yield waited))
                 except BaseException as error:  # noqa: BLE001 - it is the work's

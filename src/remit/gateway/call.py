@@ -104,6 +104,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The client's own words for its trace and its conversation, by its names for them."""
     hash: str = ""
     """Digest of `args`, as they are at this moment, where the caller already has it."""
+    encoded: bytes = b""
+    """`args` as JSON, where the caller has that and `hash`: the call is made of it then."""
     skills: dict[str, str] = {}
     """The skills that the call is under, with the digest of each."""
     sandbox: tuple[dict[str, Any], ...] = ()
@@ -223,7 +225,10 @@ class Call:
         self.kept_key = ""
         self.wall_ms = None
         self.invocation_id = ""
-        self.take(request.args, request.hash)
+        if request.encoded and request.hash:
+            self.args, self.encoded, self.arguments_hash = decode(request.encoded), request.encoded, request.hash
+        else:
+            self.take(request.args, request.hash)
         self.asked_hash = self.arguments_hash
 
     def take(self, args: dict[str, Any], arguments_hash: str = "") -> None:

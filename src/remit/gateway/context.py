@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from remit.canonical import sha256
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from remit.gateway.call import Call
+    from remit.journal.journal import Journal
     from remit.journal.kinds import ToolInvocationStarted
+    from remit.journal.writer import StreamWriter
     from remit.tools.catalog import Catalog
 
 
@@ -33,9 +36,15 @@ _log: Final = logging.getLogger("remit.gateway")
 
 
 def context_of(
-    call: Call, catalog: Catalog, *, timeout_s: float, now: int, moves: Callable[[], None] = no_time
+    call: Call,
+    catalog: Catalog,
+    loop: asyncio.AbstractEventLoop,
+    *,
+    timeout_s: float,
+    now: int,
+    moves: Callable[[], None] = no_time,
 ) -> CallContext:
-    """The context of a call that was just announced."""
+    """The context of a call that was just announced, by a task of this loop."""
     request = call.request
     return CallContext(
         stream=call.writer.stream,
@@ -48,9 +57,9 @@ def context_of(
         span_id=call.span_id,
         timeout_s=timeout_s,
         now=now,
-        progress=no_progress if call.progress is no_progress else _Reporter(call.progress),
+        progress=no_progress if call.progress is no_progress else _Reporter(call.progress, loop),
         job=request.job,
-        keeper=CallKeeper(call),
+        keeper=CallKeeper(call.journal, call.writer, call.invocation_id, request.step),
         peer=call.peer,
         untrusted=call.tainted,
         sandbox=request.sandbox,
@@ -96,14 +105,11 @@ def trace_of(stream: str) -> str:
         return hashlib.sha256(stream.encode()).hexdigest()[:32]
 
 
-class _Reporter:
+class _Reporter(msgspec.Struct, frozen=True, gc=False):
     """Passes progress on, in the event loop's thread; what the listener raises is not the tool's."""
 
-    __slots__ = ("_loop", "_progress")
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._loop = asyncio.get_running_loop()
+    _progress: Progress
+    _loop: asyncio.AbstractEventLoop
 
     def __call__(self, done: float | None, total: float | None, message: str) -> None:
         """Report; never fails."""
@@ -127,14 +133,13 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-class CallKeeper:
+class CallKeeper(msgspec.Struct, frozen=True, gc=False):
     """Keeps bytes for one announced call."""
 
-    def __init__(self, call: Call) -> None:
-        self._journal = call.journal
-        self._writer = call.writer
-        self._invocation_id = call.invocation_id
-        self._step = call.request.step
+    _journal: Journal
+    _writer: StreamWriter
+    _invocation_id: str
+    _step: str
 
     async def put(self, data: bytes, *, until: int | None = None) -> str:
         digest = sha256(data)

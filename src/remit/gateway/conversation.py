@@ -134,9 +134,12 @@ async def read_untrusted(raw: OptionalRaw, ref: OptionalRef, read: Read) -> tupl
     return _decode(encoded) if encoded else ()
 
 
+NOTHING: Final = Packed(UNSET, UNSET, ())
+
+
 def packed_untrusted(found: tuple[UntrustedArgument, ...]) -> Packed:
     """Untrusted arguments as an event holds them; nothing if there are none."""
-    return pack(msgspec.json.encode(found)) if found else Packed(UNSET, UNSET, ())
+    return pack(msgspec.json.encode(found)) if found else NOTHING
 
 
 def values_of(args: Any) -> set[str]:

@@ -30,7 +30,7 @@ from remit.gateway.stages.resolve import Ready, Resolve, ResolveModel
 from remit.gateway.stages.take_limits import Queue, TakeLimits, TakeTurn
 from remit.gateway.stages.validate_arguments import ValidateArguments
 from remit.journal.effects import COMMITTED, READS
-from remit.large import is_large
+from remit.large import LARGE, is_large
 from remit.models.reply import Watch, unwatched
 from remit.redact import line
 from remit.tools.catalog import ResolveError
@@ -102,7 +102,7 @@ class Gateway:
         Never raises for what the caller can cause (rule 5). Raises JournalError where nothing can be recorded any more,
         and passes cancellation on: the call then stands announced without an outcome.
         """
-        if is_large(request.args):
+        if len(request.encoded) > LARGE if request.encoded else is_large(request.args):
             return self._large(request, writer, progress, peer)
         return self._pass(Call(request, self.services.journal, writer, progress, peer), self._enter)
 
@@ -209,7 +209,11 @@ class Meter:
 
     def end(self, call: Call, outcome: Outcome) -> None:
         """A call was answered."""
-        key = *_labels(call), outcome.code
+        try:
+            meta = call.tool.meta
+            key = meta.name, meta.provider_id, outcome.code
+        except AttributeError:  # a refused call may have come no further than its name
+            key = UNKNOWN, UNKNOWN, outcome.code
         calls, seconds = self._cells.get(key) or self._new(*key)
         calls[0] += 1
         if outcome.duration_us:

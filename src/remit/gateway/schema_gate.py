@@ -158,8 +158,10 @@ class KeptTexts:
 
     def schemas(self, tool: Tool, writer: StreamWriter) -> tuple[Blob, ...]:
         """Return the blobs for the writer's next events: each schema's canonical form, under its own hash."""
-        given, output = self._with.get(tool.input.hash), tool.output
-        if given is not None and given.failure is None and (output is None or not self._lacks(output.hash)):
+        kept, output = self._with, tool.output
+        given = kept.get(tool.input.hash)
+        also = given if output is None else kept.get(output.hash)
+        if given is not None and given.failure is None and also is not None and also.failure is None:
             return ()  # as for every call but a tool's first
         found = []
         for compiled, schema in ((tool.input, tool.meta.input_schema), (tool.output, tool.meta.output_schema)):

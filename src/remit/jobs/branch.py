@@ -38,7 +38,8 @@ class Branch:
 
     def place(self, key: str | None = None) -> str:
         """The next place, or the one of an explicit key. Raises RunError or UsageError."""
-        self.pass_by()
+        if asyncio.current_task() is not self.task:
+            self.pass_by()
         if key is None:
             self._next += 1
             return f"{self._prefix}{self._next}"

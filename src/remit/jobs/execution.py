@@ -357,11 +357,14 @@ class JobExecution:
             caller=caller,
             mismatch=self._services.versions.policy,
             progress=self._report,
-            held=lambda: require_on(self._services.skills, self._history.created),
+            held=self._held if self._services.skills.holds else None,
             find_undo=self._find_undo,
             refuse=lambda name: refusal(self._services.skills, admitted, name),
         )
         return live, Effects(self._history, self._journal, live, self._activity)
+
+    async def _held(self) -> None:
+        await require_on(self._services.skills, self._history.created)
 
     def _run_of(self, effects: Effects, version: str = "") -> Run:
         version = declared(self._history.began or version)

@@ -256,7 +256,9 @@ class Run:
         Of a function the result is what it returns, in its own type. Raises CallError if the call does not end well.
         """
         if isinstance(tool, str):
-            return await self._call_named(tool, *args_of(tool, args), **kwargs)
+            if len(args) != 1 or type(args[0]) is not dict:
+                args = args_of(tool, args)
+            return await self._call_named(tool, *args, **kwargs)
         return tool.typed((await self._call_named(tool.meta.name, tool.arguments(*args, **kwargs))).value)
 
     async def _call_named(
@@ -286,8 +288,8 @@ class Run:
             step,
             tool,
             args or {},
-            seconds_of(timeout),
-            _undo(undo),
+            None if timeout is None else seconds_of(timeout),
+            None if undo is None else _undo(undo),
             needed=True,
             conversation=conversation or asking.get(),
         )

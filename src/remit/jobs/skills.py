@@ -8,7 +8,7 @@ their rules deny or ask. A branch of a run may be under fewer skills than its jo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -81,12 +81,13 @@ class InForce:
         return self.own.digests or (self._above.digests if self._above is not None else {})
 
 
-_in_force: Final[ContextVar[InForce]] = ContextVar("skills in force", default=InForce(Skilled(())))  # noqa: B039 - of no skills
+NONE_IN_FORCE: Final = InForce(Skilled(()))
+"""Of a branch that is under no skills but those of its job."""
+_in_force: Final[ContextVar[InForce]] = ContextVar("skills in force", default=NONE_IN_FORCE)
 
 
-def in_force() -> InForce:
-    """Return the skills that this branch of a run is under, beside those of its job."""
-    return _in_force.get()
+in_force: Final[Callable[[], InForce]] = _in_force.get
+"""Return the skills that this branch of a run is under, beside those of its job."""
 
 
 @contextmanager
@@ -123,6 +124,9 @@ class Skills(Protocol):
         """Return the digests of skills as they are now; a skill that is gone has none."""
         ...
 
+    holds: bool
+    """Whether a job may ever not go on because a skill of it was switched off: else `held` is not asked."""
+
     async def held(self, created: JobCreated) -> str:
         """Return why a job may not go on for now: a skill of it was switched off; empty: it may."""
         ...
@@ -154,6 +158,8 @@ async def refusal(skills: Skills, admitted: frozenset[str], run_type: str) -> Er
 
 class NoSkills:
     """Knows none: every job may be created, and none is under skills."""
+
+    holds = False
 
     async def admit(self, run_types: Sequence[str], named: Sequence[str]) -> Admission:  # noqa: ARG002 - the port's
         _none_of(named)

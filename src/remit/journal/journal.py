@@ -43,6 +43,8 @@ PAGE: Final = 1_000
 """Events fetched at once when a stream is read."""
 BACKLOG_LIMIT: Final = 4 * 1024 * 1024
 """Bytes that may wait in memory before a writer is made to wait."""
+_UNWEIGHED: Final = 16 * 1024
+"""Bytes that are submitted one by one before it is asked how many wait."""
 _POST_ATTEMPTS: Final = 100
 _BLOB_PAGE: Final = 16
 _PRUNED: Final = 100
@@ -69,6 +71,7 @@ class Journal:
         self._subjects: WeakValueDictionary[str, StreamWriter] = WeakValueDictionary()
         """By root: a writer of a stream with a subject, which what is made below it shares."""
         self._posting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._unweighed = 0
         self.clock = clock or SystemClock()
         self.took: Took | None = None
         """Told how long each commit took that was waited for."""
@@ -136,8 +139,13 @@ class Journal:
         )
         if synced:
             await self._written(commit, writer)
-        elif self._queued(commit, writer):
-            await self._store.drained()
+        else:
+            self._store.submit(commit)
+            if writer.failure is not None:
+                raise copy_error(writer.failure)
+            self._unweighed += commit.size
+            if self._unweighed > _UNWEIGHED and self._is_full():
+                await self._store.drained()
         return append.at
 
     async def commit(
@@ -181,6 +189,10 @@ class Journal:
         for writer in writers:
             if writer.failure is not None:
                 raise copy_error(writer.failure)
+        return self._is_full()
+
+    def _is_full(self) -> bool:
+        self._unweighed = 0
         return self._store.backlog > BACKLOG_LIMIT
 
     async def _written(self, commit: Commit, *writers: StreamWriter) -> None:

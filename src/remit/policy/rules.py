@@ -89,6 +89,8 @@ class _Indexed(NamedTuple):
     defaults: tuple[_Ready, ...]
     """Rules that are a default, the strictest first."""
     default: Decision
+    tainting: tuple[_Ready, ...]
+    """Rules, but those that deny or are a default, that say what becomes of untrusted arguments."""
     needs: Needs
 
 
@@ -174,7 +176,11 @@ class Policy:
     def taints(self, query: Query) -> set[Taint]:
         """Return what rules about a call say becomes of untrusted arguments; never raises."""
         try:
-            return {rule.taint for rule in self._about(query) if rule.taint is not None}
+            tool = query.tool
+            if tool is None:
+                return set()
+            tainting = self._indexed(tool, query.key).tainting
+            return {rule.taint for rule, met, *_ in tainting if rule.taint and (met is None or met(query) is not False)}
         except Exception:  # noqa: BLE001 - in doubt every argument counts
             return {"strict"}
 
@@ -249,9 +255,9 @@ class Policy:
                 asking.append(ready._replace(decision=ready.doubtful))
         if indexed.ask:
             asking += [ready for ready in indexed.ask if ready.met is None or ready.met(query)]
-        if any(not ready.rule.added and not ready.decision.doubt for ready in asking):
+        if asking and any(not ready.rule.added and not ready.decision.doubt for ready in asking):
             return _question(asking, query.caller.principal)
-        allowed = next((ready for ready in indexed.allow if ready.met is None or ready.met(query)), None)
+        allowed = _first(indexed.allow, query) if indexed.allow else None
         if allowed is None and indexed.defaults:
             return self._by_default(indexed, query, asking)
         if asking:
@@ -305,12 +311,21 @@ class Policy:
             allow=tuple(ready for ready in about if ready.rule.effect == "allow"),
             defaults=tuple(sorted(defaults, key=lambda ready: -EFFECTS.index(ready.rule.effect))),
             default=default_for(tool),
+            tainting=tuple(ready for ready in about if ready.rule.effect != "deny" and ready.rule.taint is not None),
             needs=_needs([ready.rule for ready in concerned]),
         )
         if len(self._index) >= _MAX_INDEXED:
             self._index.clear()
         self._index[tool.name] = indexed
         return indexed
+
+
+def _first(rules: Sequence[_Ready], query: Query) -> _Ready | None:
+    """Return the first rule that matches a call."""
+    for ready in rules:
+        if ready.met is None or ready.met(query):
+            return ready
+    return None
 
 
 def _effect(taint: Taint) -> Effect:

@@ -328,13 +328,22 @@ class Catalog:
         Suspends only where the answer may depend on a provider that has to be listed. Raises ResolveError with
         UNKNOWN_TOOL, INVALID_TOOL_STEP or TOOL_QUARANTINED.
         """
-        tool = self._followed(name)
+        tool = self.at_hand(name)
+        if tool is not None:
+            return tool, args
+        await self._listings.fresh(self._awaited(name, self.known(name)))
+        if name not in self._index.by_name:  # someone may stand in for a server
+            await self._listings.fresh(self._stale & self._others)
+        return self.lookup(name, args)
+
+    def at_hand(self, name: str) -> Tool | None:
+        """The tool that a full or wire name means, if that is known at once and the tool may be called."""
+        tool = self._index.by_name.get(name)
+        if self._followers:
+            tool = self._followed(name)
         if tool is None or tool.quarantined is not None or (self._stale and self._awaited(name, tool)):
-            await self._listings.fresh(self._awaited(name, tool))
-            if name not in self._index.by_name:  # someone may stand in for a server
-                await self._listings.fresh(self._stale & self._others)
-            return self.lookup(name, args)
-        return tool, args
+            return None
+        return tool
 
     def lookup(self, name: str, args: Args) -> tuple[Tool, Args]:
         """Resolve as `resolve` does, from what was last listed. Raises ResolveError."""

@@ -15,7 +15,7 @@ from remit.errors import JournalError
 from remit.gateway.asking import Asking
 from remit.gateway.call import Call, Proceed, idempotency_key, outrun
 from remit.gateway.context import trace_of
-from remit.gateway.conversation import packed_untrusted
+from remit.gateway.conversation import NOTHING, packed_untrusted
 from remit.gateway.outcome import Outcome
 from remit.gateway.result import warned
 from remit.gateway.schema_gate import CALL_ARGS, KeptTexts
@@ -92,19 +92,25 @@ class Announce:
         If what allowed the call has ended meanwhile, set `outrun` instead: then policy decides again.
         """
         call.stage = "announce"
-        if why := await overtaken(call, self._confirmations, self._clock.now()):
+        now = self._clock.now()
+        certain = call.confirmation is None and call.decision.until is None and now - call.query.now <= _FRESH
+        if not certain and (why := await overtaken(call, self._confirmations, now)):
             return outrun(call, self._confirmations, why)
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = idempotency_key(call)
         if not call.counted and call.request.attempt == 1:
             calls, name = call.writer.announced, call.tool.meta.name
             calls[name] = calls.get(name, 0) + 1
-        args, untrusted = pack(call.encoded), packed_untrusted(call.untrusted)
+        args, untrusted = pack(call.encoded), packed_untrusted(call.untrusted) if call.untrusted else NOTHING
         started = self._started(call, args, untrusted)
         announced = (started,) if call.misfit is None else (_warned(call, call.misfit), started)
         blobs = (*args.blobs, *untrusted.blobs, *self._kept.schemas(call.tool, call.writer))
         blobs += self._kept.rules(call.policy, call.writer)
-        await announce(call, announced, self._confirmations, synced=call.tool.meta.side_effects, blobs=blobs)
+        synced = call.tool.meta.side_effects
+        if call.confirmation is None:
+            await call.journal.append(call.writer, *announced, synced=synced, blobs=blobs)
+        else:
+            await announce(call, announced, self._confirmations, synced=synced, blobs=blobs)
         if call.request.provenance is not None:
             call.request.provenance.started(started)
         return await proceed(call)
@@ -152,9 +158,10 @@ class Announce:
     def _trusts(self, call: Call) -> bool:
         """Say whether what the tool returns is trusted: as settings say, else as the tool does, and by what goes in."""
         limits, meta = self._limits, call.tool.meta
-        if _is_named(meta, limits.untrusted_output):
+        if limits.untrusted_output and _is_named(meta, limits.untrusted_output):
             return False
-        if meta.output_trusted == "always" or _is_named(meta, limits.always_trusted_output):
+        always = limits.always_trusted_output
+        if meta.output_trusted == "always" or (always and _is_named(meta, always)):
             return True
         if call.request.conversation is not None and call.request.conversation.vouched:
             return True

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 class Deadline:
     """One call's; what it cancels with its task is told from a cancellation by the caller by counting."""
 
-    __slots__ = ("expired", "task", "when")
+    __slots__ = ("began", "expired", "task", "when")
 
-    def __init__(self, task: asyncio.Task[object], when: float) -> None:
+    def __init__(self, task: asyncio.Task[object], began: float, when: float) -> None:
         self.task = task
+        self.began = began
         self.when = when
         self.expired = False
         """Whether the task was cancelled because time was up."""
@@ -53,7 +54,8 @@ class Deadlines:
         if loop is not self._loop:  # what another loop left behind can never happen any more
             self._loop, self._timer = loop, None
             self._running.clear()
-        deadline = Deadline(task, loop.time() + timeout_s)
+        began = loop.time()
+        deadline = Deadline(task, began, began + timeout_s)
         self._running.add(deadline)
         if self._timer is None or deadline.when < self._timer.when():
             self._arm(loop, deadline.when)
@@ -121,18 +123,19 @@ class Invoke:
             msg = "a tool is called from a task"
             raise AssertionError(msg)
         timeout = call.timeout_s
-        until = task.get_loop().time() + call.longest_s
         context = context_of(
             call,
             self._catalog,
+            task.get_loop(),
             timeout_s=timeout,
             now=self._clock.now(),
-            moves=lambda: self._deadlines.extend(deadline, timeout, until),
+            moves=lambda: self._deadlines.extend(deadline, timeout, deadline.began + call.longest_s),
         )
         cancels, outcome, began = task.cancelling(), _OK, self._clock.monotonic()
         deadline = self._deadlines.start(task, timeout)
         try:
-            call.result = await Own(call.tool.provider.invoke(call.tool.meta.name, call.args, context), task)
+            meta = call.tool.meta
+            call.result = await Own(call.tool.provider.invoke(meta.name, call.args, context), task)
         except BaseException as error:
             self._deadlines.stop(deadline)
             if isinstance(error, KeyboardInterrupt | GeneratorExit):

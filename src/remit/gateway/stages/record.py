@@ -52,7 +52,11 @@ class RecordOutcome:
         outcome = await proceed(call)
         effect = outcome.effect
         if outcome.ok:
-            checked = await self._checked(call)
+            given = call.result
+            if isinstance(given, ToolResult) and is_large(given.value):  # in a thread, so that it holds no one else up
+                checked = await asyncio.to_thread(self._results.check, call.tool, given)
+            else:
+                checked = self._results.check(call.tool, given)
             effect = COMMITTED if call.tool.meta.side_effects else effect
         else:
             checked = self._attached(call)
@@ -91,12 +95,6 @@ class RecordOutcome:
             return _UNCHECKED
         kept = self._results.evidence_of(call.tool, call.result)
         return Checked(kept=kept) if isinstance(kept, Kept) else _UNCHECKED
-
-    async def _checked(self, call: Call) -> Checked:
-        """Return what was given, checked: a large value in a thread, so that it holds no one else up."""
-        if isinstance(call.result, ToolResult) and is_large(call.result.value):
-            return await asyncio.to_thread(self._results.check, call.tool, call.result)
-        return self._results.check(call.tool, call.result)
 
 
 def _again(call: Call, effect: Effect) -> str:

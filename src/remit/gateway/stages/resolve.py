@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.gateway.asking import Asking, ModelRequest, model_tool
-from remit.gateway.call import Call, Proceed
+from remit.gateway.call import Call, Earlier, Proceed
 from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.gateway.readiness import named
 from remit.models.faults import ModelFault
@@ -50,30 +50,33 @@ class Resolve:
         if not isinstance(given, dict):
             why = f"arguments must be an object, not {type(given).__name__}"
             return refused(Code.INVALID_TOOL_ARGS, f"{call.request.tool}: {why}", "Pass them by name.")
-        try:
-            call.tool, args = await self._catalog.resolve(call.request.tool, call.args)
-        except ResolveError as error:
-            if error.code is Code.UNKNOWN_TOOL:
-                return await self._unknown(call, error)
-            return refused(error.code, error.reason, error.remedy)
-        if args is not call.args:
-            call.take(args)
-        try:
-            await self._repeat(call)
-        except UsageError as error:
-            _log.warning("%s step %s: %s", call.writer.stream, call.request.step, error.message)
-            return refused(error.code, error.message, error.remedy)
+        tool = self._catalog.at_hand(call.request.tool)
+        if tool is not None:
+            call.tool = tool
+        else:
+            try:
+                call.tool, args = await self._catalog.resolve(call.request.tool, call.args)
+            except ResolveError as error:
+                if error.code is Code.UNKNOWN_TOOL:
+                    return await self._unknown(call, error)
+                return refused(error.code, error.reason, error.remedy)
+            if args is not call.args:
+                call.take(args)
+        if call.request.earlier is not None:
+            try:
+                await self._repeat(call, call.request.earlier)
+            except UsageError as error:
+                _log.warning("%s step %s: %s", call.writer.stream, call.request.step, error.message)
+                return refused(error.code, error.message, error.remedy)
         before, meta = call.request.repeats, call.tool.meta
         if before and meta.side_effects and not (meta.idempotent and meta.provider_id == before):
             why = f"{meta.name} has changed since {before} was called, so the call cannot be repeated safely"
             return in_doubt(why, "Find out whether the call took effect.")
         return await proceed(call)
 
-    async def _repeat(self, call: Call) -> None:
+    async def _repeat(self, call: Call, earlier: Earlier) -> None:
         """Take the arguments of an earlier attempt, in today's form. Raises UsageError if their migration fails."""
-        earlier, meta = call.request.earlier, call.tool.meta
-        if earlier is None:
-            return
+        meta = call.tool.meta
         call.take(earlier.args)
         call.kept_key = earlier.idempotency_key
         if (earlier.tool_version, earlier.schema) == (meta.version, call.tool.input.hash):

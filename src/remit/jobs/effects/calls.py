@@ -22,7 +22,7 @@ from remit.gateway.turns import Line
 from remit.jobs.effects.outcomes import failed_outcome, recorded_answer
 from remit.jobs.effects.port import Answer, CallRequest, Held, Wait
 from remit.jobs.routes import LackingError, of_tool
-from remit.jobs.skills import in_force
+from remit.jobs.skills import NONE_IN_FORCE, in_force
 from remit.jobs.state import TURN, UNDO, History, ModelRecord, doubt_of
 from remit.journal.blobs import pack
 from remit.journal.effects import effect_of, recorded
@@ -395,25 +395,28 @@ class Calls:
         self._doubts = doubts
         self._questions = questions
         self._caller = caller
-        self._mismatch = mismatch
+        self._migrates = mismatch == "migrate"
         self._held = held
         self._progress = progress
 
     async def make(self, request: CallRequest, record: CallRecord) -> Outcome:
         """Make a call until its outcome is final: through approval, retries, and the decision on an unknown outcome."""
-        await self._recorder.begin()
+        recorder = self._recorder
+        await recorder.begin()
         await self._require(request, record)
-        await self._declare(request)
+        if request.undo is not None and request.step not in recorder.history.undos:
+            # Before the call is announced, so that no crash can come between the two.
+            await recorder.declare(request.step, request.undo if isinstance(request.undo, tuple) else None)
         made, last = record.attempts, record.started.invocation_id if record.started else ""
-        if made or record.confirmation or record.turns:
-            settled = await self._taken_up(request, record)
-            if settled is not None:
-                return settled
+        begun = made or record.confirmation or record.turns
+        if begun and (settled := await self._taken_up(request, record)) is not None:
+            return settled
         while True:
-            if self._recorder.activity.halting:  # what the call waited for came while the worker was on its way out
-                await self._recorder.activity.halt()
-            asked = await self._request(request, record, made + 1)
-            outcome = await self._gateway.call(asked, self._recorder.writer, self._progress)
+            if recorder.activity.halting:  # what the call waited for came while the worker was on its way out
+                await recorder.activity.halt()
+            earlier = await self._earlier(record.started) if self._migrates and record.started else None
+            asked = self._request(request, record, made + 1, earlier)
+            outcome = await self._gateway.call(asked, recorder.writer, self._progress)
             if outcome.status == "pending" and outcome.confirmation is not None:
                 record.confirmation = outcome.confirmation
                 await self._approval(request.step, record.confirmation)
@@ -430,13 +433,8 @@ class Calls:
                 await self._before_next(request, record, outcome, made)
                 await self._require(request, record)
             else:
-                await self._recorder.end()
+                await recorder.end()
                 return outcome
-
-    async def _declare(self, request: CallRequest) -> None:
-        """Record how the call is undone before it is announced, so that no crash can come between the two."""
-        if request.undo is not None and request.step not in self._recorder.history.undos:
-            await self._recorder.declare(request.step, request.undo if isinstance(request.undo, tuple) else None)
 
     async def _require(self, request: CallRequest, record: CallRecord) -> None:
         """Raise LackingError if the job may not go on, the tool is not here, or what it depends on is down.
@@ -444,11 +442,14 @@ class Calls:
         An attempt with an unknown outcome needs the tool as well, to be asked about it. But a person may already be
         asked, and if the job was left before, it is a person's turn.
         """
-        if not request.step.startswith(UNDO):  # what was done is undone all the same
+        if self._held is not None and not request.step.startswith(UNDO):  # what was done is undone all the same
             await self._held()
         if not request.needed:
             return
         history, services = self._recorder.history, self._gateway.services
+        tool = services.catalog.at_hand(request.tool)
+        if tool is not None and not tool.meta.requires:
+            return
         if record.unknown and (history.times_left or history.in_doubt(request.step) is not None):
             return
         try:
@@ -482,8 +483,9 @@ class Calls:
             await self._approval(request.step, confirmation)
         return None
 
-    async def _request(self, request: CallRequest, record: CallRecord, attempt: int) -> Request:
-        caller = self._caller
+    def _request(self, request: CallRequest, record: CallRecord, attempt: int, earlier: Earlier | None) -> Request:
+        caller, branch = self._caller, in_force()
+        under = branch is not NONE_IN_FORCE
         return Request(
             tool=request.tool,
             args=request.args,
@@ -491,9 +493,9 @@ class Calls:
             principal=caller.principal,
             caller=caller.kind,
             recipe=caller.recipe,
-            overlays=(*caller.overlays, *in_force().overlays),
-            skills=in_force().digests or caller.skills.digests,
-            sandbox=(*caller.skills.sandbox, *in_force().sandbox),
+            overlays=(*caller.overlays, *branch.overlays) if under else caller.overlays,
+            skills=(branch.digests if under else None) or caller.skills.digests,
+            sandbox=(*caller.skills.sandbox, *branch.sandbox) if under else caller.skills.sandbox,
             budget=None if request.step.startswith(UNDO) else caller.budget,  # to undo is never too much
             job=caller.facts,
             line=Line(priority=caller.priority, place=record.turn_at),
@@ -505,8 +507,9 @@ class Calls:
             tries_again=request.attempts is None or attempt < request.attempts,
             confirmation=record.confirmation,
             hash=request.hash,
+            encoded=request.encoded,
             barred=request.barred,
-            earlier=await self._earlier(record.started) if record.started and self._mismatch == "migrate" else None,
+            earlier=earlier,
             undoable=request.undo is not None,
         )
 

@@ -88,7 +88,8 @@ class Asks:
     async def ask(self, question: Question, record: ModelRecord) -> Outcome:
         """Ask until the outcome is final. An answer that did not arrive is asked for again, and stays counted."""
         await self._recorder.begin()
-        await self._held()
+        if self._held is not None:
+            await self._held()
         attempts, lost = await self._taken_up(question, record)
         while True:
             if self._recorder.activity.halting:

@@ -27,8 +27,8 @@ from remit.models.thread import Thread
 
 MakeUndo = Callable[[Any], tuple[str, dict[str, Any]]]
 """Makes the call that undoes a step, as tool and arguments, from the step's value."""
-Held = Callable[[], Awaitable[None]]
-"""Raises LackingError if the job may begin nothing new for now."""
+Held = Callable[[], Awaitable[None]] | None
+"""Raises LackingError if the job may begin nothing new for now; None: it always may."""
 Refuse = Callable[[str], Awaitable[ErrorInfo | None]]
 """Returns why a recipe of this name may not begin within the job; None: it may."""
 Undo = tuple[str, dict[str, Any]] | MakeUndo
@@ -43,6 +43,8 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     args: dict[str, Any]
     hash: str
     """Digest of the arguments; empty if they have no canonical form."""
+    encoded: bytes = b""
+    """The arguments as JSON, where there is a digest; empty: to be encoded."""
     timeout_s: float | None
     undo: Undo | None = None
     needed: bool = True

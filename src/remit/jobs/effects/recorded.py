@@ -124,6 +124,16 @@ class Matching:
         """Guard an effect under way: the pass ends if the effect is cut short."""
         return _CancellationGuard(self, step)
 
+    def interrupt(self, step: str, error: BaseException | None) -> None:
+        """End the pass if what an effect ended with cut it short: the journal, what is lacking here, the recipe's code.
+
+        The recipe would otherwise go on without knowing the outcome, and go another way than when it runs again.
+        """
+        if isinstance(error, JournalError | LackingError):
+            self.fail(error)
+        elif isinstance(error, asyncio.CancelledError):
+            self.cut_short(step)
+
     # --- the end of the pass
 
     def fail(self, error: BaseException) -> BaseException:
@@ -163,10 +173,7 @@ class Matching:
 
 
 class _CancellationGuard:
-    """Ends the pass if an effect is cut short: by the journal, by what is lacking here, or by the recipe's own code.
-
-    The recipe would otherwise go on without knowing the outcome, and go another way than when it runs again.
-    """
+    """Tells a pass how an effect ended."""
 
     __slots__ = ("_matching", "_step")
 
@@ -178,10 +185,7 @@ class _CancellationGuard:
         """Do nothing: how it ends is what counts."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, JournalError | LackingError):
-            self._matching.fail(error)
-        elif isinstance(error, asyncio.CancelledError):
-            self._matching.cut_short(self._step)
+        self._matching.interrupt(self._step, error)
 
 
 def effect_name(kind: str) -> str:
@@ -242,18 +246,15 @@ class Effects:
             if ended:
                 if undo is None and (held := held_outcome(record)) is not None:
                     return self._told(step, held, conversation)
-                with matching.guarded(step):
-                    outcome = await recorded_outcome(record, self.journal)
-                    if undo is not None:
-                        await self._declare(step, undo, outcome)
-                return self._told(step, outcome, conversation)
-        args = _decode(encoded) if encoded else args
-        matching.begin(step, "call")
+                return self._told(step, await self._ended(step, record, undo), conversation)
+        if matching.left:
+            matching.begin(step, "call")
         request = CallRequest(
             step=step,
             tool=tool,
-            args=args,
+            args=_decode(encoded) if encoded else args,
             hash=arguments_hash,
+            encoded=encoded,
             timeout_s=timeout_s,
             undo=undo,
             needed=needed,
@@ -261,15 +262,25 @@ class Effects:
             attempts=attempts,
             barred=barred,
         )
-        with matching.guarded(step):
+        try:
             outcome = await self.handler.call(request, record)
             if undo is not None:
                 await self._declare(step, undo, outcome)
+        except BaseException as error:
+            matching.interrupt(step, error)
+            raise
         # It is in the journal, where another pass finds it; this one never comes by the place again.
         self.history.forget(step)
         # What is not recorded is not given: the recipe would go another way when it runs again.
         outcome = outcome if outcome.detail is None else msgspec.structs.replace(outcome, detail=None)
-        return self._told(step, outcome, conversation)
+        return outcome if conversation is None else self._told(step, outcome, conversation)
+
+    async def _ended(self, step: str, record: CallRecord, undo: Undo | None) -> Outcome:
+        with self.matching.guarded(step):
+            outcome = await recorded_outcome(record, self.journal)
+            if undo is not None:
+                await self._declare(step, undo, outcome)
+        return outcome
 
     async def _changed(self, step: str, tool: str, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The tool and the arguments of a call: others, if a fork gives it them."""

@@ -121,7 +121,8 @@ def payload_of(kind: str) -> type[Payload]:
     return found
 
 
-_encode = msgspec.json.Encoder().encode
+encode: Final[Callable[[Payload], bytes]] = msgspec.json.Encoder().encode
+"""Return the payload's JSON bytes, fields in their declared order."""
 
 
 class _Decoders(dict[str, Callable[[bytes], Payload]]):
@@ -133,11 +134,6 @@ class _Decoders(dict[str, Callable[[bytes], Payload]]):
 
 
 _decoders: Final = _Decoders()
-
-
-def encode(payload: Payload) -> bytes:
-    """The payload's JSON bytes, fields in their declared order."""
-    return _encode(payload)
 
 
 def decode(kind: str, data: bytes) -> Payload | None:

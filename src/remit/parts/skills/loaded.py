@@ -125,6 +125,7 @@ class LoadedSkills:
         self.journal = parts.journal
         self.is_wanted = _speaks(parts.settings.sources)
         """Whether the tools of skills are offered: the settings speak of skills, or a job is under one."""
+        self.holds = settings.switched_off != "finish"
         self._parts = parts
         self._changed: list[Callable[[], None]] = []
         self._lock = asyncio.Lock()
@@ -159,7 +160,7 @@ class LoadedSkills:
         return digests
 
     async def held(self, created: JobCreated) -> str:
-        if self.settings.switched_off == "finish":
+        if not self.holds:
             return ""
         book = await self.book()
         for pin in created.skills:

@@ -175,7 +175,8 @@ class FunctionProvider:
         return [msgspec.structs.replace(meta, provider_id=self._provider_id) for meta in metas]
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
-        self._check_open()
+        if self._closed:
+            self._check_open()
         found = self._tools.get(name)
         if found is None:
             raise ProviderError(f"no function defines the tool {name}", cause=Code.ToolNotFound)
