@@ -30,7 +30,7 @@ CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup demo format check static quick test versions dist bench peers frameworks clients servers searxng agents conformance screenshots recording docs clean lock
+.PHONY: help setup demo format check static quick test versions dist bench peers frameworks clients servers extras searxng agents conformance screenshots recording docs clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ peers: $(MCP_PEERS_READY) $(PACKAGES_READY) build/adapters/.ready ## Install ser
 frameworks: $(FRAMEWORKS_READY) ## Install the frameworks that tests run with REMIT_TEST_FRAMEWORKS=1 (1.7 GB)
 
 clients: $(CLIENTS_READY) ## Install the MCP client libraries that tests run with REMIT_TEST_CLIENTS=1 (640 MB)
+
+extras: setup ## Install each extra alone, and run the programs of its page there
+	REMIT_TEST_EXTRAS=1 $(BIN)/pytest --quiet tests/extras
 
 searxng: $(SEARXNG_READY) ## Install SearXNG, which tests search with if REMIT_TEST_SEARXNG=1 (140 MB)
 

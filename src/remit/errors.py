@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from remit.codes import Code
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class RemitError(Exception):
@@ -208,6 +208,7 @@ class ProviderError(Exception):
         evidence: Sequence[object] = (),
         effect: Literal["", "none", "committed", "unknown"] = "",
         again_ms: int | None = None,
+        repaired: Mapping[str, int] | None = None,
     ) -> None:
         """Keep the provider's own `cause`, None where the tool itself failed.
 
@@ -216,9 +217,11 @@ class ProviderError(Exception):
         speak the provider's language; `frames` say where an exception behind it came from. `evidence` are candidates
         (`EvidenceCandidate`), kept as those of a result are. `effect` says what is known of what the call did, where
         the cause does not: `InvalidInput`, `ToolNotFound` and `AuthError` say that it did nothing. `again_ms` is how
-        long a job waits, parked, before it makes a call again that a limit beyond the provider refused.
+        long a job waits, parked, before it makes a call again that a limit beyond the provider refused. `repaired` says
+        what was repaired in what is told, as of a result.
         """
         self.again_ms = again_ms
+        self.repaired = repaired
         self.effect = effect
         self.evidence = evidence
         self.frames = frames

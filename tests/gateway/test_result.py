@@ -89,6 +89,14 @@ def test_a_value_may_be_as_deep_as_every_reader_takes_and_no_deeper(wide: bool) 
     assert code(ToolResult(nested(600))) is Code.RESULT_NOT_ENCODABLE
 
 
+@pytest.mark.parametrize("levels", [201, 600])
+def test_what_is_too_deep_in_the_value_of_a_stranger_costs_itself(levels: int) -> None:
+    checked = check(ToolResult({"deep": nested(levels), "flat": 1}, (), {"half_pair": 1}))
+    assert checked.failure is None
+    assert (checked.value["flat"], checked.repaired) == (1, {"half_pair": 1, "too_deep": 1})
+    assert not _too_deep(checked.encoded)
+
+
 def test_many_brackets_side_by_side_or_in_strings_are_not_deep() -> None:
     assert code(ToolResult([[] for _ in range(1_000)])) is None
     assert code(ToolResult(["[" * 1_000, '\\"[[' * 200])) is None

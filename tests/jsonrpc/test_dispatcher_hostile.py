@@ -12,7 +12,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 
 from remit.codes import Code
 from remit.jsonrpc import dispatcher as module
-from remit.jsonrpc.message import LEVELS, UnreadableError, read
+from remit.jsonrpc.message import LEVELS, REPAIRED, UnreadableError, read
 from remit.jsonrpc.protocol import MCPError, UnansweredError
 from tests.jsonrpc.pair import Context, Params, Side, line, running, turns
 
@@ -118,29 +118,59 @@ async def test_an_id_of_ten_thousand_digits_is_an_id_like_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "result"),
+    ("answer", "result", "repaired"),
     [
-        (b'{"jsonrpc":"2.0","id":1,"result":{"text":"a\xff"}}', {"text": "a\ufffd"}),
-        (b'{"jsonrpc": "2.0", "id": 1, "result": {"text": "\\ud800 \\\\ud83d"}}', {"text": "\ufffd \\ud83d"}),
+        (b'{"jsonrpc":"2.0","id":1,"result":{"text":"a\xff"}}', {"text": "a\ufffd"}, {"not_utf8": 1}),
+        (
+            b'{"jsonrpc": "2.0", "id": 1, "result": {"text": "\\ud800 \\\\ud83d \\ufffd"}}',
+            {"text": "\ufffd \\ud83d \ufffd"},
+            {"half_pair": 1},
+        ),
         (
             b'{"result":{"text":"\\ude00\\ud83d\\ude00\\ud83d"},"jsonrpc":"2.0","id":1}',
             {"text": "\ufffd\U0001f600\ufffd"},
+            {"half_pair": 2},
         ),
-        (b'{"result":{"list":[NaN,-Infinity,1E400,2]},"jsonrpc":"2.0","id":1}', {"list": [None, None, None, 2]}),
-        (b'{"result":{"number":-' + b"9" * 5_000 + b'},"jsonrpc":"2.0","id":1}', {"number": None}),
-        (b'{"result":{"text":"\\x tab\there"},"jsonrpc":"2.0","id":1}', {"text": "\ufffdx tab\there"}),
-        (b'\xef\xbb\xbf{"result":{"text":"\xe9"},"id":1.0}', {"text": "\ufffd"}),
+        (
+            b'{"result":{"list":[NaN,-Infinity,null,1E400,2]},"jsonrpc":"2.0","id":1}',
+            {"list": [None, None, None, None, 2]},
+            {"not_json": 3},
+        ),
+        (
+            b'{"result":{"number":-' + b"9" * 5_000 + b'},"jsonrpc":"2.0","id":1}',
+            {"number": None},
+            {"not_json": 1},
+        ),
+        (
+            b'{"result":{"text":"\\x tab\there"},"jsonrpc":"2.0","id":1}',
+            {"text": "\ufffdx tab\there"},
+            {"not_escape": 1},
+        ),
+        (b'\xef\xbb\xbf{"result":{"text":"\xe9"},"id":1.0}', {"text": "\ufffd"}, {"not_utf8": 1}),
     ],
     ids=["invalid UTF-8", "half a character", "other halves", "numbers", "5,000 digits", "escapes", "a mark before it"],
 )
-async def test_a_value_that_cannot_be_read_costs_itself(answer: bytes, result: dict[str, Any]) -> None:
+async def test_a_value_that_cannot_be_read_costs_itself_and_the_result_says_so(
+    answer: bytes, result: dict[str, Any], repaired: dict[str, int]
+) -> None:
     client = Side()
     async with running(client):
         asking = asyncio.create_task(client.ask())
         await turns()
         client.dispatcher.received(answer)
-        assert await asking == result
+        assert await asking == {**result, "_meta": {REPAIRED: repaired}}
         assert client.dispatcher.invalid_messages == 0
+
+
+@pytest.mark.parametrize("text", ["a", "\\ud83d"])
+async def test_no_server_says_itself_what_was_repaired(text: str) -> None:
+    client = Side()
+    async with running(client):
+        asking = asyncio.create_task(client.ask())
+        await turns()
+        meta = '{"dev.remit/repaired":{"claim":7},"own":1}'
+        client.dispatcher.received(f'{{"jsonrpc":"2.0","id":1,"result":{{"text":"{text}","_meta":{meta}}}}}'.encode())
+        assert (await asking)["_meta"] == {"own": 1} | ({REPAIRED: {"half_pair": 1}} if text != "a" else {})
 
 
 async def test_what_is_too_deep_in_an_answer_is_null() -> None:
@@ -151,7 +181,7 @@ async def test_what_is_too_deep_in_an_answer_is_null() -> None:
         deep = b"[" * 100_000 + b"]" * 100_000
         client.dispatcher.received(b'{"result":{"deep":' + deep + b',"text":"[ok]"},"jsonrpc":"2.0","id":1}')
         result = await asking
-        assert result["text"] == "[ok]"
+        assert (result["text"], result["_meta"]) == ("[ok]", {REPAIRED: {"too_deep": 1}})
         assert result["deep"] == json.loads("[" * (LEVELS - 2) + "null" + "]" * (LEVELS - 2))
 
 

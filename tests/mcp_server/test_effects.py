@@ -13,9 +13,11 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from remit import Remit, Run, recipe
+from remit.canonical import MAX_DEPTH
 from remit.codes import Code
 from remit.errors import RemitError
 from remit.jobs.state import ENDED
+from remit.jsonrpc.message import LEVELS, REPAIRS
 from remit.mcp_server.names import OwnNames
 from remit.tools.remote import OUTCOME
 from tests.mcp_server.links import LINKS, facing, raw
@@ -25,7 +27,6 @@ SERVER: Final = Path(__file__).parent / "servers" / "odd.py"
 ANSWERS: Final[dict[str, tuple[str, str, str, bool]]] = {
     "broken": ("structured", "RESULT_INVALID", "committed", False),
     "missing": ("structured", "RESULT_INVALID", "committed", False),
-    "deep": ("pay", "RESULT_NOT_ENCODABLE", "committed", False),
     "large": ("pay", "RESULT_TOO_LARGE", "committed", False),
     "failed": ("pay", "TOOL_EXEC_FAILED", "unknown", False),
     "null": ("pay", "TOOL_EXEC_FAILED", "unknown", True),
@@ -34,13 +35,26 @@ ANSWERS: Final[dict[str, tuple[str, str, str, bool]]] = {
     "die": ("pay", "TOOL_UNAVAILABLE", "unknown", True),
 }
 """The tool, and what a client is told: code, effect, `uncertain`."""
-MENDED: Final[dict[str, dict[str, Any]]] = {
-    "nan": {"content": [], "n": None},
-    "huge": {"content": [], "structuredContent": {"n": None}},
-    "utf8": {"content": [{"type": "text", "text": "\ufffd"}]},
-    "half": {"content": [{"type": "text", "text": "\ufffd"}]},
+
+
+def nested(levels: int, inmost: Any = ()) -> Any:
+    value = inmost if inmost is None else list(inmost)
+    for _ in range(levels - (inmost is not None)):
+        value = [value]
+    return value
+
+
+OK: Final = [{"type": "text", "text": "ok"}]
+HALF: Final = [{"type": "text", "text": "\ufffd"}]
+MENDED: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "nan": ({"content": [], "n": None}, "not_json"),
+    "huge": ({"content": [], "structuredContent": {"n": None}}, "not_json"),
+    "utf8": ({"content": HALF}, "not_utf8"),
+    "half": ({"content": HALF}, "half_pair"),
+    "deep": ({"content": OK, "structuredContent": {"v": nested(300)}}, "too_deep"),
+    "deeper": ({"content": OK, "structuredContent": {"v": nested(199, None)}}, "too_deep"),
 }
-"""What a client is told where a value cannot be read."""
+"""What a client is told where a value cannot be read, or recorded whole; and the kind of repair that is recorded."""
 ERRORS: Final = ("-32000", "-32001", "-32050", "-32603", "-32700")
 
 
@@ -91,7 +105,28 @@ async def test_a_client_hears_what_is_known_of_the_effect(remit_in: OpenRemit, t
 async def test_a_value_that_cannot_be_read_costs_itself(remit_in: OpenRemit, tmp_path: Path, how: str) -> None:
     async with client_of(remit_in, tmp_path) as client:
         result = await raw(client, "tools/call", {"name": "pay", "arguments": {"how": how}})
-    assert {name: value for name, value in result.items() if name != "_meta"} == {**MENDED[how], "isError": False}
+    assert {name: value for name, value in result.items() if name != "_meta"} == {**MENDED[how][0], "isError": False}
+
+
+def test_what_is_read_of_a_deep_message_can_be_recorded() -> None:
+    assert LEVELS == MAX_DEPTH + 2
+
+
+@pytest.mark.parametrize("how", MENDED)
+async def test_the_record_says_what_was_repaired(remit_in: OpenRemit, tmp_path: Path, how: str) -> None:
+    async with before(remit_in, tmp_path) as remit:
+        job = await remit.service.jobs.start_named("pays", {"tool": "pay", "how": how})
+        await until(remit, job, lambda row: row.state == "completed")
+        (step,) = (await remit.service.streams.narrative(job)).steps
+        assert step.repaired == f"result: {REPAIRS[MENDED[how][1]]}"
+
+
+async def test_the_record_says_what_was_repaired_in_arguments(remit_in: OpenRemit, tmp_path: Path) -> None:
+    async with before(remit_in, tmp_path) as remit:
+        session = await remit.service.sessions.open("mcp", client="test")
+        await remit.service.sessions.call(session, "mcp.odd.pay", {"how": "good"}, repaired={"half_pair": 2})
+        (step,) = (await remit.service.streams.narrative(session)).steps
+        assert step.repaired == f"arguments: {REPAIRS['half_pair']} (2 times)"
 
 
 @pytest.mark.parametrize("code", ERRORS)

@@ -85,6 +85,7 @@ def _facts(view: StepView, told: StepNarrative | None) -> list[tuple[str, str]]:
     if effect is not None:
         said += [("side effect", f"{effect.side_effect}: {effect.words}"), ("idempotency key", effect.idempotency_key)]
         said += [("before", one_line(effect.before)), ("after", one_line(effect.after))]
+    said.append(("repaired", told.repaired))
     for drift in told.drifts:
         was, now = drift.recorded or "none", drift.current or "gone"
         said.append(("changed since", f"{drift.words}: was {was}, is {now}"))

@@ -172,6 +172,8 @@ class Story:
             self._more(f"{step.state_diff.side_effect}: {step.state_diff.words}, key {key}", "dim")
             if step.state_diff.before:
                 self._more(one_line(f"before {step.state_diff.before}, after {step.state_diff.after}"), "dim")
+        if step.repaired:
+            self._more(f"repaired: {step.repaired}", "dim")
 
     # --- between the steps, and the end
 

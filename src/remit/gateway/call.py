@@ -102,6 +102,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The W3C trace that the caller names; empty: that of the stream."""
     client: dict[str, str] = {}
     """The client's own words for its trace and its conversation, by its names for them."""
+    repaired: dict[str, int] = {}
+    """The repairs of the arguments in the client's message, by kind."""
     hash: str = ""
     """Digest of `args`, as they are at this moment, where the caller already has it."""
     encoded: bytes = b""

@@ -8,7 +8,7 @@ report (rule 10): a small text stands inline, a larger one lies in a blob, and a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -191,6 +191,8 @@ class Checked(msgspec.Struct, frozen=True):
     kept: Kept = _NOTHING
     misfit: Misfit | None = None
     """The part that does not fit the output schema, and passed."""
+    repaired: Mapping[str, int] = {}
+    """The repairs of a stranger's value."""
 
 
 class Results:
@@ -213,7 +215,7 @@ class Results:
             why = f"{tool.meta.name}: its provider answered with {type(result).__name__} instead of a result"
             return Checked(failed(Code.TOOL_EXEC_FAILED, why, _REMEDY, cause=Code.BadGateway))
         try:
-            encoded = as_json(result.value)
+            encoded, repaired = _encoded(result)
             failure = self._size(tool, encoded)
             value = None if failure else decode(encoded)
         except NotCanonicalError as error:
@@ -228,7 +230,7 @@ class Results:
         if misfit is not None and misfit.rejected:
             return Checked(failed(Code.RESULT_INVALID, f"{tool.meta.name}: {misfit.text}", _REMEDY))
         kept = self.evidence_of(tool, result) if result.evidence else _NOTHING
-        return Checked(None, encoded, value, kept, misfit) if isinstance(kept, Kept) else Checked(kept)
+        return Checked(None, encoded, value, kept, misfit, repaired) if isinstance(kept, Kept) else Checked(kept)
 
     def _size(self, tool: Tool, encoded: bytes) -> Outcome | None:
         if len(encoded) > self._max_bytes:
@@ -296,6 +298,7 @@ def events_of(
             decided_by=by,
             effect=outcome.effect.known,
             effect_by=outcome.effect.by,
+            repaired=dict(checked.repaired),
         )
     )
     return events, blobs
@@ -343,6 +346,32 @@ def words(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - the error of an error
         return name
     return f"{name}: {text}" if text else name
+
+
+def _encoded(result: ToolResult) -> tuple[bytes, Mapping[str, int]]:
+    """The value as JSON, and its repairs: what lies too deep in a stranger's value costs that alone (rule 26)."""
+    repaired = result.repaired
+    try:
+        encoded = as_json(result.value)
+        if repaired is None or not _too_deep(encoded):
+            return encoded, repaired or {}
+    except RecursionError:
+        if repaired is None:
+            raise
+    value, cut = _cut(result.value, MAX_DEPTH)
+    return as_json(value), {**repaired, "too_deep": repaired.get("too_deep", 0) + cut}
+
+
+def _cut(value: Any, levels: int) -> tuple[Any, int]:
+    """A value without what lies deeper than so many levels, and how many places became null."""
+    if not isinstance(value, dict | list):
+        return value, 0
+    if levels == 0:
+        return None, 1
+    names, items = (tuple(value), value.values()) if isinstance(value, dict) else ((), value)
+    parts = [_cut(item, levels - 1) for item in items]
+    inner = [part for part, _ in parts]
+    return dict(zip(names, inner, strict=True)) if isinstance(value, dict) else inner, sum(cut for _, cut in parts)
 
 
 def _too_deep(encoded: bytes) -> bool:

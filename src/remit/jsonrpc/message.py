@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -15,8 +16,20 @@ from remit.large import decode
 
 CANCELLED: Final = "notifications/cancelled"
 PROGRESS: Final = "notifications/progress"
-LEVELS: Final = 64
-"""The depth to which a message is read that is too deep as a whole: what every reader of JSON follows."""
+LEVELS: Final = 202
+"""The depth to which a message is read that is too deep as a whole: its result may have the 200 levels of a record."""
+REPAIRED: Final = "dev.remit/repaired"
+"""Key of `_meta`, of a result or of a call's parameters, under which a reader tells what `read` has repaired."""
+REPAIRS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "half_pair": "half of a surrogate pair became U+FFFD",
+        "not_utf8": "a byte outside of UTF-8 became U+FFFD",
+        "not_escape": "a backslash that begins no escape became U+FFFD",
+        "not_json": "a word or number that JSON does not have became null",
+        "too_deep": f"a value below level {LEVELS - 2} became null",
+    }
+)
+"""The effect of each kind of repair on one place of a value."""
 _encode: Final = msgspec.json.Encoder().encode
 _TOKENS: Final = 2_000_000
 """Texts and brackets of a message up to which it is repaired: that takes half a second."""
@@ -122,17 +135,40 @@ def read(body: bytes) -> Any:
 
     Text that is not Unicode gets U+FFFD, as by `toWellFormed`. In what is not a request, a word outside of JSON, or a
     number that nothing can hold (NaN, 1E400) is null, as by JSON.stringify, and so is what lies deeper than LEVELS; a
-    request that asks for something else than it says is refused.
+    request that asks for something else than it says is refused. A result and a call say under REPAIRED what was.
     """
     body = body.removeprefix(BOM_UTF8)  # which a reader of JSON may skip (RFC 8259, section 8.1)
+    repairs: Counter[str] = Counter()
     try:
-        return decode(body)
+        message = decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        text = _HALF.sub(_paired, body.decode(errors="replace"))
+        message = _repaired(body, repairs)
+    for each in _all(message):
+        if isinstance(each, dict):
+            _note(each, repairs)
+    return message
+
+
+def _repaired(body: bytes, repairs: Counter[str]) -> Any:
+    """The message with text that is Unicode, or what can be read of it. Raises UnreadableError."""
+    decoded = body.decode(errors="replace")
+    text = _HALF.sub(_paired, decoded)
+    repairs["not_utf8"] += decoded.count("\ufffd") - body.count("\ufffd".encode())
+    repairs["half_pair"] += text.count(r"\ufffd") - decoded.count(r"\ufffd")
     try:
         return decode(text.encode())
     except (msgspec.DecodeError, RecursionError) as error:
-        return _mended(text, str(error))
+        return _mended(text, str(error), repairs)
+
+
+def _note(message: dict[str, Any], repairs: Counter[str]) -> None:
+    """Say in a result, or in the parameters of a call, what was repaired; no peer says so of its own."""
+    part = message.get("params") if message.get("method") == "tools/call" else message.get("result")
+    if not isinstance(part, dict) or not isinstance(meta := part.get("_meta", {}), dict):
+        return
+    meta.pop(REPAIRED, None)
+    if told := {kind: number for kind, number in repairs.items() if number}:
+        part["_meta"] = {**meta, REPAIRED: told}
 
 
 def _paired(match: re.Match[str]) -> str:
@@ -143,7 +179,7 @@ def _paired(match: re.Match[str]) -> str:
     return match[0] if low is not None else slashes[:-1] + r"\ufffd"
 
 
-def _mended(text: str, why: str) -> Any:
+def _mended(text: str, why: str, repairs: Counter[str]) -> Any:
     """The message without what cannot be read. Raises UnreadableError, for a request always."""
     if sum(map(text.count, '"[{')) > _TOKENS:
         raise UnreadableError(why, None, is_answer=False)
@@ -155,8 +191,9 @@ def _mended(text: str, why: str) -> Any:
         opens, closes = part in "[{", part in "]}"
         depth -= closes
         if depth < LEVELS or (depth == LEVELS and not (opens or closes)):
-            pieces.append(_piece(part))
+            pieces.append(_piece(part, repairs))
         elif depth == LEVELS and opens:
+            repairs["too_deep"] += 1
             pieces.append("null")
         if depth == 1:
             top.append(part)
@@ -181,10 +218,16 @@ def _all(message: Any) -> list[Any]:
     return message if isinstance(message, list) else [message]
 
 
-def _piece(part: str) -> str:
+def _piece(part: str, repairs: Counter[str]) -> str:
     if part[0] == '"':
-        return _BAD.sub(_escaped, part)
-    return part if part in "[]{}" else _WORD.sub(_known, part)
+        text = _BAD.sub(_escaped, part)
+        repairs["not_escape"] += text.count("\ufffd") - part.count("\ufffd")
+        return text
+    if part in "[]{}":
+        return part
+    words = _WORD.sub(_known, part)
+    repairs["not_json"] += words.count("null") - part.count("null")
+    return words
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -99,6 +99,7 @@ class Calls:
             only=access.tools,
             trace_id=trace.trace_id if trace.given else "",
             client=told,
+            repaired=peer.request.repaired,
             live=live,
         )
 

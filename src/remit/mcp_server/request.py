@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from remit.http.access import OPERATOR
+from remit.jsonrpc.message import REPAIRED
 from remit.jsonrpc.protocol import TASKS, TASKS_VERSION, is_modern
 from remit.mcp_server.client import Caller
 
@@ -94,6 +95,13 @@ class ClientRequest(NamedTuple):
             except msgspec.DecodeError:
                 return False
         return isinstance(turn, Mapping) and turn.get("turn_trigger") == "exec"
+
+    @property
+    def repaired(self) -> Mapping[str, int]:
+        """Return what our reader repaired in its parameters."""
+        meta = self.params.get("_meta")
+        repaired: Mapping[str, int] = meta.get(REPAIRED, {}) if isinstance(meta, Mapping) else {}
+        return repaired
 
     @property
     def wants_task(self) -> bool:

@@ -24,6 +24,7 @@ from remit.journal.kinds import (
     WaitCompleted,
 )
 from remit.journal.kinds import ToolInvocationStarted as Started
+from remit.jsonrpc.message import REPAIRS
 from remit.models.message import Refusal, decode
 from remit.redact import line, mask, preview, preview_of
 
@@ -95,6 +96,16 @@ def _with_result(diff: StateDiff, inline: OptionalRaw, ref: OptionalRef) -> Stat
     if isinstance(inline, msgspec.Raw):
         return diff.told_by(bytes(inline))
     return msgspec.structs.replace(diff, kept=ref) if isinstance(ref, BlobRef) else diff
+
+
+def repairs(started: Started, finished: ToolInvocationFinished | None) -> str:
+    """Return what was repaired in a call's arguments and result, for people; empty: nothing was."""
+    parts = (("arguments", started.repaired), ("result", finished.repaired if finished is not None else {}))
+    return "; ".join(
+        f"{part}: {REPAIRS.get(kind, line(kind))}{f' ({number} times)' if number > 1 else ''}"
+        for part, kinds in parts
+        for kind, number in kinds.items()
+    )
 
 
 def _states(result: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -377,6 +388,8 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The arguments from untrusted text, and what was decided."""
     evidence: tuple[dict[str, Any], ...] = ()
     state_diff: StateDiff | None = None
+    repaired: str = ""
+    """The repairs of its arguments and its result as they were read."""
     drifts: tuple[Drift, ...] = ()
     """Versions of the tool or model that are not the recorded ones, as found when the job was resumed."""
     continued: tuple[Continued, ...] = ()

@@ -29,6 +29,7 @@ from remit.record.step import (
     call_state,
     joined,
     model_state,
+    repairs,
     said,
     shown,
     state_diff,
@@ -162,6 +163,7 @@ class Teller:
                 response_schema_hash=finished.response_schema_hash if finished else "",
             ),
             state_diff=state_diff(started, finished, undone),
+            repaired=repairs(started, finished),
             **common,
         )
 

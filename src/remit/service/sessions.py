@@ -132,12 +132,14 @@ class Sessions:
         only: tuple[str, ...] = (),
         trace_id: str = "",
         client: Mapping[str, str] | None = None,
+        repaired: Mapping[str, int] | None = None,
         live: Live = NOT_LIVE,
     ) -> OutcomeView:
         """Call a tool through the gate.
 
         `trace_id` is the W3C trace that the caller names, which is recorded and told to the tool; `client` is what its
-        program says of its own trace and conversation, which is recorded.
+        program says of its own trace and conversation, and `repaired` what a reader of its message repaired in the
+        arguments: both are recorded.
 
         With `only`, policy refuses every tool that these names, globs or keys do not cover.
 
@@ -155,7 +157,8 @@ class Sessions:
         found = await self._found(session, principal)
         given = (found.opened, tool, args or {}, timeout_s, only)
         request = await asyncio.to_thread(_request, *given) if is_large(args) else _request(*given)
-        request = msgspec.structs.replace(request, trace_id=trace_id, client=dict(client or {}))
+        told = {"trace_id": trace_id, "client": dict(client or {}), "repaired": dict(repaired or {})}
+        request = msgspec.structs.replace(request, **told)
         outcome = await self._called(found, request, key, live)
         return outcome_view(outcome)
 

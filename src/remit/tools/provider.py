@@ -79,6 +79,9 @@ class ToolResult(msgspec.Struct, frozen=True):
 
     value: Any = None
     evidence: tuple[EvidenceCandidate, ...] = ()
+    repaired: Mapping[str, int] | None = None
+    """The repairs of a value that a stranger wrote, as `remit.jsonrpc.message.REPAIRS` names them; None: its author is
+    asked to correct what JSON cannot hold."""
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):

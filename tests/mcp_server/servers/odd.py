@@ -29,6 +29,10 @@ LINES: dict[str, bytes] = {
     "huge": b'"result":{"content":[],"structuredContent":{"n":1E400}}}',
     "utf8": b'"result":{"content":[{"type":"text","text":"\xff"}]}}',
     "half": b'"result":{"content":[{"type":"text","text":"\\ud83d"}]}}',
+    "deeper": b'"result":{"content":[{"type":"text","text":"ok"}],"structuredContent":{"v":'
+    + b"[" * 5_000
+    + b"]" * 5_000
+    + b"}}}",
     "broken off": b'"result":{"content":[',
 }
 

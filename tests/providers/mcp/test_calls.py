@@ -98,7 +98,7 @@ async def test_a_tool_the_server_does_not_know_after_all(mcp: World) -> None:
 
 
 async def test_one_text_is_the_value(mcp: World) -> None:
-    assert await result_of(mcp, {"content": [text("hello")]}) == ToolResult("hello")
+    assert await result_of(mcp, {"content": [text("hello")]}) == ToolResult("hello", (), {})
 
 
 @pytest.mark.parametrize(
@@ -106,16 +106,16 @@ async def test_one_text_is_the_value(mcp: World) -> None:
     [[], [text("a"), text("b")], [{**text("a"), "annotations": {}}], [{"type": "resource_link", "uri": "x:y"}]],
 )
 async def test_anything_else_is_the_list_of_blocks(mcp: World, content: list[Any]) -> None:
-    assert await result_of(mcp, {"content": content}) == ToolResult(content)
+    assert await result_of(mcp, {"content": content}) == ToolResult(content, (), {})
 
 
 async def test_a_result_without_content_is_empty(mcp: World) -> None:
-    assert await result_of(mcp, {}) == ToolResult([])
+    assert await result_of(mcp, {}) == ToolResult([], (), {})
 
 
 async def test_structured_content_is_the_value(mcp: World) -> None:
     result = await result_of(mcp, {"content": [text('{"sum": 3}')], "structuredContent": {"sum": 3}})
-    assert result == ToolResult({"sum": 3})
+    assert result == ToolResult({"sum": 3}, (), {})
 
 
 async def test_a_text_that_says_something_else_is_kept_beside_it(mcp: World) -> None:
@@ -198,7 +198,7 @@ async def test_an_error_without_a_word_is_a_failure(mcp: World) -> None:
     ids=repr,
 )
 async def test_of_an_odd_result_what_can_be_read_is_kept(mcp: World, content: Any, value: Any) -> None:
-    assert await result_of(mcp, {"content": content}) == ToolResult(value)
+    assert await result_of(mcp, {"content": content}) == ToolResult(value, (), {})
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,7 @@ class Announce:
             span_id=call.span_id,
             skills=request.skills,
             client=request.client,
+            repaired=request.repaired,
             confirms=meta.requires_confirm,
             decided_at=call.decided_at,
             facts=call.facts,

@@ -174,7 +174,8 @@ class Invoke:
         why = f"{meta.name}: {failure.why}"
         # A subclass may not have called ProviderError's own constructor.
         evidence = getattr(error, "evidence", ()) if isinstance(error, ProviderError) and not late else ()
-        call.result = ToolResult(None, tuple(evidence)) if evidence else None
+        repaired = getattr(error, "repaired", None) if isinstance(error, ProviderError) and not late else None
+        call.result = ToolResult(None, tuple(evidence), repaired) if evidence or repaired else None
         detail = getattr(error, "detail", None) if isinstance(error, ProviderError) and not late else None
         frames = getattr(error, "frames", ()) if isinstance(error, ProviderError) else frames_of(error)
         frames = () if late else frames

@@ -94,7 +94,8 @@ class RecordOutcome:
         if not isinstance(call.result, ToolResult):
             return _UNCHECKED
         kept = self._results.evidence_of(call.tool, call.result)
-        return Checked(kept=kept) if isinstance(kept, Kept) else _UNCHECKED
+        repaired = call.result.repaired or {}
+        return Checked(kept=kept, repaired=repaired) if isinstance(kept, Kept) else Checked(repaired=repaired)
 
 
 def _again(call: Call, effect: Effect) -> str:

@@ -86,6 +86,8 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     """The skills that the call is under, with the digest of each."""
     client: dict[str, str] = msgspec.field(default_factory=dict)
     """The client's own words for its trace and its conversation, by its names for them."""
+    repaired: dict[str, int] = msgspec.field(default_factory=dict)
+    """The places of the arguments that were repaired as they were read, by [kind](mcp.md#what-cannot-be-read)."""
     confirms: bool = False
     """Whether the tool itself demands a confirmation."""
     decided_at: int = 0
@@ -120,6 +122,8 @@ class ToolInvocationFinished(Payload, frozen=True, kw_only=True):
     """The known effect, however good the result was; empty: it only reads, or an older Remit made it."""
     effect_by: Sayer = ""
     """The one who says so: `remit`, which did not send it or heard nothing; the `tool`, by its answer; a `person`."""
+    repaired: dict[str, int] = msgspec.field(default_factory=dict)
+    """The places of the result that were repaired as it was read, by [kind](mcp.md#what-cannot-be-read)."""
 
     @property
     def duration_us(self) -> int:

@@ -18,6 +18,7 @@ from remit.journal import kinds as k
 from remit.journal.effects import effect_of, recorded
 from remit.journal.event import Event
 from remit.parts.audit.kinds import OutputRead
+from remit.record.step import repairs
 from remit.redact import line
 
 What = Literal[
@@ -375,6 +376,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The known effect of a call, however good its result was; empty: it only reads, or runs."""
     effect_by: k.Sayer = ""
     """The one who says so: `remit`, the `tool` or a `person`."""
+    repaired: str = ""
+    """The repairs of a call's arguments and its result as they were read."""
     code: str = ""
     reason: str = ""
     rule_id: str = ""
@@ -442,6 +445,7 @@ def told(act: Act, event: Event, context: Context = _NOTHING) -> Entry:
             fields |= _ended(context.end, is_running=context.is_running)
             if context.end is not None or not context.is_running:
                 fields |= effect_of(payload, context.end).members
+            fields["repaired"] = repairs(payload, context.end)
         case k.ToolInvocationFinished() | k.CommandCommitted():
             fields |= _ended(payload, is_running=False)
             if isinstance(payload, k.CommandCommitted) and payload.outcome == "success":

@@ -358,6 +358,7 @@ def _facts(step: StepNarrative) -> Iterable[tuple[str, str]]:
         yield "effect", f"{effect.side_effect}: {effect.words}; key {_short(effect.idempotency_key)}"
         yield "before", effect.before
         yield "after", effect.after
+    yield "repaired", step.repaired
     for item in step.evidence:
         yield "evidence", line(f"{item.get('kind', '')} {item.get('source', '')} {_short(str(item.get('hash', '')))}")
     for drift in step.drifts:

@@ -9,7 +9,7 @@ from remit.capability import Capability
 CAPABILITIES: Final = (
     Capability(
         name="documents",
-        about="Read, search and edit documents: PDF, Word, HTML, Markdown, text, CSV, notebooks.",
+        about="Read, search and edit documents: PDF, Office, EPUB, HTML, Markdown, text, CSV, notebooks.",
         settings="remit.parts.documents.settings:DocumentSettings",
         providers="remit.parts.documents.provider:open_documents",
         provider_ids=("doc",),

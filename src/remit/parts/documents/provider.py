@@ -187,7 +187,7 @@ _writer: Final = partial(declare, provider=_PROVIDER, timeout_ms=60_000, writes=
 TOOLS: Final = (
     _reader(
         "doc.read",
-        "Read a document: PDF, Word (DOCX), HTML, Markdown, text, CSV or a Jupyter notebook, or some pages of it.",
+        "Read a document: PDF, DOCX, PPTX, XLSX, EPUB, HTML, Markdown, text, CSV or a notebook, or pages of it.",
         ReadArgs,
         ReadResult,
     ),

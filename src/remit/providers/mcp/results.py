@@ -21,6 +21,7 @@ import msgspec
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.jsonrpc.message import REPAIRED
 from remit.redact import line
 from remit.tools.provider import EvidenceCandidate, ToolResult
 from remit.tools.remote import ATTACHMENT, BETWEEN_US, CONTENT, META, OUTCOME
@@ -37,6 +38,7 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
     """
     content = _blocks(raw.get("content"))
     told = _told(raw)
+    repaired = _repaired(raw)
     if raw.get("isError") is True or told.get("status") == "pending":
         why = _reason(content) or "the tool reported an error without a message"
         code = Code.OUTCOME_UNKNOWN if told.get("uncertain") is True else None
@@ -46,6 +48,7 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
             code=code,
             evidence=_attached(raw.get("_meta"), source, now),
             effect=told.get("effect", ""),
+            repaired=repaired,
         )
     evidence: list[EvidenceCandidate] = []
     blocks = [_referred(block, evidence, source, now) for block in content]
@@ -53,11 +56,11 @@ def result_of(raw: dict[str, Any], *, source: str, now: int) -> ToolResult:
     structured = raw.get("structuredContent")
     if structured is None:
         value: Any = blocks[0]["text"] if _is_plain_text(blocks) else blocks
-        return ToolResult(value, tuple(evidence))
+        return ToolResult(value, tuple(evidence), repaired)
     if not _says_the_same(blocks, structured):
         text = msgspec.json.encode(blocks).decode()
         evidence.insert(0, EvidenceCandidate(kind=CONTENT, source=source, retrieved_at=now, text=text))
-    return ToolResult(structured, tuple(evidence))
+    return ToolResult(structured, tuple(evidence), repaired)
 
 
 def passed_on(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,6 +108,13 @@ def _told(raw: dict[str, Any]) -> dict[str, Any]:
     meta = raw.get("_meta")
     told = meta.get(OUTCOME) if isinstance(meta, dict) else None
     return told if isinstance(told, dict) else {}
+
+
+def _repaired(raw: dict[str, Any]) -> Mapping[str, int]:
+    """Return what our own reader repaired in the result."""
+    meta = raw.get("_meta")
+    repaired: Mapping[str, int] = meta.get(REPAIRED, {}) if isinstance(meta, dict) else {}
+    return repaired
 
 
 def _referred(block: dict[str, Any], evidence: list[EvidenceCandidate], source: str, now: int) -> dict[str, Any]:

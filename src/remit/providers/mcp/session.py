@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from remit.codes import Code
-from remit.jsonrpc.message import CANCELLED
+from remit.jsonrpc.message import CANCELLED, REPAIRED
 from remit.jsonrpc.protocol import (
     BATCHES_VERSION,
     CLIENT_CAPABILITIES_META_KEY,
@@ -52,6 +52,8 @@ TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 
 TASKED: Final = frozenset({"tools/call", "tasks/get", "tasks/update", "tasks/cancel"})
 """Requests that a server answers with a task, or about one."""
+_RECORDED: Final = TASKED | {"tasks/result"}
+"""Requests whose result is that of a call."""
 _log: Final = logging.getLogger("remit.mcp")
 _DISCOVER_S: Final = 10.0
 _MAX_ROUNDS: Final = 10
@@ -242,7 +244,10 @@ class Session:
             headers[MCP_METHOD_HEADER] = method
             if isinstance(name := body.get(_NAMED_BY.get(method, "")), str):
                 headers[MCP_NAME_HEADER] = header_value(name)
-        return await self._dispatcher.send_raw_request(method, body, {**opts, "headers": headers})
+        result = await self._dispatcher.send_raw_request(method, body, {**opts, "headers": headers})
+        if method not in _RECORDED and isinstance(meta := result.get("_meta"), dict):
+            meta.pop(REPAIRED, None)  # no record takes it, and it is between us
+        return result
 
     def _envelope(self, method: str, attached: Mapping[str, Any], version: str, peer: Peer | None) -> dict[str, Any]:
         """The words of a request about itself and its client, the `peer` if it is made for one (2026-07-28)."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.jsonrpc.message import PROGRESS
+from remit.jsonrpc.message import PROGRESS, REPAIRED
 from remit.jsonrpc.protocol import (
     MCP_NAME_HEADER,
     MCPError,
@@ -139,7 +139,9 @@ def _end_of(task: Mapping[str, Any]) -> dict[str, Any]:
     """The result of a task that has ended (2026-07-28). Raises MCPError."""
     result, error = task.get("result"), task.get("error")
     if task["status"] == "completed" and isinstance(result, dict):
-        return result
+        meta, outer = result.get("_meta"), task.get("_meta")
+        repaired = outer.get(REPAIRED) if isinstance(outer, dict) else None
+        return {**result, "_meta": {**(meta or {}), REPAIRED: repaired}} if repaired else result
     if task["status"] == "failed" and isinstance(error, dict) and isinstance(error.get("code"), int):
         raise MCPError(error["code"], str(error.get("message", "")), error.get("data"))
     why = f"the server's task is {task['status']}, without a result"

@@ -289,7 +289,7 @@ _SHAPES: Final[dict[tuple[What, ...], _Shape]] = {
         ("STEP", "TOOL", "VERSION", "SCHEMA", "RULE", "WHO", "OUTCOME", "EFFECT"),
         lambda one: (
             one.step, one.name, one.version or "none", _digest(one.request_schema_hash), one.rule_id, one.who,
-            one.outcome, one.effect,
+            f"{one.outcome}, repaired" if one.repaired else one.outcome, one.effect,
         ),
     ),
     ("decided",): _Shape(
