@@ -35,8 +35,14 @@ async def fails(run: Run) -> None:
     await run.call("shop.break", {})
 
 
+@recipe("naps")
+async def naps(run: Run) -> None:
+    """Wait for a time."""
+    await run.sleep(3_600)
+
+
 def remit() -> Remit:
-    return Remit(":memory:", tools=[broken], recipes=[waits, fails])
+    return Remit(":memory:", tools=[broken], recipes=[waits, fails, naps])
 
 
 async def waiting(opened: Remit, *names: str, principal: str = "") -> list[str]:
@@ -50,6 +56,16 @@ def hidden(page: Got) -> list[tuple[str, str]]:
     form = page.text.partition('action="/bulk/')[2].partition("</form>")[0]
     found = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', form)
     return [(name, unescape(value)) for name, value in found if name != "csrf"]
+
+
+async def test_the_page_of_a_job_says_until_when_it_waits(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        job = (await opened.start(naps())).id
+        async for event in opened.service.streams.follow(f"job/{job}"):
+            if event.kind == "job_waiting":
+                break
+        page = await server.get(f"/jobs/{job}")
+        assert re.search(r"waits for a timer\. Until <time ", page.text)
 
 
 async def test_a_view_is_saved_found_and_removed(served: Served) -> None:

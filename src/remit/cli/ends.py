@@ -11,6 +11,7 @@ from remit.cli import exit_codes
 from remit.cli.context import MEMORY
 from remit.cli.errors import Failure, show
 from remit.cli.output import one_line
+from remit.cli.tables import moment
 from remit.codes import Code
 from remit.jobs.state import TURN, UNDO_DECISION
 from remit.record.views import TaskError
@@ -110,7 +111,8 @@ def _words(wait: OpenWait) -> str:
     if wait.type == "signal":
         return f"the signal {wait.key}"
     if wait.type == "timer":
-        return f"its turn: {wait.reason}" if wait.key.startswith(TURN) else "a timer"
+        until = f" until {moment(wait.due_at)}" if wait.due_at is not None else ""
+        return f"its turn{until}: {wait.reason}" if wait.key.startswith(TURN) else f"a timer{until}"
     if wait.attempt or wait.key == UNDO_DECISION:
         return f"a decision on step {wait.step}: {wait.reason}"
     return f"an answer: {wait.reason}" if wait.reason != "approval" else f"approval of step {wait.step}"

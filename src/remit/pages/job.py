@@ -111,8 +111,8 @@ class Job(View, frozen=True, kw_only=True):
     events: int
     query: Query
     standing: Standing
-    why: tuple[str, ...]
-    """Sentences: what it waits for, or how it ended."""
+    why: tuple[tuple[str, int | None], ...]
+    """Sentences: what it waits for, or how it ended; each with the time at which the wait ends, if it has one."""
     questions: tuple[ConfirmationView, ...]
     decisions: tuple[OpenWait, ...]
     """Steps whose outcome a person has to find out."""
@@ -307,12 +307,16 @@ def _python(view: StepView) -> str:
     return call if len(call) <= INLINE else ""
 
 
-def _why(view: JobStory, stands: Standing) -> tuple[str, ...]:
+def _why(view: JobStory, stands: Standing) -> tuple[tuple[str, int | None], ...]:
     if view.error is not None:
         where = f"Step {view.error.step}: " if view.error.step else ""
-        return (f"{where}{view.error.message}",)
-    sentences = tuple(_waits(wait) for wait in view.waits)
-    return sentences or ((stands.why,) if stands.why else ())
+        return ((f"{where}{view.error.message}", None),)
+    sentences = tuple((_waits(wait), _until(wait)) for wait in view.waits)
+    return sentences or (((stands.why, None),) if stands.why else ())
+
+
+def _until(wait: OpenWait) -> int | None:
+    return wait.due_at if wait.type == "timer" and not wait.key.startswith("retry:") else None
 
 
 def _waits(wait: OpenWait) -> str:
