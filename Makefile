@@ -25,7 +25,7 @@ SERVERS_READY := $(patsubst %,build/servers/%/.ready,npm fetch)
 SEARXNG_READY := build/frameworks/searxng/.ready
 AGENTS_READY := build/agents/.ready build/frameworks/aider/.ready
 MCP_PEERS_READY := $(patsubst %,build/peers-mcp/%/.ready,npm git sqlite time)
-PACKAGES_READY := $(patsubst %,build/peers-%/.ready,packages schemas helm releases)
+PACKAGES_READY := $(patsubst %,build/peers-%/.ready,packages schemas helm releases sdks)
 CODE := $(wildcard src tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
@@ -204,6 +204,6 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/bench.txt requirements/bench.in
 	$(COMPILE) --output-file requirements/gateway.txt requirements/gateway.in
 	$(COMPILE) --output-file requirements/docs.txt requirements/docs.in
-	for name in adk aider claude crewai fastmcp fetch git helm langchain openai-agents packages pydantic-ai python-sdk-1.12 releases schemas searxng sqlite time; do \
+	for name in adk aider claude crewai fastmcp fetch git helm langchain openai-agents packages pydantic-ai python-sdk-1.12 releases schemas sdks searxng sqlite time; do \
 		$(COMPILE) --output-file tests/peers/python/$$name.txt tests/peers/python/$$name.in || exit 1; \
 	done

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.engines.port import Engine
     from remit.gateway.outcome import Outcome
+    from remit.http.guard import Guard
     from remit.http.reading import Reader
+    from remit.http.router import Mount
     from remit.jobs.bound import RecipeCall
     from remit.jobs.ended import Ended
     from remit.jobs.plans.plan import Plan
@@ -251,6 +253,12 @@ class Remit:
         from remit.wiring.parts import sending_of
 
         return sending_of(self.parts, self)
+
+    def mounts(self, guard: Guard) -> list[Mount]:
+        """Return what parts answer at paths of their own in a server. Raises UsageError or SettingsError."""
+        from remit.wiring.parts import mounts_of
+
+        return mounts_of(self.parts, self, guard)
 
     def readers(self) -> tuple[Reader, ...]:
         """Return what parts tell of every answer over HTTP. Raises UsageError or SettingsError."""

@@ -106,12 +106,18 @@ class Capability(NamedTuple):
     commands: tuple[Command, ...] = ()
     pages: str = ""
     """The reference of a tuple of `remit.pages.page.Page`. Its templates lie in `templates` beside that module."""
+    serves: str = ""
+    """The reference of a function from an open `Remit` and the Guard of its server to the `Mount`s
+    (remit.http.router) that `remit serve` answers at beside its own. Raises SettingsError."""
     reads: str = ""
     """The reference of a function from the `Parts` of a process to a remit.http.reading.Reader, which is told of every
     answer to a GET request before it leaves; None: it wants to be told of none."""
     engine: str = ""
     """The reference of a function from a remit.engines.port.Work, settings and the part's own to the Engine that places
     jobs where `jobs.engine` names the part. Raises SettingsError."""
+    replays: str = ""
+    """The reference of a function from a command's State, a job, the words of a program and `ReplayTerms` to an exit
+    status: it runs the program on what is recorded of one, for `remit replay JOB -- COMMAND`; of one part."""
     verifies: str = ""
     """The reference of a function from a journal, the part's settings and a remit.service.verification.Elsewhere to a
     `Verifier` there, to which `remit verify` shows every stream."""
@@ -139,8 +145,8 @@ class Capability(NamedTuple):
     def references(self) -> tuple[str, ...]:
         """Every reference of the part."""
         opened = (self.settings, self.providers, self.skills, self.encloses)
-        seen = (self.reads, self.engine, self.verifies, self.checks, self.formats, self.outputs)
-        single = (*opened, self.routes, self.works, self.sends, self.pages, *seen)
+        seen = (self.reads, self.engine, self.replays, self.verifies, self.checks, self.formats, self.outputs)
+        single = (*opened, self.routes, self.works, self.sends, self.serves, self.pages, *seen)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))
         commands = (command.command for command in self.commands)
         every = (*single, *self.files.values(), *self.recipes, *nouns, *self.kinds.values(), *commands)
@@ -185,6 +191,15 @@ class Upkeep(NamedTuple):
     """Its name in `/health`."""
     run: Callable[[Callable[[str], object]], Coroutine[Any, Any, None]]
     """Works until it is cancelled. It is given a function that takes why it cannot, for `/health`; empty: it can."""
+
+
+class ReplayTerms(NamedTuple):
+    """The terms on which a program is run on the record of one."""
+
+    results: str
+    """`strict`: what its tools return has to be as recorded; `drift`: it is compared, and told."""
+    fork_at: int
+    """The question from which on models are asked; 0: none is."""
 
 
 class Look(NamedTuple):

@@ -16,6 +16,7 @@ from remit.journal.blobs import BlobRef
 from remit.journal.kinds import KINDS, ConfirmationDecided, ErrorInfo, MessageKept, Payload, SkillPin
 from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.kinds.people import Extension
+from remit.parts.model_gateway.kinds import Segment
 from tests.every_kind import EVERY_KIND
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -26,6 +27,7 @@ NAMED = {
     BlobRef: "[reference](#reference)",
     ErrorInfo: "[error](#error)",
     MessageKept: "[message](#message)",
+    Segment: "[segment](#segment)",
     SkillPin: "[skill](#skill)",
     DecisionFacts: "[decision facts](#decision-facts)",
     Extension: "[extension](#extension)",

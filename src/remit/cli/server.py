@@ -59,7 +59,7 @@ def _mounts(state: State, remit: Remit, guard: Guard) -> list[Mount]:
     readers = remit.readers()
     counts, places = remit.settings.value("tickets.expose_warn_count", default=False), Places(REQUESTS)
     api = Api(remit.service, routes_of(remit.parts), places, counts_warnings=counts, readers=readers)
-    mounts = [Mount(path, api, None) for path in api.paths]
+    mounts = [*remit.mounts(guard), *(Mount(path, api, None) for path in api.paths)]
     if find_spec("jinja2") is None:
         state.note("without pages: jinja2 is not installed")
         mounts.append(Mount("/", api, None))

@@ -19,6 +19,7 @@ from remit.gateway.sums import ModelSums
 from remit.gateway.turns import Line
 from remit.models.faults import ModelFault
 from remit.models.message import Message
+from remit.models.port import Model
 from remit.models.prompt import Output, Sampling, ToolSpec
 from remit.models.reply import Reply, Usage, Watch
 from remit.models.thread import Known, Thread
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.journal.kinds import CommandStarted
     from remit.models.names import ModelName
-    from remit.models.port import Model, Sending
+    from remit.models.port import Sending
 
 
 _LONGEST_MS: Final = 3_600_000
@@ -84,6 +85,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The job that asks."""
     line: Line | None = None
     """Where it stands in line if a limit refuses the question for now."""
+    via: Model | None = None
+    """The model itself, if the caller passes on a request as it came; the caller alone asks again."""
 
     @property
     def failed(self) -> int:

@@ -22,7 +22,7 @@ from remit.tools.budget import Budget
 from remit.tools.provider import JobFacts
 
 if TYPE_CHECKING:
-    from remit.gateway.asking import Asking
+    from remit.gateway.asking import Asking, ModelRequest
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.confirmations import Confirmations
     from remit.gateway.schema_gate import Misfit
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from remit.journal.kinds import UntrustedArgument
     from remit.journal.kinds.calls import DecisionFacts
     from remit.journal.writer import StreamWriter
+    from remit.models.reply import Watch
     from remit.policy.decision import Decision, Query
     from remit.policy.rules import Policy
     from remit.tools.catalog import Tool
@@ -130,6 +131,7 @@ class Call:
         "again",
         "args",
         "arguments_hash",
+        "ask",
         "asked_hash",
         "asking",
         "confirmation",
@@ -197,6 +199,7 @@ class Call:
     invocation_id: str  # announce; empty before
     span_id: str  # announce
     idempotency_key: str  # announce: names the intent, the same for every attempt
+    ask: Callable[[ModelRequest, StreamWriter, Watch], Awaitable[Outcome]]  # asks a model within it, set as it comes in
     misfit: Misfit | None  # validate_arguments: what does not fit and may pass
     duration_us: int  # invoke
     result: object  # invoke: what the provider gave, not yet checked

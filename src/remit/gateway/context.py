@@ -18,17 +18,20 @@ from remit.gateway.call import Progress, no_progress
 from remit.ids import trace_id
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob
-from remit.journal.kinds import UNSET, BytesKept, decode
+from remit.journal.kinds import INNER, UNSET, BytesKept, decode
 from remit.journal.lineage import whole
 from remit.tools.provider import CallContext, no_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from remit.gateway.asking import ModelRequest
     from remit.gateway.call import Call
+    from remit.gateway.outcome import Outcome
     from remit.journal.journal import Journal
-    from remit.journal.kinds import ToolInvocationStarted
+    from remit.journal.kinds import Payload, ToolInvocationStarted
     from remit.journal.writer import StreamWriter
+    from remit.models.reply import Watch
     from remit.tools.catalog import Catalog
 
 
@@ -66,7 +69,30 @@ def context_of(
         hidden=_hidden(call, catalog) if call.policy.restricts_arguments else None,
         within=request.within,
         moves=moves,
+        inside=CallInside(call),
     )
+
+
+class CallInside:
+    """Records below one call (`remit.tools.door.Inside`)."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    @property
+    def stream(self) -> str:
+        return self._call.writer.stream
+
+    def place(self, name: str) -> str:
+        return f"{self._call.request.step}{INNER}{name}"
+
+    async def ask(self, request: ModelRequest, watch: Watch) -> Outcome:
+        return await self._call.ask(request, self._call.writer, watch)
+
+    async def record(self, *payloads: Payload, blobs: Sequence[Blob] = ()) -> None:
+        await self._call.journal.append(self._call.writer, *payloads, synced=False, blobs=blobs)
 
 
 def _hidden(call: Call, catalog: Catalog) -> Callable[[str, dict[str, Any]], bool]:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -131,10 +132,15 @@ class Gateway:
             line=request.line,
         )
         call = Call(seen, self.services.journal, writer, no_progress)
-        call.asking, call.asked_hash = Asking(request, watch), request.hash
-        return await self._pass(call, self._ask)
+        call.asked_hash = request.hash
+        with (
+            self.services.tails.open(writer.stream, request.step) if watch is unwatched else nullcontext(watch) as said
+        ):
+            call.asking = Asking(request, said)
+            return await self._pass(call, self._ask)
 
     async def _pass(self, call: Call, enter: Proceed) -> Outcome:
+        call.ask = self.ask
         overlays = call.request.overlays
         call.policy = self.services.policy.under(overlays) if overlays else self.services.policy
         self._meter.running += 1

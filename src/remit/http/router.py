@@ -88,6 +88,8 @@ REQUEST: Final = "remit.request"
 """Where a part finds the Request in an ASGI scope."""
 AUTHORITY: Final = "remit.authority"
 """Where the scope of a request whose target is a whole URL has that URL's authority: it counts, and Host does not."""
+ABORT: Final = "remit.abort"
+"""Where a part finds what cuts a connection, so that no client takes an answer that broke off for a whole one."""
 _ONCE: Final = frozenset(
     {
         "authorization",

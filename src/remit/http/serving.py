@@ -28,7 +28,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from remit.codes import Code
 from remit.errors import SettingsError
 from remit.http.problem import KIND, PHRASES, Problem
-from remit.http.router import AUTHORITY
+from remit.http.router import ABORT, AUTHORITY
 
 if TYPE_CHECKING:
     from remit.http.router import Part
@@ -88,11 +88,16 @@ class _Target:
 
     url: bytes
     scope: dict[str, Any]
+    transport: asyncio.Transport
 
     def on_headers_complete(self) -> None:
+        self.scope[ABORT] = self.transport.abort
         if not self.url.startswith(b"/"):
             self.scope[AUTHORITY] = self.url.partition(b"://")[2].partition(b"/")[0]
         cast("Any", super()).on_headers_complete()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: that a client asks for a WebSocket is its own affair, and the answer tells it."""
 
 
 class _Patient(asyncio.Protocol):

@@ -313,7 +313,7 @@ class History:
         record = self.calls.get(step)
         if record is None:
             record = self.calls[step] = CallRecord()
-            if not step.startswith(UNDO):
+            if not step.startswith(UNDO) and k.INNER not in step:
                 self.places[step] = "call"
         return record
 
@@ -332,7 +332,8 @@ class History:
         record = self.models.get(step)
         if record is None:
             record = self.models[step] = ModelRecord()
-            self.places[step] = "model"
+            if k.INNER not in step:
+                self.places[step] = "model"
         return record
 
     def in_doubt(self, step: str) -> int | None:

@@ -348,7 +348,8 @@ class Story:
     def _is_step(self, step: str, one: Seen) -> bool:
         """Return whether something was done there; a worker that could not go on leaves a mark anywhere."""
         history = self.history
-        return step in history.places or step in history.calls or one.relayed is not None
+        known = step in history.places or step in history.calls or step in history.models
+        return known or one.relayed is not None
 
     def _child(self, step: str) -> Child:
         """A child recipe; what is known of all of them is made once for so many events."""

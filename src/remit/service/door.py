@@ -28,11 +28,10 @@ class SessionDoor:
         return await self._service().sessions.open("mcp", principal=principal, client=client)
 
     async def call(self, session: str, tool: str, args: dict[str, Any]) -> Passage:
-        outcome = await self._service().sessions.call(session, tool, args, live=Live(ask=self._decided))
+        outcome = await self._service().sessions.call(session, tool, args, live=Live(ask=self.decided))
         return Passage(outcome.ok, outcome.value, outcome.code, outcome.reason)
 
-    async def _decided(self, confirmation: str) -> bool:
-        """Wait until a question is answered, or is not asked any more."""
+    async def decided(self, confirmation: str) -> bool:
         confirmations = self._service().confirmations
         mark = await self._journal.heads_changed(0)
         while (await confirmations.view(confirmation)).state == "pending":

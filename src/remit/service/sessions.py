@@ -26,6 +26,7 @@ from remit.journal.kinds import GateRefused, RequestRelayed, SessionOpened
 from remit.journal.kinds import decode as payload_of
 from remit.journal.sharded.placement import new_identifier
 from remit.large import is_large
+from remit.models.reply import unwatched
 from remit.operation import Here, operation
 from remit.policy.overlay import parse_overlay
 from remit.record.heads import CALL, PART, SESSION, stream_named
@@ -36,11 +37,15 @@ from remit.service.calls import NOT_LIVE, Calls, Live, Within
 from remit.service.live import AskingCost, LiveCalls, LiveQuestions, LiveReport
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remit.gateway.asking import ModelRequest
     from remit.gateway.pipeline import Gateway
+    from remit.journal.event import Blob
     from remit.journal.journal import Journal
     from remit.journal.kinds import Payload
     from remit.journal.writer import StreamWriter
+    from remit.models.reply import Watch
     from remit.policy.decision import CallerKind
 
 FaceName = Literal["mcp", "http", "python", "cli"]
@@ -179,13 +184,15 @@ class Sessions:
         """Ask a job's models again, and compare the answers. Raises NotFoundError or PayloadErasedError."""
         return await LiveQuestions(self._gateway.services, self).again(job)
 
-    async def ask(self, session: str, request: ModelRequest) -> Outcome:
-        """Ask a model through the gate, once. Raises NotFoundError."""
-        return await self._gateway.ask(request, await (await self._found(session, None)).writer())
+    async def ask(self, session: str, request: ModelRequest, watch: Watch = unwatched) -> Outcome:
+        """Ask a model through the gate, once; `watch` is told of pieces of the answer. Raises NotFoundError."""
+        return await self._gateway.ask(request, await (await self._found(session, None)).writer(), watch)
 
-    async def record(self, session: str, payload: Payload) -> None:
+    async def record(self, session: str, payload: Payload, blobs: Sequence[Blob] = ()) -> None:
         """Append an event to a session. Raises NotFoundError."""
-        await self._journal.append(await (await self._found(session, None)).writer(), payload, synced=False)
+        await self._journal.append(
+            await (await self._found(session, None)).writer(), payload, synced=False, blobs=blobs
+        )
 
     async def relayed(self, session: str, provider_id: str, method: str, target: str, error: str) -> None:
         """Record a request that was passed on to an MCP server as it was. Raises NotFoundError."""

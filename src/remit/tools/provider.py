@@ -19,6 +19,7 @@ from msgspec import Meta
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
+from remit.tools.door import Inside
 from remit.tools.meta import JsonSchema, Level, Risk, ToolMeta
 from remit.tools.peer import Peer
 
@@ -156,6 +157,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Told that the tool is at work, begins `timeout_s` again: for tools whose time runs while they are silent."""
     within: str = ""
     """The stream of the session that calls, if the call is recorded in another, as one that asks a person is."""
+    inside: Inside | None = None
+    """Records what a program does that the call runs; None where a call is only asked about."""
 
     @property
     def conversation(self) -> str:

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
     import click
 
-    from remit.capability import Check, Look, Noun, Opening, Upkeep
+    from remit.capability import Check, Look, Noun, Opening, ReplayTerms, Upkeep
     from remit.engines.port import Work
     from remit.evidence.answer import Answer
+    from remit.http.guard import Guard
     from remit.http.reading import Reader
+    from remit.http.router import Mount
     from remit.jobs.recipe import Recipe
     from remit.jobs.skills import Skills
     from remit.process.enclosure import Enclosures
@@ -180,6 +182,15 @@ def answer_of(parts: Iterable[Capability], file: Path, keys: Path | None) -> Ans
     return None
 
 
+def replayer_of(parts: Iterable[Capability]) -> Callable[[Any, str, tuple[str, ...], ReplayTerms], int] | None:
+    """Return what runs a program on the record of one; None if no part does. Raise UsageError."""
+    for part in parts:
+        if part.replays:
+            replayer: Callable[[Any, str, tuple[str, ...], ReplayTerms], int] = _resolved(part.name, part.replays)
+            return replayer
+    return None
+
+
 def comparison_of(parts: Iterable[Capability], file: Path) -> Callable[[Any], Awaitable[Answer]] | None:
     """Return what compares a file with the record, of the first part whose recipes write such files. Raise OSError."""
     for part in parts:
@@ -214,6 +225,16 @@ async def sending_of(parts: Iterable[Capability], remit: Any) -> AsyncIterator[N
             if part.sends:
                 await stack.enter_async_context(_resolved(part.name, part.sends)(remit))
         yield
+
+
+def mounts_of(parts: Iterable[Capability], remit: Any, guard: Guard) -> list[Mount]:
+    """Return what parts answer at paths of their own in a server. Raises UsageError or SettingsError."""
+    return [
+        mount
+        for part in parts
+        if part.serves and not part.missing
+        for mount in _resolved(part.name, part.serves)(remit, guard)
+    ]
 
 
 def readers_of(parts: Iterable[Capability], opened: Parts) -> tuple[Reader, ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from remit.capability import ReplayTerms
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
@@ -50,6 +51,7 @@ _DRIFTS: Final = {
 
 @click.command("replay")
 @click.argument("job", required=False, shell_complete=complete.jobs)
+@click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.option("--all", "everything", is_flag=True, help="Every job and session.")
 @click.option("--since", metavar="AGE", help="Every job and session of this time: 90s, 30m, 12h or 7d.")
 @click.option(
@@ -63,6 +65,18 @@ _DRIFTS: Final = {
 )
 @click.option("-y", "--yes", is_flag=True, help="With --live models: ask without confirming what it costs.")
 @click.option("--until", metavar="STEP", help="Stop at this step with a Python prompt in the recipe; Ctrl-D goes on.")
+@click.option(
+    "--results",
+    type=click.Choice(["strict", "drift"]),
+    default="drift",
+    help="With COMMAND: whether other results of its tools end it, or are told.",
+)
+@click.option(
+    "--fork-at",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With COMMAND: ask models from question N on, as a new job; questions that offer tools count.",
+)
 @json_option("verdict, divergence and drifts; a list for several jobs; with --live, both reports")
 @pass_state
 @click.pass_context
@@ -77,6 +91,9 @@ def command(
     live: str | None,
     yes: bool,
     until: str | None,
+    program: tuple[str, ...],
+    results: str,
+    fork_at: int | None,
 ) -> int:
     """Run a job's code against its record, and report differences.
 
@@ -89,9 +106,13 @@ def command(
     --live models, its models are asked again what they were asked, once you have confirmed what that may cost. With
     --until, a Python prompt opens in the recipe at a step, with its variables; what it asks of the run is refused. JOB
     is an id, a unique ending of one, or `last`; of a session, each call is judged as of today, and no recipe runs.
+
+    With COMMAND, the program is run on the recorded answers of a job of `remit record`; no model is reached.
     """
     from remit.cli.runnable import count_in_files_of
 
+    if job and (program or fork_at):
+        return _on_record(context, state, job, program, ReplayTerms(results, fork_at or 0))
     if (live or until) and not job:
         raise click.UsageError(f"--{'live' if live else 'until'} needs JOB.", context)
     if live and until:
@@ -119,6 +140,18 @@ def command(
         report = state.ask(look)
     state.show(report, _print)
     return exit_codes.DIVERGED if _differs(report) else exit_codes.OK
+
+
+def _on_record(context: click.Context, state: State, job: str, program: tuple[str, ...], terms: ReplayTerms) -> int:
+    """Run a program on the record of one. Raises UsageError if no part does that."""
+    from remit.wiring.parts import parts_of, replayer_of
+
+    if not program:
+        raise click.UsageError("--fork-at needs COMMAND.", context)
+    replayer = replayer_of(parts_of(state.settings()))
+    if replayer is None:
+        raise UsageError("no part runs programs on their record", remedy="Take model_gateway in, or leave COMMAND out.")
+    return replayer(state, job, program, terms)
 
 
 def _prompt(state: State, step: str) -> Stop:

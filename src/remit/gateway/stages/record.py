@@ -142,7 +142,7 @@ class RecordReply:
         if asking is None:
             return outcome
         again_ms = self._again_ms(asking, outcome)
-        if asking.reply is None and again_ms is None:
+        if asking.reply is None and again_ms is None and asking.request.via is None:
             outcome = _given_up(outcome, asking.request.attempt, call.writer.stream)
         committed, blobs = self._committed(call, asking, outcome, again_ms)
         asking.request.spent.settle(asking.started, committed)
@@ -206,7 +206,7 @@ class RecordReply:
         failed, fault = asking.request.failed, asking.fault
         if asking.reply is not None or outcome.code is None or not outcome.code.retryable:
             return None
-        if failed >= self._retry.attempts:
+        if failed >= self._retry.attempts or asking.request.via is not None:
             return None
         wanted = int(fault.after_s * 1_000) if fault is not None and fault.after_s is not None else 0
         return max(self._retry.delay_ms(failed), wanted)

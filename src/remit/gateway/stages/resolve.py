@@ -26,7 +26,7 @@ from remit.tools.migration import LIMIT_S
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
-    from remit.models.registry import Models
+    from remit.models.port import Model
 
 
 _log: Final = logging.getLogger("remit.gateway")
@@ -139,9 +139,7 @@ class ResolveModel:
         Refuse with MODEL_UNAVAILABLE or UNKNOWN_TOOL.
         """
         call.stage = "resolve_model"
-        asking, models = _asking(call), self._services.models
-        if models is None:
-            return refused(Code.MODEL_UNAVAILABLE, "this process has no models", "Run it in a process that has.")
+        asking = _asking(call)
         request = asking.request
         tools = await self._offered(call, request)
         missing = _unknown(request.tools, tools)
@@ -151,7 +149,7 @@ class ResolveModel:
             for pattern in request.tools:  # later a server may be away for a while, and the agent goes on without it
                 if await self._matches_none(pattern):
                     return await self._missing(f"no tool matches {pattern}", pattern)
-        refusal = self._prepare(asking, tools, models)
+        refusal = self._prepare(asking, tools)
         if refusal is not None:
             return refusal
         call.tool = model_tool(asking, asking.model.name)
@@ -171,10 +169,10 @@ class ResolveModel:
             names = [f"{one.rpartition('.')[0]}.*" for one in names]
         return refused(Code.UNKNOWN_TOOL, why, suggestion(name, names))
 
-    def _prepare(self, asking: Asking, tools: Toolset, models: Models) -> Outcome | None:
+    def _prepare(self, asking: Asking, tools: Toolset) -> Outcome | None:
         request = asking.request
         try:
-            asking.model = models.get(request.model or self._services.default_model)
+            asking.model = request.via or self._model(request.model or self._services.default_model)
         except UsageError as error:
             return refused(Code.MODEL_UNAVAILABLE, error.message, error.remedy)
         ask = Ask(
@@ -186,12 +184,17 @@ class ResolveModel:
             id=_prefix(request),
             attempt=request.failed,
         )
-        asking.prompt_hash = ask.prompt.hash
         try:
             asking.sending = asking.model.prepare(ask)
         except ModelFault as fault:
             return refused(Code.MODEL_UNAVAILABLE, fault.reason, "Ask something else.")
+        asking.prompt_hash = asking.sending.ask.prompt.hash
         return None
+
+    def _model(self, name: str) -> Model:
+        if self._services.models is None:
+            raise UsageError("this process has no models", remedy="Run it in a process that has.")
+        return self._services.models.get(name)
 
     async def _offered(self, call: Call, request: ModelRequest) -> Toolset:
         """The tools that the request names and the caller may use, by name."""

@@ -82,7 +82,7 @@ from remit.journal.kinds.outside import (
     StreamPruned,
     SubjectErased,
 )
-from remit.journal.kinds.payload import REFERENCES, UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
+from remit.journal.kinds.payload import INNER, REFERENCES, UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload
 from remit.journal.kinds.people import (
     ApprovalRemembered,
     ApprovalRevoked,

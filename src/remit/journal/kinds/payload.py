@@ -10,6 +10,8 @@ from remit.codes import named
 from remit.journal.blobs import BlobRef
 
 UNSET: Final = msgspec.UNSET
+INNER: Final = "/"
+"""Stands in the step of what a program does within a call, after the call's own: `2/1`; no place of a recipe has it."""
 OptionalRaw = msgspec.Raw | msgspec.UnsetType
 OptionalRef = BlobRef | msgspec.UnsetType
 SharedDigest = Annotated[str, msgspec.Meta(extra={"names": "shared"})]

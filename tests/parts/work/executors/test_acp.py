@@ -56,6 +56,9 @@ class Desk:
             await asyncio.Event().wait()
         return Passage(bool(self.answer))
 
+    async def decided(self, confirmation: str) -> bool:
+        return bool(confirmation)
+
 
 class Bench:
     """A repository, and a run of an agent there."""

@@ -48,6 +48,9 @@ class Yes:
     async def call(self, session: str, tool: str, args: dict[str, Any]) -> Passage:
         return Passage(ok=True)
 
+    async def decided(self, confirmation: str) -> bool:
+        return bool(confirmation)
+
 
 class Answered(AcpExecutor):
     """An agent whose questions are answered."""

@@ -1,0 +1,31 @@
+"""The wires of models' providers, passed on as they come: governed, recorded and replayable, for any program."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from remit.capability import Capability, Command, kinds_of
+
+CAPABILITIES: Final = (
+    Capability(
+        name="model_gateway",
+        about="The wires of models' providers, for unchanged programs.",
+        settings="remit.parts.model_gateway.settings:ModelGatewaySettings",
+        providers="remit.parts.model_gateway.programs:open_programs",
+        provider_ids=("program",),
+        recipes=("remit.parts.model_gateway.programs:recorded_program",),
+        serves="remit.parts.model_gateway.opening:open_mounts",
+        replays="remit.parts.model_gateway.commands:replay_program",
+        commands=(
+            Command(
+                word="record",
+                section="Run",
+                about="Run a program, and record its model calls, whatever made it.",
+                command="remit.parts.model_gateway.commands:command",
+            ),
+        ),
+        kinds=kinds_of("remit.parts.model_gateway.kinds", "model_gateway", "asked answered tried"),
+        modules=("aiohttp", "uvicorn"),
+        extra="models",
+    ),
+)

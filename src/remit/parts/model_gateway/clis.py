@@ -1,0 +1,109 @@
+"""Tells programs to send their model calls here: by variables, and for some that read none, by more words.
+
+The versions that were tried stand in docs/record.md. A variable is set to the gateway's own URL and token; the keys of
+providers that a program would have found are taken away.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+KEYS: Final = (
+    *("OPENAI_API_KEY", "CODEX_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+    *("GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENCODE_API_KEY"),
+)
+STEADY: Final = {
+    "GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z",
+    "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z",
+    "SOURCE_DATE_EPOCH": "1577836800",
+    "TZ": "UTC",
+    "LANG": "C.UTF-8",
+}
+"""Variables by which what tools return is the same in every run."""
+
+
+class Place(NamedTuple):
+    """Where a program finds the gateway."""
+
+    url: str
+    token: str
+    proxy: str
+    """The URL of what refuses every other host; empty: nothing does."""
+    files: Path
+    """A folder of the run for files of ours."""
+
+
+class Start(NamedTuple):
+    """The words and variables that a program is started with."""
+
+    command: tuple[str, ...]
+    env: dict[str, str]
+
+
+def _codex(command: tuple[str, ...], place: Place) -> Start:
+    """Codex reads its settings alone, which its command line can set."""
+    table = {
+        "name": "remit",
+        "base_url": f"{place.url}/openai/v1",
+        "env_key": "OPENAI_API_KEY",
+        "wire_api": "responses",
+    }
+    inline = ", ".join(f"{name} = {json.dumps(value)}" for name, value in table.items())
+    words = ("-c", f"model_providers.remit={{{inline}}}", "-c", 'model_provider="remit"')
+    return Start((command[0], *words, *command[1:]), {})
+
+
+def _gemini(command: tuple[str, ...], place: Place) -> Start:
+    """Gemini takes the way in which it logs in from a file of its home: it gets a copy, with that changed."""
+    own, copy = Path.home() / ".gemini" / "settings.json", place.files / ".gemini" / "settings.json"
+    settings: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        read = json.loads(own.read_text(encoding="utf-8"))
+        settings = read if isinstance(read, dict) else {}
+    security = settings.get("security") if isinstance(settings.get("security"), dict) else {}
+    settings["security"] = {**(security or {}), "auth": {"selectedType": "gemini-api-key"}}
+    copy.parent.mkdir(exist_ok=True)
+    copy.write_text(json.dumps(settings), encoding="utf-8")
+    return Start(command, {"GEMINI_CLI_HOME": str(place.files)})
+
+
+def _opencode(command: tuple[str, ...], place: Place) -> Start:
+    bases = {"openai": "openai/v1", "anthropic": "anthropic/v1", "google": "gemini/v1beta"}
+    providers = {
+        name: {"options": {"baseURL": f"{place.url}/{path}", "apiKey": place.token}} for name, path in bases.items()
+    }
+    return Start(command, {"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": providers})})
+
+
+_ROWS: Final[Mapping[str, Callable[[tuple[str, ...], Place], Start]]] = {
+    "codex": _codex,
+    "gemini": _gemini,
+    "opencode": _opencode,
+}
+
+
+def start_of(command: tuple[str, ...], ours: Mapping[str, str], place: Place) -> Start:
+    """Return the words and the whole environment of a program."""
+    row = _ROWS.get(Path(command[0]).name)
+    start = row(command, place) if row is not None else Start(command, {})
+    gateway = {
+        "OPENAI_BASE_URL": f"{place.url}/openai/v1",
+        "OPENAI_API_BASE": f"{place.url}/openai/v1",
+        "OPENAI_API_KEY": place.token,
+        "ANTHROPIC_BASE_URL": f"{place.url}/anthropic",
+        "ANTHROPIC_API_KEY": place.token,
+        "GOOGLE_GEMINI_BASE_URL": f"{place.url}/gemini",
+        "GEMINI_API_KEY": place.token,
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    }
+    refusing = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), place.proxy)
+    local = "127.0.0.1,localhost"
+    kept = {name: value for name, value in ours.items() if name not in KEYS}
+    return Start(
+        start.command,
+        {**kept, **(refusing if place.proxy else {}), "NO_PROXY": local, "no_proxy": local, **gateway, **start.env},
+    )

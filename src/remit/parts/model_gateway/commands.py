@@ -1,0 +1,279 @@
+"""`remit record`, and `remit replay JOB -- COMMAND`: an unchanged program, recorded, and on its record."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from remit.cli import exit_codes
+from remit.cli.context import State
+from remit.cli.options import json_option, pass_state
+from remit.codes import Code
+from remit.errors import StateError, UsageError
+from remit.http.guard import token_of
+from remit.ids import new_id
+from remit.jobs.state import stream_of
+from remit.parts.model_gateway.answers import Answers, Finding, recording_of
+from remit.parts.model_gateway.canonical import RULES_VERSION
+from remit.parts.model_gateway.clis import Place
+from remit.parts.model_gateway.opening import NAME, Listener
+from remit.parts.model_gateway.programs import (
+    RUN,
+    ProgramProvider,
+    RunResult,
+    Terminal,
+    folder_of_run,
+    recorded_program,
+)
+from remit.parts.model_gateway.runs import Run
+from remit.parts.model_gateway.settings import ModelGatewaySettings
+from remit.randomness import salt
+from remit.service.handle import ended
+from remit.service.options import Options
+from remit.settings.parts import settings_of
+from remit.settings.principal import principal
+from remit.tasks import first
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remit.app import Remit
+    from remit.capability import ReplayTerms
+    from remit.cli.running import Stop
+    from remit.journal.event import Blob
+    from remit.journal.kinds import Payload
+
+_RULE: Final = {"id": "remit-record", "effect": "allow", "tools": [RUN]}
+"""Follows from the command line: the person who typed the program wants it run. A rule that denies is stronger."""
+_SHOWN: Final = 10
+
+
+class ReplayedProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program did on the recorded answers of a job."""
+
+    job: str
+    exit_code: int
+    recorded_exit_code: int | None
+    matched: int
+    recorded: int
+    first_difference: Finding | None
+    drifts: tuple[Finding, ...]
+    """Results of tools that differ from the recorded ones."""
+    left: tuple[str, ...]
+    """Recorded questions that were not asked."""
+    rules: tuple[str, ...]
+    """The canonical rules that set something aside."""
+    rules_version: int = RULES_VERSION
+
+    @property
+    def same(self) -> bool:
+        """Return whether every question was answered from the record."""
+        return self.first_difference is None and not self.left
+
+
+@click.command("record", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] COMMAND...")
+@click.option("--title", default="", help="Title to show in lists.")
+@click.option("--tokens", type=click.IntRange(min=1), metavar="N", help="Tokens that its models may use.")
+@click.option("--cost", type=click.FloatRange(min=0), metavar="DOLLARS", help="US dollars that its models may cost.")
+@click.option("--calls", type=click.IntRange(min=1), metavar="N", help="Questions that it may ask models.")
+@click.option("--steady", is_flag=True, help="Fix dates of commits, zone and language, so that a replay differs less.")
+@click.option("--open", "opened", is_flag=True, help="Let it reach other hosts than its models'.")
+@json_option("the job and the end of the program")
+@pass_state
+def command(
+    state: State,
+    program: tuple[str, ...],
+    title: str,
+    tokens: int | None,
+    cost: float | None,
+    calls: int | None,
+    steady: bool,
+    opened: bool,
+) -> int:
+    """Run a program, and record its model calls, whatever made it.
+
+    Its calls pass the gate: policy, limits and budgets hold, and `remit trace`, `usage`, `export` and the console show
+    them. The program finds the gateway by the usual variables (OPENAI_BASE_URL, ANTHROPIC_BASE_URL,
+    GOOGLE_GEMINI_BASE_URL); codex, gemini and opencode are told in the way that they read. The keys of providers stay
+    here. Other hosts are refused to it, and each attempt is recorded. The exit status is the program's.
+    """
+    from remit.cli.running import run_async
+
+    budget = {name: value for name, value in (("tokens", tokens), ("cost", cost), ("calls", calls)) if value}
+    given = {"budget": budget, "steady": steady, "alone": not opened}
+    return run_async(lambda stop: _record(state, program, given, title, stop), gentle=True)
+
+
+async def _record(state: State, program: Sequence[str], given: dict[str, Any], title: str, stop: Stop) -> int:
+    flags = {"policy.rules": [*state.settings().policy.rules, _RULE], "model_gateway.programs": True}
+    async with state.remit(creates=True, flags=flags) as remit, remit.sending():
+        place = {"folder": str(Path.cwd()), "home": os.environ.get("HOME", "")}
+        options = Options(title=title or " ".join(program)[:100])
+        job = await remit.service.jobs.start(
+            recorded_program.bind({"command": list(program), **place, **given}, strict=False), options
+        )
+        state.note(f"job {job}")
+        await _see_through(remit, job, stop)
+        row = await remit.service.jobs.row(job)
+        if row.state != "completed":
+            view = await remit.service.jobs.view(job)
+            why = view.error.message if view.error is not None else row.state
+            raise StateError(f"{job}: {why}", code=Code.JOB_FAILED, remedy=f"See {state.command('trace', job)}.")
+        result = msgspec.convert(await remit.service.jobs.result(job), RunResult)
+    if state.as_json:
+        state.output.json({"job": job, **msgspec.to_builtins(result)})
+    else:
+        _tell(state, job, program[0], result)
+    return result.exit_code
+
+
+async def _see_through(remit: Remit, job: str, stop: Stop) -> None:
+    """Work on the job until it has ended; a signal ends its program first."""
+    engine = remit.engine
+    remit.awaited.add(stream_of(job))
+    engine.start(only=remit.awaited, keep=True)
+    engine.wake()
+    stop.hurry = engine.stop
+    waiting = asyncio.ensure_future(ended(remit.service, job))
+    await first(asyncio.shield(waiting), stop.requested.wait())
+    if not waiting.done():
+        for provider in remit.runtime.providers:
+            if isinstance(provider, ProgramProvider):
+                provider.terminal.stop()
+    await waiting
+
+
+def _tell(state: State, job: str, program: str, result: RunResult) -> None:
+    if result.seen:
+        cost = f", ${result.cost:.4f}" if result.cost else ""
+        refused = f", {result.refused} refused" if result.refused else ""
+        state.note(f"{result.requests} requests{refused}, {result.tokens} tokens{cost}")
+    else:
+        state.note(f"not seen: no model call of {program} came here, so nothing is known of what it asked")
+    if result.changed:
+        names = ", ".join(each.path for each in result.changed[:_SHOWN])
+        state.note(f"changed {len(result.changed)} files: {names}{' …' if len(result.changed) > _SHOWN else ''}")
+    if result.tried:
+        state.note(f"refused to it: {', '.join(result.tried[:_SHOWN])}")
+    if result.ungoverned:
+        state.note(f"{len(result.ungoverned)} tool calls ran ungoverned: no gate saw them")
+    state.note(f"see: {state.command('trace', job)}")
+
+
+# --- replay
+
+
+def replay_program(state: State, job: str, program: tuple[str, ...], terms: ReplayTerms) -> int:
+    """Run a program on the recorded answers of a job; the exit status (remit.capability.Capability.replays)."""
+    from remit.cli.running import run_async
+
+    return run_async(lambda stop: _replay(state, job, program, terms, stop), gentle=True)
+
+
+async def _replay(state: State, job: str, program: tuple[str, ...], terms: ReplayTerms, stop: Stop) -> int:
+    if terms.fork_at:
+        return await _fork(state, job, program, terms.fork_at, stop)
+    async with state.remit(code="unused") as remit:
+        job = await remit.service.jobs.find(job)
+        recording = await recording_of(remit.runtime.journal, job)
+        answers = Answers(recording, results="strict" if terms.results == "strict" else "aside")
+        status = await _run_on(remit, answers, program, stop)
+        ended_well = (await remit.service.jobs.row(job)).state == "completed"
+        recorded = (await remit.service.jobs.result(job))["exit_code"] if ended_well else None
+    report = ReplayedProgram(
+        job=job,
+        exit_code=status,
+        recorded_exit_code=recorded,
+        matched=answers.matched,
+        recorded=len(recording.calls),
+        first_difference=answers.first,
+        drifts=tuple(answers.drifts),
+        left=tuple(call.asked.step for call in answers.left()),
+        rules=tuple(sorted(answers.rules)),
+    )
+    state.show(report, _print)
+    return exit_codes.OK if report.same else exit_codes.DIVERGED
+
+
+async def _fork(state: State, job: str, program: tuple[str, ...], at: int, stop: Stop) -> int:
+    """Record a program again that is given the recorded answers up to a question, and asks models from there on."""
+    async with state.remit(code="unused") as remit:
+        job = await remit.service.jobs.find(job)
+        args = (await recording_of(remit.runtime.journal, job)).args
+    require_place(args["folder"], Path.cwd())
+    given: dict[str, Any] = {"steady": bool(args.get("steady")), "alone": args.get("alone") is not False}
+    given |= {"budget": {}, "replays": job, "fork_at": at}
+    return await _record(state, program, given, f"fork of {job} at {at}", stop)
+
+
+def require_place(recorded: str, here: Path) -> None:
+    """Raise UsageError unless a replay can work in the folder of the recording, by its path or mounted there."""
+    if str(here) != recorded and shutil.which("bwrap") is None:
+        why = f"it was recorded in {recorded}, whose path stands in the recorded answers; this is {here}"
+        remedy = f"Replay it in {recorded}, or install bubblewrap: this folder is mounted there then."
+        raise UsageError(why, remedy=remedy)
+
+
+async def _run_on(remit: Remit, answers: Answers, program: tuple[str, ...], stop: Stop) -> int:
+    """Run a program that is given recorded answers alone; the exit status. Nothing is recorded."""
+    folder = answers.recording.args["folder"]
+    require_place(folder, Path.cwd())
+    own = settings_of(remit.settings, NAME, ModelGatewaySettings)
+    listener, terminal = Listener(remit.settings, own, remit.clock), Terminal()
+    run, token = Run(_NoLedger(), principal=principal(remit.settings)), token_of(salt(32))
+    run.answers = answers
+    listener.runs.open(token, run)
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(listener.listening())
+        steady = bool(answers.recording.args.get("steady"))
+        # Nothing listens at the discard port: every other host is refused.
+        place = Place(url, token, "http://127.0.0.1:9", folder_of_run(folder))
+        running = asyncio.ensure_future(terminal.run(program, str(Path.cwd()), place, steady=steady, at=folder))
+        await first(asyncio.shield(running), stop.requested.wait())
+        terminal.stop()
+        return await running
+
+
+class _NoLedger:
+    """Records nothing, and asks nothing: a replay has no gate, for it reaches no model."""
+
+    def place(self) -> str:
+        return new_id("s")
+
+    async def ask(self, _request: Any, _watch: Any) -> Any:
+        raise AssertionError("a replay asks no model")
+
+    async def record(self, payload: Payload, blobs: Sequence[Blob] = ()) -> None:
+        """Record nothing."""
+
+    async def decided(self, _confirmation: str) -> bool:
+        return False
+
+
+def _print(state: State, report: ReplayedProgram) -> None:
+    out = state.output.out
+    verdict = "same" if report.same else "differs"
+    line = f"{report.matched} of {report.recorded} recorded questions were asked and answered"
+    out.line(f"{out.style(verdict, 'ok' if report.same else 'error')}  {line}")
+    if (found := report.first_difference) is not None:
+        where = f"question {found.number}" if found.number else "a question without tools"
+        out.line(f"first difference: {where}, {found.path}{f' (step {found.step})' if found.step else ''}")
+        out.line(f"  recorded  {found.recorded}")
+        out.line(f"  now       {found.now}")
+    if report.left:
+        out.line(f"not asked: {', '.join(report.left[:_SHOWN])}")
+    if report.drifts:
+        out.line(f"{len(report.drifts)} tool results differ:")
+        for drift in report.drifts[:_SHOWN]:
+            out.line(f"  question {drift.number}: {drift.recorded} → {drift.now}")
+    if report.recorded_exit_code not in {None, report.exit_code}:
+        out.line(f"exit status: recorded {report.recorded_exit_code}, now {report.exit_code}")
+    out.line(f"rules {report.rules_version}: {', '.join(report.rules) or 'none took part'}")

@@ -1,0 +1,428 @@
+"""One request on its way to a provider and its answer on the way back: bytes are passed as they come, and read beside.
+
+Reading from the provider and writing to the program fail apart: if one leaves, the other is not blamed for it. An
+answer is complete when its terminal event came, whatever the connections say afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from remit.canonical import sha256
+from remit.journal.blobs import BlobRef
+from remit.journal.event import Blob
+from remit.jsonrpc.events import Events
+from remit.jsonrpc.lines import LineTooLongError
+from remit.models.faults import Cut, ModelFault, Rejected, Server, Timeout
+from remit.models.message import Message
+from remit.models.port import Sending
+from remit.models.remote import CONNECT_S, MAX_EVENT_BYTES, MAX_REPLY_BYTES
+from remit.models.reply import Delta, Reply, Watch
+from remit.models.wires.wire import Failure
+from remit.parts.model_gateway.kinds import End, ModelGatewayAnswered
+from remit.parts.model_gateway.wires import RESPONSES, Row, closed_calls, spaces_of, whole_events
+
+if TYPE_CHECKING:
+    from remit.clock import Clock
+    from remit.models.names import ModelName
+    from remit.models.prompt import Ask, Toolset
+    from remit.parts.model_gateway.wires import Request
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+_OK: Final = 200
+_FAILS: Final = 400
+_HOPS: Final = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers of one connection alone (RFC 9110, section 7.6.1)."""
+_KEYS: Final = frozenset({"authorization", "x-api-key", "x-goog-api-key", "cookie", "traceparent", "tracestate"})
+"""Headers that stay here: Remit's token stands in them, or they are about this connection."""
+_READABLE: Final = ("gzip", "deflate")
+_KEPT_HEADERS: Final = ("content-type", "content-encoding", "request-id", "x-request-id", "retry-after")
+_DATA: Final = re.compile(rb"^data: ?(.*)$", re.MULTILINE)
+_MAX_ERROR_BYTES: Final = 64 * 1024
+_BLOCK: Final = b"\n\n"
+
+
+class Upstream(NamedTuple):
+    """A provider: where it is, and its key."""
+
+    url: str
+    key: str
+    client: aiohttp.ClientSession
+
+
+def http_client(patience_s: float) -> aiohttp.ClientSession:
+    """Return a client that changes no byte of what it is given; an answer may be silent for `patience_s` seconds."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=patience_s),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        skip_auto_headers=("accept-encoding", "user-agent", "content-type", "accept"),
+        max_line_size=64 * 1024,
+        max_field_size=64 * 1024,
+    )
+
+
+class Keeping(NamedTuple):
+    """The part of an answer that is kept."""
+
+    bytes: int
+    """So many of it are recorded."""
+    stop: bool
+    """Whether it is cut off at its provider once the program is gone."""
+
+
+class Client:
+    """The program's end of an exchange; what it takes, and when it left."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.gone = asyncio.Event()
+        self.status = 0
+        self.pieces = 0
+        self.ended = False
+        """Whether the answer ended well, as far as the provider is concerned."""
+        self.gone_after: int | None = None
+
+    @property
+    def started(self) -> bool:
+        """Return whether an answer has begun."""
+        return self.status != 0
+
+    async def start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        """Begin the answer."""
+        self.status = status
+        await self._write({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def piece(self, data: bytes) -> None:
+        """Hand a piece on; nothing happens once the program is gone."""
+        self.pieces += 1
+        await self._write({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self) -> None:
+        """End the answer well."""
+        self.ended = True
+        await self._write({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _write(self, message: dict[str, Any]) -> None:
+        if self.gone.is_set():
+            if self.gone_after is None:
+                self.gone_after = max(0, self.pieces - 1)
+            return
+        try:
+            await self._send(message)
+        except OSError:
+            self.gone.set()
+
+
+class Answer:
+    """What comes back, read beside being passed on."""
+
+    def __init__(self, row: Row | None, ask_id: str, producer: str, keep: int, watch: Watch) -> None:
+        self._row = row
+        self._reducer = row.reducer(ask_id, producer) if row is not None else None
+        self._watch = watch
+        self._keep = keep
+        self._kept = bytearray()
+        self._rest = b""
+        self._events: Events | None = None
+        self._inflate: Any = None
+        self._plain = 0
+        self.streams = False
+        self.size = 0
+        self.fault: ModelFault | None = None
+
+    def begin(self, streams: bool, encoding: str) -> None:
+        """Say whether events come, and how they are compressed."""
+        self.streams = streams
+        if encoding in _READABLE:
+            self._inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | (16 if encoding == "gzip" else 0))
+        elif encoding not in {"", "identity"}:
+            self._lost(f"the answer is compressed as {encoding}, which is not read")
+
+    def feed(self, data: bytes) -> None:
+        """Take a piece as it came."""
+        self.size += len(data)
+        if self.size <= self._keep:
+            self._kept += data
+        if self._reducer is None or self.fault is not None:
+            return
+        if self._inflate is not None and (data := self._inflated(data)) == b"":
+            return
+        self._plain += len(data)
+        if self._plain > MAX_REPLY_BYTES:
+            self._lost(f"the answer is longer than {MAX_REPLY_BYTES} bytes")
+        elif self.streams:
+            self._split(data)
+        else:
+            self._rest += data
+
+    @property
+    def kept(self) -> bytes:
+        """Return the bytes, if all of them are kept."""
+        return bytes(self._kept) if self.size <= self._keep else b""
+
+    def reply(self) -> Reply:
+        """Return what the whole answer is. Raise ModelFault if it is none, or not whole."""
+        if self._reducer is None or self._row is None:
+            return Reply(message=Message("assistant", ()), stop="answer")
+        if self.fault is None and not self.streams:
+            self._take(self._whole())
+        if self.fault is not None:
+            raise self.fault
+        return self._reducer.reply()
+
+    def _whole(self) -> list[bytes]:
+        try:
+            return whole_events(self._row, self._rest) if self._row is not None else []
+        except (msgspec.DecodeError, RecursionError) as error:
+            self._lost(f"the answer is not JSON: {error}")
+            return []
+
+    def _split(self, data: bytes) -> None:
+        """Cut a stream into events: quickly where whole ones come, by the rules of the format otherwise."""
+        if self._events is None and not self._rest and data.endswith(_BLOCK) and b"\r" not in data:
+            blocks = data.split(_BLOCK)
+            if data.count(b"\ndata:") + data.startswith(b"data:") <= len(blocks) - 1:
+                self._take(_DATA.findall(data))
+                return
+        if self._events is None:
+            self._events = Events(MAX_EVENT_BYTES)
+        try:
+            self._take([event.data for event in self._events.feed(data) if event.data])
+        except LineTooLongError as error:
+            self._lost(str(error))
+
+    def _take(self, events: list[bytes]) -> None:
+        if self._reducer is None:
+            return
+        try:
+            for data in events:
+                if data:
+                    self._reducer.feed(data, self._watch)
+        except ModelFault as fault:
+            self.fault = fault
+
+    def _inflated(self, data: bytes) -> bytes:
+        try:
+            return bytes(self._inflate.decompress(data, MAX_REPLY_BYTES))
+        except zlib.error as error:
+            self._lost(f"the answer cannot be inflated: {error}")
+            return b""
+
+    def _lost(self, why: str) -> None:
+        """Read no further; what comes is passed on all the same."""
+        self.fault = self.fault or Server(why)
+
+
+class PassedModel:
+    """A model behind a request that a program wrote (`remit.models.port.Model`): sends it as it came, once."""
+
+    def __init__(
+        self,
+        name: ModelName,
+        request: Request,
+        upstream: Upstream,
+        client: Client,
+        *,
+        tools: Toolset,
+        keeping: Keeping,
+        clock: Clock,
+    ) -> None:
+        self.name = name
+        self.answered = False
+        """Whether the provider answered at all."""
+        self._request = request
+        self._upstream = upstream
+        self._client = client
+        self._tools = tools
+        self._keeping = keeping
+        self._clock = clock
+        self._answer: Answer | None = None
+        self._headers: dict[str, str] = {}
+        self._end: End = "refused"
+        self._wanted: dict[str, str] = {}
+
+    def prepare(self, ask: Ask) -> Sending:
+        route = self._request.route
+        api = route.row.wire.api if route.row is not None else f"{route.family.provider}/other"
+        tools = msgspec.structs.replace(ask, tools=self._tools)
+        return Sending(ask=tools, api=api, path=route.path, body=self._request.body)
+
+    async def send(self, sending: Sending, watch: Watch) -> Reply:
+        began = self._clock.monotonic()
+        first: list[float] = []
+
+        def heard(delta: Delta) -> None:
+            if not first:
+                first.append(self._clock.monotonic())
+            watch(delta)
+
+        self._end = "failed"
+        row = self._request.route.row
+        answer = self._answer = Answer(row, sending.ask.id, self.name.producer, self._keeping.bytes, heard)
+        try:
+            reply = await self._reply(answer)
+        except Cut:
+            self._end = "cut"
+            raise
+        self._end = "complete"
+        self._wanted = self._wants(reply)
+        return msgspec.structs.replace(
+            reply,
+            first_us=int((first[0] - began) * 1_000_000) if first else None,
+            duration_us=int((self._clock.monotonic() - began) * 1_000_000),
+            model=reply.model or self.name.model,
+            request_id=self._headers.get("request-id", "") or self._headers.get("x-request-id", ""),
+        )
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    def record(self, step: str, invocation: str) -> tuple[ModelGatewayAnswered, tuple[Blob, ...]]:
+        """Return the event that says how it ended, with the bytes of the answer."""
+        answer, client = self._answer, self._client
+        kept = answer.kept if answer is not None else b""
+        blob = Blob(sha256(kept), kept) if kept else None
+        cut = self._end == "cut" and answer is not None and self._request.route.row is not None
+        event = ModelGatewayAnswered(
+            step=step,
+            invocation_id=invocation,
+            end=self._end,
+            status=client.status,
+            headers=self._headers,
+            answer_blob=BlobRef(blob.digest, len(kept), "") if blob is not None else msgspec.UNSET,
+            size=answer.size if answer is not None else 0,
+            pieces=client.pieces,
+            client_gone_after=client.gone_after,
+            wanted=self._wanted,
+            handed_on_before_cut=tuple(closed_calls(self._request.route.row, kept)) if cut else (),
+        )
+        return event, (blob,) if blob is not None else ()
+
+    async def _reply(self, answer: Answer) -> Reply:
+        """Pass the answer on, and return what it is: with its terminal event it is whole, however its connection ends.
+
+        Raise ModelFault.
+        """
+        try:
+            await self._exchange(answer)
+        except (Cut, Timeout):
+            if not answer.streams:
+                raise
+            try:
+                reply = answer.reply()
+            except ModelFault:
+                reply = None
+            if reply is None:
+                raise
+            await self._client.end()
+            return reply
+        return answer.reply()
+
+    def _wants(self, reply: Reply) -> dict[str, str]:
+        calls = reply.message.calls
+        spaces = spaces_of(self._answer.kept) if calls and self._request.route.row is RESPONSES and self._answer else {}
+        return {call.wire_id or call.name: f"{spaces.get(call.wire_id, '')}{call.name}" for call in calls}
+
+    async def _exchange(self, answer: Answer) -> None:
+        """Send the request, and pass the answer on as it comes. Raise ModelFault."""
+        request, upstream = self._request, self._upstream
+        url = f"{upstream.url}{request.route.path.removeprefix(request.route.family.based)}"
+        url = f"{url}?{request.query}" if request.query else url
+        headers = forwarded(request.headers, request.route.family.key_header, upstream.key)
+        try:
+            async with upstream.client.request(
+                request.method,
+                URL(url, encoded=True),
+                data=request.body,
+                headers=headers,
+                allow_redirects=False,
+            ) as response:
+                await self._pass(response, answer)
+        except aiohttp.ClientConnectorError as error:
+            raise Server(f"the provider cannot be reached: {error}", unsent=True) from error
+        except aiohttp.ConnectionTimeoutError as error:
+            raise Timeout("the provider could not be reached in time", unsent=True) from error
+        except TimeoutError as error:
+            raise Timeout("the provider fell silent") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise Cut(f"the connection broke: {type(error).__name__} {error}") from error
+
+    async def _pass(self, response: aiohttp.ClientResponse, answer: Answer) -> None:
+        self.answered = True
+        names = {name.lower(): value for name, value in response.headers.items()}
+        self._headers = {name: names[name] for name in _KEPT_HEADERS if name in names}
+        status = response.status
+        if _OK < status < _FAILS and "location" in names:
+            raise Rejected(f"the provider redirects (HTTP {status}), which is not followed")
+        answer.begin(response.content_type == "text/event-stream", names.get("content-encoding", ""))
+        await self._client.start(status, passed(response.headers))
+        failure = bytearray()
+        async for piece in self._pieces(response):
+            await self._client.piece(piece)
+            answer.feed(piece)
+            if status >= _FAILS and len(failure) < _MAX_ERROR_BYTES:
+                failure += piece
+        await self._client.end()
+        if status >= _FAILS:
+            raise self._fault(status, names, bytes(failure))
+
+    async def _pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        """The pieces of an answer, until its end, or until no one wants them. Raise Cut."""
+        async for piece in response.content.iter_any():
+            yield piece
+            if self._keeping.stop and self._client.gone.is_set():
+                raise Cut("the program that asked left, and the answer was stopped")
+
+    def _fault(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelFault:
+        row = self._request.route.row
+        if row is None:
+            return Rejected(f"HTTP {status}", status=status)
+        fault = row.wire.fault(Failure(status, headers, body, self._clock.now()))
+        if not isinstance(fault, Timeout):
+            fault.billed = "no"
+        return fault
+
+
+def forwarded(headers: Mapping[str, str], key_header: str, key: str) -> dict[str, str]:
+    """Return the headers that go on: those of the program, without its token, and with the provider's key."""
+    kept = {name: value for name, value in headers.items() if name not in _HOPS | _KEYS}
+    if "accept-encoding" in kept:
+        wanted = [each for each in _READABLE if each in kept["accept-encoding"]]
+        kept["accept-encoding"] = ", ".join(wanted) or "identity"
+    if key:
+        kept[key_header] = f"Bearer {key}" if key_header == "authorization" else key
+    return kept
+
+
+def passed(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer as they go to the program."""
+    return [
+        (name.lower().encode("latin-1"), value.encode("latin-1", "replace"))
+        for name, value in headers.items()
+        if name.lower() not in _HOPS - {"content-length"}
+    ]

@@ -1,0 +1,334 @@
+"""A program that is run and recorded: its model calls, what it tried to reach, how it ended, and the files it changed.
+
+The run is one call, `program.run`, and what the program asks models stands below that call's step. The program has the
+terminal of this process. It is known by a token of its own; without one model call in the record it was not seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from remit.codes import Code
+from remit.errors import ProviderError, RunError
+from remit.gateway.spending import Budget
+from remit.http.guard import token_of
+from remit.jobs.recipe import recipe
+from remit.jobs.run import Run as JobRun
+from remit.parts.model_gateway.answers import Answers, recording_of
+from remit.parts.model_gateway.clis import STEADY, Place, start_of
+from remit.parts.model_gateway.kinds import ModelGatewayTried
+from remit.parts.model_gateway.runs import InnerLedger, Run
+from remit.parts.model_gateway.settings import ModelGatewaySettings
+from remit.process.child import bound
+from remit.process.family import Family
+from remit.randomness import salt
+from remit.settings.places import data_folder
+from remit.tools.meta import Level
+from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
+
+if TYPE_CHECKING:
+    from remit.capability import Opening
+    from remit.clock import Clock
+    from remit.parts.model_gateway.opening import Listener
+    from remit.settings import Settings
+    from remit.tools.door import Inside
+
+PROVIDER: Final = "program"
+RUN: Final = f"{PROVIDER}.run"
+_LONGEST_MS: Final = 7 * 86_400_000
+_KILLED: Final = 128 + signal.SIGKILL
+_GRACE_S: Final = 5.0
+_MOST_FILES: Final = 20_000
+_MOST_BYTES: Final = 64 * 1024 * 1024
+"""The largest file whose bytes are compared; of a larger one size and time are."""
+_LEFT_OUT: Final = frozenset({".git", ".remit", "node_modules", "__pycache__"})
+_SHOWN: Final = 500
+"""Files that are named, of those that changed."""
+
+
+class RunArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A program and how it is run."""
+
+    command: Annotated[tuple[str, ...], Meta(min_length=1, description="The program and its arguments.")]
+    folder: Annotated[str, Meta(description="Where it is started; what it changes there is told.")]
+    home: Annotated[str, Meta(description="The home that it has.")] = ""
+    budget: Annotated[dict[str, float], Meta(description="tokens, cost (US dollars) and calls that it may use.")] = {}
+    steady: Annotated[bool, Meta(description="Whether dates of commits, zone and language are fixed.")] = False
+    alone: Annotated[bool, Meta(description="Whether other hosts than the models' are refused to it.")] = True
+    replays: Annotated[str, Meta(description="The job whose answers it is given.")] = ""
+    fork_at: Annotated[int, Meta(ge=0, description="The question with tools from which on models are asked.")] = 0
+
+
+class Changed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that changed."""
+
+    path: str
+    before: str = ""
+    """Its digest; empty: it was not there."""
+    after: str = ""
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a program."""
+
+    exit_code: int
+    """128 and the signal's number where a signal ended it."""
+    seen: bool
+    """Whether a model call of it came here; without one nothing is known of what it asked."""
+    requests: int = 0
+    refused: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    lost: bool = False
+    """Whether it ended with the process that recorded it; what else it did is not known."""
+    tried: tuple[str, ...] = ()
+    """Hosts that it tried to reach besides."""
+    changed: tuple[Changed, ...] = ()
+    ungoverned: tuple[str, ...] = ()
+    """Calls that a model wanted and whose result it was told, and that no gate saw."""
+
+
+class ProgramProvider(Toolset):
+    """Runs programs beside a gateway of this process."""
+
+    def __init__(self, opening: Opening, own: ModelGatewaySettings) -> None:
+        tool = declare(
+            RUN,
+            "Run a program whose model calls are recorded.",
+            RunArgs,
+            RunResult,
+            provider=PROVIDER,
+            writes=True,
+            idempotent=False,
+            capability_level=Level.L2,
+            isolation="unprotected",
+            timeout_ms=_LONGEST_MS,
+        )
+        super().__init__(PROVIDER, (tool,))
+        self._listener = partial(_listener, opening.settings, own, opening.clock)
+        self._journal = opening.journal
+        self._decided = opening.door.decided
+        self.terminal = Terminal()
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
+        """Run a program to its end. Raise ProviderError."""
+        self._require(name)
+        asked = arguments(RunArgs, args)
+        if ctx.inside is None:
+            raise ProviderError("nothing can be recorded here", cause=None)
+        run = Run(
+            InnerLedger(ctx.inside, self._decided),
+            principal=ctx.principal,
+            kind="job" if ctx.job is not None else "session",
+            job=ctx.job,
+            budget=_budget(asked.budget),
+        )
+        if asked.replays:
+            run.answers = Answers(await recording_of(self._journal, asked.replays), fork_at=asked.fork_at)
+        token = token_of(salt(32))
+        listener = self._listener()
+        async with AsyncExitStack() as stack:
+            files = folder_of_run(asked.folder)
+            url = await stack.enter_async_context(listener.listening())
+            tried: dict[str, None] = {}
+            proxy = await stack.enter_async_context(_refusing(ctx.inside, ctx.step, tried)) if asked.alone else ""
+            listener.runs.open(token, run)
+            before = await asyncio.to_thread(look, Path(asked.folder))
+            place = Place(url, token, proxy, files)
+            status = await self.terminal.run(asked.command, asked.folder, place, steady=asked.steady)
+            after = await asyncio.to_thread(look, Path(asked.folder))
+        result = RunResult(
+            exit_code=status,
+            seen=run.asked > 0,
+            requests=run.asked,
+            refused=run.refused,
+            tokens=run.spent.tokens,
+            cost=run.spent.cost,
+            tried=tuple(tried),
+            changed=changes(before, after),
+            ungoverned=tuple(f"{run.wanted[call]} {call}" for call in run.wanted if call in run.results),
+        )
+        return ToolResult(msgspec.to_builtins(result))
+
+    async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:  # noqa: ARG002 - the port's
+        """Say that a program whose recorder died ended with it."""
+        return ToolResult(msgspec.to_builtins(RunResult(exit_code=_KILLED, seen=True, lost=True)))
+
+    async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:  # noqa: ARG002 - the port's
+        """Show what would be run."""
+        asked = arguments(RunArgs, args)
+        return Preview(what=f"Runs {' '.join(asked.command)} in {asked.folder}, with your rights.")
+
+
+async def _ended(child: asyncio.subprocess.Process) -> None:
+    """End a program that still runs."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        if child.returncode is not None:
+            return
+        with suppress(ProcessLookupError):
+            child.send_signal(how)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                await child.wait()
+
+
+def _listener(settings: Settings, own: ModelGatewaySettings, clock: Clock) -> Listener:
+    from remit.parts.model_gateway.opening import Listener  # noqa: PLC0415 - the extras "models" and "serve"
+
+    return Listener(settings, own, clock)
+
+
+class Terminal:
+    """Programs at the terminal of this process."""
+
+    def __init__(self) -> None:
+        self._children: set[asyncio.subprocess.Process] = set()
+
+    async def run(self, command: tuple[str, ...], folder: str, place: Place, *, steady: bool, at: str = "") -> int:
+        """Run a program in a folder, to its end and that of all that it started; the exit status.
+
+        The folder is mounted `at` another path for it, if one is given. Raise ProviderError if it cannot be started.
+        """
+        family = Family()
+        start = start_of(command, {**os.environ, **(STEADY if steady else {})}, place)
+        env = {**start.env, **family.env}
+        words = start.command
+        if at not in {"", folder}:
+            words = ("bwrap", "--dev-bind", "/", "/", "--bind", folder, at, "--chdir", at, "--die-with-parent", *words)
+        try:
+            child = await asyncio.create_subprocess_exec(*bound(words, cwd=folder, env=env), cwd=folder, env=env)
+        except OSError as error:
+            raise ProviderError(f"{command[0]}: {error.strerror or error}", cause=Code.env_unavailable) from error
+        self._children.add(child)
+        try:
+            status = await child.wait()
+        finally:
+            self._children.discard(child)
+            await _ended(child)
+            await asyncio.to_thread(family.end)
+        return status if status >= 0 else 128 - status
+
+    def stop(self) -> None:
+        """Ask every program to end."""
+        for child in self._children:
+            with suppress(ProcessLookupError):
+                child.send_signal(signal.SIGTERM)
+
+
+def open_programs(opening: Opening) -> list[ProgramProvider]:
+    """Return the provider where programs are run; no agent needs to see it elsewhere."""
+    own = opening.part
+    return [ProgramProvider(opening, own)] if isinstance(own, ModelGatewaySettings) and own.programs else []
+
+
+def _budget(given: Mapping[str, float]) -> Budget:
+    tokens, calls = given.get("tokens"), given.get("calls")
+    return Budget(
+        tokens=None if tokens is None else int(tokens),
+        cost=given.get("cost"),
+        calls=None if calls is None else int(calls),
+    )
+
+
+@recipe("recorded_program", version="1")
+async def recorded_program(
+    run: JobRun,
+    command: list[str],
+    folder: str,
+    home: str,
+    budget: dict[str, float],
+    steady: bool = False,
+    alone: bool = True,
+    replays: str = "",
+    fork_at: int = 0,
+) -> dict[str, Any]:
+    """Run a program whose model calls are recorded, and return how it ended."""
+    asked: dict[str, Any] = {"command": command, "folder": folder, "home": home}
+    asked |= {"budget": budget, "steady": steady, "alone": alone}
+    outcome = await run.attempt(RUN, {**asked, "replays": replays, "fork_at": fork_at}, key="run")
+    if not outcome.ok:
+        raise RunError(outcome.reason, code=outcome.code or Code.STEP_FAILED, remedy=outcome.remedy)
+    result: dict[str, Any] = outcome.value
+    if result["lost"]:
+        raise RunError("the program ended with the process that recorded it", code=Code.OUTCOME_UNKNOWN)
+    return result
+
+
+def folder_of_run(folder: str) -> Path:
+    """Return a folder for files of ours, the same for every program that works there: its path stands in prompts."""
+    place = data_folder(os.environ) / "runs" / sha256(os.fsencode(folder)).hexdigest()[:16]
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return place
+
+
+# --- files
+
+
+def look(folder: Path) -> dict[str, str]:
+    """Return the digest of each file below a folder, by its path; of large files their size and time."""
+    return dict(_digests(folder))
+
+
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Changed, ...]:
+    """Return the files that are not what they were."""
+    paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+    found = [Changed(path=path, before=before.get(path, ""), after=after.get(path, "")) for path in paths]
+    return tuple(found[:_SHOWN])
+
+
+def _digests(folder: Path) -> Iterator[tuple[str, str]]:
+    count = 0
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _LEFT_OUT]
+        for name in sorted(files):
+            count += 1
+            if count > _MOST_FILES:
+                return
+            path = Path(parent, name)
+            with suppress(OSError):  # gone, or not ours to read
+                yield str(path.relative_to(folder)), _digest(path)
+
+
+def _digest(path: Path) -> str:
+    state = path.lstat()
+    if not stat.S_ISREG(state.st_mode) or state.st_size > _MOST_BYTES:
+        return f"{state.st_mode}:{state.st_size}:{state.st_mtime_ns}"
+    with path.open("rb") as file:
+        return f"sha256:{file_digest(file, 'sha256').hexdigest()}"
+
+
+# --- what a program tries to reach besides
+
+
+@asynccontextmanager
+async def _refusing(inside: Inside, step: str, tried: dict[str, None]) -> AsyncIterator[str]:
+    """Listen as a proxy that refuses every host, and records each; its URL."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split(" ", 2)
+            host = head[1][:200] if len(head) > 1 else ""
+            if host not in tried:
+                tried[host] = None
+                await inside.record(ModelGatewayTried(step=step, host=host))
+            writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()

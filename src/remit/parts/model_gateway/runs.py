@@ -1,0 +1,240 @@
+"""Runs: one token each, which groups the calls of a program; two programs with one session id cannot mix.
+
+A run knows what it holds already: messages and segments of earlier requests, what was spent, and which of its requests
+failed, so that one that comes again is known for what it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from remit.canonical import sha256
+from remit.gateway.spending import Budget, Spent
+from remit.http.guard import digest_of
+from remit.ids import new_id
+from remit.journal.blobs import BlobRef
+from remit.journal.event import Blob
+from remit.models.thread import Known
+from remit.parts.model_gateway.canonical import identity
+from remit.parts.model_gateway.kinds import ModelGatewayAsked, Segment
+from remit.parts.model_gateway.reading import Reader, Reading
+
+if TYPE_CHECKING:
+    from remit.gateway.asking import ModelRequest
+    from remit.gateway.outcome import Outcome
+    from remit.journal.kinds import Payload
+    from remit.models.reply import Watch
+    from remit.parts.model_gateway.answers import Answers
+    from remit.parts.model_gateway.wires import Request
+    from remit.policy.decision import CallerKind
+    from remit.service.service import Service
+    from remit.tools.door import Inside
+    from remit.tools.provider import JobFacts
+
+NO_BUDGET: Final = Budget()
+_RECENT: Final = 8
+"""Requests that a body is compared with, and failures that are remembered."""
+_MOST_KNOWN: Final = 20_000
+"""Messages that a run remembers to be in the record; then they are recorded again."""
+
+
+class Ledger(Protocol):
+    """Where the calls of a run are recorded, and the gate that they pass."""
+
+    def place(self) -> str:
+        """Return a new step."""
+        ...
+
+    async def ask(self, request: ModelRequest, watch: Watch) -> Outcome:
+        """Ask a model through the gate. Raise JournalError."""
+        ...
+
+    async def record(self, payload: Payload, blobs: Sequence[Blob] = ()) -> None:
+        """Append an event. Raise JournalError."""
+        ...
+
+    async def decided(self, confirmation: str) -> bool:
+        """Wait until a person has answered."""
+        ...
+
+
+class _Recent(NamedTuple):
+    step: str
+    digests: tuple[str, ...]
+
+
+class Run:
+    """The calls of one token."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        principal: str,
+        kind: CallerKind = "http",
+        budget: Budget = NO_BUDGET,
+        job: JobFacts | None = None,
+    ) -> None:
+        self.ledger = ledger
+        self.principal = principal
+        self.kind = kind
+        self.budget = budget
+        self.job = job
+        self.answers: Answers | None = None
+        """The recorded answers that it is given, instead of those of models."""
+        self.spent = Spent()
+        self.known = Known(set(), set())
+        self.reader = Reader()
+        self.asked = self.refused = 0
+        """Requests that came, and of these those that the gate refused."""
+        self.wanted: dict[str, str] = {}
+        """Calls that models want, by the provider's identifier."""
+        self.results: set[str] = set()
+        """Calls whose results a model was told."""
+        self._recent: deque[_Recent] = deque(maxlen=_RECENT)
+        self._failed: deque[tuple[str, str]] = deque(maxlen=_RECENT)
+        """Requests that failed or were cut, as step and canonical digest, until they come again."""
+
+    async def record_asked(self, step: str, request: Request, reading: Reading | None) -> None:
+        """Record a request as it came, before it is judged; what is made durable next makes this durable too."""
+        if len(self.known.messages) > _MOST_KNOWN:
+            self.known = Known(set(), set())
+        segments = reading.segments if reading is not None else tuple(filter(None, (request.body,)))
+        digests = tuple(map(sha256, segments))
+        base, first, last = self._base(digests)
+        self._recent.append(_Recent(step, digests))
+        fresh = [*zip(digests, segments, strict=True)][first : len(digests) - last]
+        asked = ModelGatewayAsked(
+            step=step,
+            wire=request.route.row.name if request.route.row is not None else "",
+            method=request.method,
+            route=request.route.path,
+            query=request.query,
+            sha256=sha256(request.body),
+            size=len(request.body),
+            base=base,
+            first=first,
+            last=last,
+            segments=tuple(Segment(body_blob=BlobRef(digest, len(data), "")) for digest, data in fresh),
+            client=request.headers.get("user-agent", "").split(" ")[0][:200],
+            conversation=_conversation(request.headers),
+            main=reading is not None and bool(reading.tools.specs),
+            repeats=self._repeated(request, reading),
+            results=reading.results if reading is not None else (),
+        )
+        self.results.update(asked.results)
+        await self.ledger.record(asked, [Blob(digest, data) for digest, data in fresh])
+
+    def failed(self, step: str, request: Request, reading: Reading | None) -> None:
+        """Remember a request that failed or was cut: if it comes again, it is a repeat."""
+        self._failed.append((step, self._identity(request, reading)))
+
+    def _base(self, digests: tuple[str, ...]) -> tuple[str, int, int]:
+        """Return the recent request that shares most with a body, and how many segments at either end."""
+        best = ("", 0, 0)
+        for step, others in self._recent:
+            first = _common(digests, others)
+            rest = min(len(digests), len(others)) - first
+            last = min(rest, _common(digests[::-1], others[::-1]))
+            if first + last > best[1] + best[2]:
+                best = (step, first, last)
+        return best
+
+    def _repeated(self, request: Request, reading: Reading | None) -> str:
+        """Return the failed request that this one is again; a digest is made only if there is one to compare with."""
+        if not self._failed:
+            return ""
+        digest = self._identity(request, reading)
+        match = next((pair for pair in self._failed if pair[1] == digest), None)
+        if match is None:
+            return ""
+        self._failed.remove(match)
+        return match[0]
+
+    def _identity(self, request: Request, reading: Reading | None) -> str:
+        """Return what the request is; whether it wants a stream is no part of it: one client asks again without."""
+        model = reading.model if reading is not None else ""
+        return identity(request.method, _unstreamed(request.route.path), model, request.body, streams=False).digest
+
+
+def _unstreamed(path: str) -> str:
+    return path.replace(":streamGenerateContent", ":generateContent")
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    return next(
+        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
+    )
+
+
+_CONVERSATIONS: Final = ("x-claude-code-session-id", "thread-id", "session-id", "x-session-id")
+
+
+def _conversation(headers: dict[str, str]) -> str:
+    return next((headers[name][:200] for name in _CONVERSATIONS if name in headers), "")
+
+
+class Runs:
+    """The runs of this process, by token; a token is kept as its digest."""
+
+    def __init__(self) -> None:
+        self._runs: dict[bytes, Run] = {}
+
+    def open(self, token: str, run: Run) -> None:
+        """Let a token's calls in as those of a run."""
+        self._runs[digest_of(token)] = run
+
+    def find(self, token: str) -> Run | None:
+        """Return the run of a token."""
+        return self._runs.get(digest_of(token)) if token else None
+
+
+class InnerLedger:
+    """Records within the call that runs the program."""
+
+    def __init__(self, inside: Inside, decided: Any) -> None:
+        self._inside = inside
+        self._count = 0
+        self.decided = decided
+
+    def place(self) -> str:
+        self._count += 1
+        return self._inside.place(str(self._count))
+
+    async def ask(self, request: ModelRequest, watch: Watch) -> Outcome:
+        outcome: Outcome = await self._inside.ask(request, watch)
+        return outcome
+
+    async def record(self, payload: Payload, blobs: Sequence[Blob] = ()) -> None:
+        await self._inside.record(payload, blobs=blobs)
+
+
+class SessionLedger:
+    """Records in a session of a client, which is opened with its first call."""
+
+    def __init__(self, service: Service, decided: Any, principal: str) -> None:
+        self._service = service
+        self._principal = principal
+        self._session = ""
+        self._opening = asyncio.Lock()
+        self.decided = decided
+
+    def place(self) -> str:
+        return new_id("s")
+
+    async def ask(self, request: ModelRequest, watch: Watch) -> Outcome:
+        return await self._service.sessions.ask(await self._opened(), request, watch)
+
+    async def record(self, payload: Payload, blobs: Sequence[Blob] = ()) -> None:
+        await self._service.sessions.record(await self._opened(), payload, blobs)
+
+    async def _opened(self) -> str:
+        async with self._opening:
+            if not self._session:
+                self._session = await self._service.sessions.open(
+                    "http", principal=self._principal, client="model gateway"
+                )
+        return self._session
