@@ -64,3 +64,34 @@ def test_only_what_was_added_since_a_known_tip_is_listed() -> None:
 def test_text_that_utf8_cannot_hold_is_refused() -> None:
     with pytest.raises(NotCanonicalError):
         EMPTY.add(user("\ud800"))
+
+
+_IDS = st.sampled_from(["1-0", "1-12", "2/1-0", "a-b-0", "-", "7", "", "1"])
+_CALLING = st.builds(
+    Message,
+    _ROLES,
+    st.lists(st.builds(ToolCall, _IDS, _TEXT, _TEXT), max_size=2).map(tuple),
+    _TEXT,
+    st.integers(0, 2),
+)
+
+
+@given(st.lists(_CALLING, max_size=6), st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["1", "2/1", "a", ""]))))
+def test_a_thread_knows_how_calls_in_it_begin_in_whatever_order_it_is_asked(
+    messages: list[Message], questions: list[tuple[int, str]]
+) -> None:
+    threads = [EMPTY]
+    for message in messages:
+        threads.append(threads[-1].add(message))
+    for length, beginning in questions:
+        held = messages[:length]
+        begins = any(call.id.startswith(f"{beginning}-") for message in held for call in message.calls)
+        assert threads[min(length, len(messages))].has_calls_of(beginning) is begins
+
+
+@given(st.lists(_CALLING, max_size=6))
+def test_a_thread_counts_its_bytes_and_answers(messages: list[Message]) -> None:
+    thread = thread_of(messages)
+    replies = sum(message.role == "assistant" for message in messages)
+    assert thread.size == sum(len(encode(message)) for message in messages)
+    assert (thread.replies, thread.answers) == (replies, replies + sum(message.replaces for message in messages))

@@ -125,4 +125,4 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def turn(self) -> int:
         """Return how many times a model has answered in this conversation."""
-        return sum(message.replaces + (message.role == "assistant") for message in self.messages)
+        return self.thread.answers

@@ -118,8 +118,7 @@ class ScriptedModel:
             name = call.tool.replace(".", "__")
             blocks.append(ToolCall(f"{ask.id}-{number}", name, arguments, f"call_{number}"))
         said = len(step.say) + sum(len(block.arguments) for block in blocks if isinstance(block, ToolCall))
-        read = sum(len(node.encoded) for node in ask.thread.since(lambda _: False))
-        usage = Usage(input=read // _CHARACTERS_PER_TOKEN + 1, output=said // _CHARACTERS_PER_TOKEN + 1)
+        usage = Usage(input=ask.thread.size // _CHARACTERS_PER_TOKEN + 1, output=said // _CHARACTERS_PER_TOKEN + 1)
         reply = Reply(
             message=Message("assistant", tuple(blocks), self._name.producer),
             stop="tools" if step.call else "answer",

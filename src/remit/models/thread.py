@@ -46,17 +46,25 @@ def tip_of(before: str, message: str) -> str:
 class Thread:
     """An immutable list of messages; each thread is the one before it and one message more."""
 
-    __slots__ = ("before", "digest", "encoded", "length", "message", "tip")
+    __slots__ = ("_begun", "answers", "before", "digest", "encoded", "length", "message", "replies", "size", "tip")
 
     def __init__(self, before: Thread | None, message: Message | None) -> None:
         self.before = before
         self.message = message
         self.encoded, self.digest, self.tip, self.length = b"", "", START, 0
+        self.size = 0
+        """Bytes of all messages."""
+        self.replies = self.answers = 0
+        """Answers of models among the messages; with those that summaries stand for."""
+        self._begun: set[str] | None = None
         if before is not None and message is not None:
             self.encoded = encode(message)
             self.digest = sha256(self.encoded)
             self.tip = tip_of(before.tip, self.digest)
             self.length = before.length + 1
+            self.size = before.size + len(self.encoded)
+            self.replies = before.replies + (message.role == "assistant")
+            self.answers = before.answers + (message.role == "assistant") + message.replaces
 
     def __len__(self) -> int:
         return self.length
@@ -71,6 +79,25 @@ class Thread:
     def messages(self) -> list[Message]:
         """All messages, oldest first."""
         return [node.message for node in self.since(lambda _: False) if node.message is not None]
+
+    def has_calls_of(self, beginning: str) -> bool:
+        """Return whether a call's identifier in it begins so, and goes on after a hyphen.
+
+        What was found for the thread before goes on to this one: a turn costs what is new in it.
+        """
+        fresh: list[Message | None] = []
+        node = self
+        while node.before is not None and node._begun is None:
+            fresh.append(node.message)
+            node = node.before
+        begun = node._begun if node._begun is not None else set()  # noqa: SLF001 - its own kind
+        node._begun = None  # noqa: SLF001 - its own kind
+        for message in fresh:
+            for call in message.calls if message is not None else ():
+                begun.update(call.id[:place] for place, letter in enumerate(call.id) if letter == "-")
+        if self.before is not None:
+            self._begun = begun
+        return beginning in begun
 
     def since(self, known: Callable[[str], bool]) -> list[Thread]:
         """Return what was added after the newest tip that is known, oldest first."""
@@ -115,7 +142,7 @@ def turns_of(thread: Thread) -> list[int]:
 
 def size_of(thread: Thread) -> int:
     """Bytes of all messages."""
-    return sum(len(node.encoded) for node in thread.since(lambda _: False))
+    return thread.size
 
 
 def without_old_results(thread: Thread) -> Thread:

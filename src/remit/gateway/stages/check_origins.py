@@ -64,23 +64,31 @@ class Ledgers:
         same = self._open.get((whose, *tips))
         if same is not None:
             return same.ledger
-        nodes = [(number, node) for number, thread in enumerate(conversation.threads) for node in _nodes(thread)]
-        found, done = _Open(Ledger(), {}), 0
-        for count in range(len(nodes), 0, -1):
-            number, node = nodes[count - 1]
-            kept = self._open.pop((whose, *tips[:number], node.tip), None)
-            if kept is not None:
-                found, done = kept, count
-                break
-        for text in conversation.shown if not done else ():
-            found.ledger.distrust(text, _SHOWN)
-        for number, node in nodes[done:]:
-            if node.message is not None:
-                _take(found, node.message, conversation, provenance, trusted=trusted, shortened=number > 0)
+        found, fresh = self._kept(whose, conversation.threads)
+        if found is None:
+            found = _Open(Ledger(), {})
+            for text in conversation.shown:
+                found.ledger.distrust(text, _SHOWN)
+        for number, message in fresh:
+            _take(found, message, conversation, provenance, trusted=trusted, shortened=number > 0)
         self._open[(whose, *tips)] = found
         if len(self._open) > _KEPT:
             del self._open[next(iter(self._open))]
         return found.ledger
+
+    def _kept(self, whose: str, threads: tuple[Thread, ...]) -> tuple[_Open | None, list[tuple[int, Message]]]:
+        """Take the ledger that goes furthest, and the messages after it, each with the number of its thread."""
+        tips, fresh = [thread.tip for thread in threads], list[tuple[int, Message]]()
+        for number in reversed(range(len(threads))):
+            node = threads[number]
+            while node.before is not None:
+                kept = self._open.pop((whose, *tips[:number], node.tip), None)
+                if kept is not None:
+                    return kept, fresh[::-1]
+                if node.message is not None:
+                    fresh.append((number, node.message))
+                node = node.before
+        return None, fresh[::-1]
 
 
 class SessionLedgers:
@@ -124,10 +132,6 @@ class _Session:
         else:
             words = f" {finished.error.message}" if finished.error is not None else ""
             self.ledger.distrust(f"{result}{words}", source)
-
-
-def _nodes(thread: Thread) -> list[Thread]:
-    return thread.since(lambda _: False)
 
 
 def _take(

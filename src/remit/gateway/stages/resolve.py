@@ -145,7 +145,7 @@ class ResolveModel:
         missing = _unknown(request.tools, tools)
         if missing:
             return await self._missing(f"no tool is named {missing}", missing)
-        if not any(message.role == "assistant" or message.replaces for message in request.thread.messages()):
+        if not request.thread.answers:
             for pattern in request.tools:  # later a server may be away for a while, and the agent goes on without it
                 if await self._matches_none(pattern):
                     return await self._missing(f"no tool matches {pattern}", pattern)
@@ -236,10 +236,9 @@ def _asking(call: Call) -> Asking:
 
 def _prefix(request: ModelRequest) -> str:
     """Return the beginning of the answer's call identifiers: the step, unless another job's calls began with it too."""
-    messages = request.thread.messages()
-    if not any(call.id.startswith(f"{request.step}-") for message in messages for call in message.calls):
+    if not request.thread.has_calls_of(request.step):
         return request.step
-    return f"{sum(message.role == 'assistant' for message in messages)}/{request.step}"
+    return f"{request.thread.replies}/{request.step}"
 
 
 def _unknown(patterns: tuple[str, ...], tools: Toolset) -> str:
