@@ -58,7 +58,7 @@ def as_json(value: Any) -> bytes:
     Objects are encoded as msgspec does. Raises NotCanonicalError, which names the place, or as the encoder does.
     """
     encoded = _to_json(value)
-    if b"null" in encoded and (path := not_finite(msgspec.to_builtins(value))):
+    if b"null" in encoded and value is not None and (path := not_finite(msgspec.to_builtins(value))):
         raise NotCanonicalError(f"{path} is NaN or infinite", remedy=_FINITE)
     return encoded
 

@@ -218,6 +218,10 @@ _STUCK: Final = (NondeterminismError, VersionError, LackingError)
 """Errors of this process, not of the job: another one may continue it."""
 
 
+_UNREAD: Final = History()
+"""Of a job whose events are not read yet; nothing is folded into it."""
+
+
 class JobExecution:
     """One execution of a job by this process, from the lease to the end of it."""
 
@@ -228,7 +232,7 @@ class JobExecution:
         self.lease = LeasedJob(services.journal, services.gateway.services.confirmations, lease)
         self.job = self.lease.job
         self._activity = Activity()
-        self._history = History()
+        self._history = _UNREAD
 
     def news(self, wakes: int) -> None:
         """The job was woken so often by now; look, if that is more than was seen."""

@@ -119,12 +119,15 @@ async def end(task: asyncio.Task[Any]) -> None:
 
 
 async def _rooted(run: Run, start: Callable[[Run], Awaitable[Any]]) -> Any:
-    current.set(Branch("", asyncio.current_task()))
+    branch = Branch("", asyncio.current_task())
+    current.set(branch)
     try:
         result = await ends(start(run))
     except BaseException:
         run.requests.close()
         raise
+    finally:
+        branch.task = None  # which holds the branch by its context: each would wait for the collector of garbage
     run.requests.settle()
     return result
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
-from functools import wraps
+from functools import partial, wraps
 from hashlib import sha256
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, overload
@@ -198,9 +198,14 @@ class Branches:
         self._activity.unblock()  # a branch more is active; its end takes it back
         context = copy_context()
         task = asyncio.get_running_loop().create_task(ends(branch), context=context)
-        context.run(current.set, Branch(prefix, task))
-        task.add_done_callback(lambda _task: self._activity.block())
+        own = Branch(prefix, task)
+        context.run(current.set, own)
+        task.add_done_callback(partial(self._over, own))
         return task
+
+    def _over(self, branch: Branch, _task: asyncio.Task[Any]) -> None:
+        branch.task = None  # which holds the branch by its context: each would wait for the collector of garbage
+        self._activity.block()
 
 
 AGENT: Final = "agent"

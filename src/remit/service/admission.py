@@ -101,6 +101,9 @@ class Admission:
 
         Raises BusyError: JOB_QUOTA_EXCEEDED, or JOBS_FULL.
         """
+        if not self._settings.quotas and not self._settings.queue:
+            yield caller.value(self._settings.share)
+            return
         async with AsyncExitStack() as places:
             for of, most in self._settings.quotas.items():
                 if value := caller.value(of):
