@@ -26,20 +26,22 @@ SEARXNG_READY := build/frameworks/searxng/.ready
 AGENTS_READY := build/agents/.ready build/frameworks/aider/.ready
 MCP_PEERS_READY := $(patsubst %,build/peers-mcp/%/.ready,npm git sqlite time)
 PACKAGES_READY := $(patsubst %,build/peers-%/.ready,packages schemas helm releases sdks)
-CODE := $(wildcard src tests bench scripts)
+# `make wheel CORE=1` leaves out the parts.
+CORE ?=
+CODE := $(wildcard src testing tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup demo format check static quick test versions dist bench peers frameworks clients servers extras searxng agents conformance screenshots recording docs clean lock
+.PHONY: help setup demo format check static quick test versions dist wheel bench peers frameworks clients servers extras searxng agents conformance screenshots recording docs clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make .venv from the pinned requirements, with Remit in it
 
-$(READY): pyproject.toml $(wildcard requirements/*.in requirements/*.txt) | $(BIN)/python
+$(READY): pyproject.toml testing/pyproject.toml $(wildcard requirements/*.in requirements/*.txt) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable . --editable testing
 	@touch $@
 
 $(BIN)/python:
@@ -80,6 +82,9 @@ versions: setup ## The fast tests on each Python from 3.11 to 3.14 that this mac
 dist: setup ## Build wheel and source of the newest commit, with hashes, SBOM and provenance (KEY=key.pem signs it)
 	rm -rf dist
 	$(BIN)/python -m scripts.dist dist $(if $(KEY),--key $(KEY))
+
+wheel: setup ## Build the wheel, install it alone and run a job with it (CORE=1: a Remit without parts)
+	$(BIN)/python -m scripts.wheel dist $(if $(CORE),--core)
 
 bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes build/bench.json (PEERS=1: beside peers)
 	@mkdir -p build
@@ -174,7 +179,7 @@ docs: .venv-docs/.ready ## Build the documentation as a site, build/site; a brok
 	@touch $@
 
 clean: ## Remove what these targets make, .venv too
-	rm -rf .venv .venv-bench .venv-gateway .venv-docs build dist src/*.egg-info .hypothesis
+	rm -rf .venv .venv-bench .venv-gateway .venv-docs build dist src/*.egg-info testing/src/*.egg-info .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11; UPGRADE=1 raises pins)

@@ -12,7 +12,7 @@ from bench.measure import Reading, Result, Watch, against
 from remit.clock import SystemClock
 from remit.parts.sandbox.opening import open_enclosures
 from remit.settings import load
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 
 STARTS, SNAPSHOTS = 3, 20
 LINKS = 200

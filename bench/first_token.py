@@ -17,7 +17,7 @@ from bench.lab import ROOT, Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from bench.subject import remit_in
 from remit import Remit, Run, recipe
-from remit.testing.models import ChatSpeech, ModelServer, Scene, Streamed
+from remit_testing.models import ChatSpeech, ModelServer, Scene, Streamed
 
 QUESTIONS: Final = 50
 AGENTS, EACH, TOKENS, ROUNDS = 64, 4, 50, 3

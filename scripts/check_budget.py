@@ -18,6 +18,8 @@ MODULES: Final = "modules"
 """The row of the modules that stand in no package."""
 PARTS: Final = "parts"
 """The package whose folders have a row each."""
+SUITES: Final = "testing"
+"""The row of the contract suites, a distribution of their own."""
 CORE: Final = "core"
 """The row of all packages but the parts and the contract suites: the house that one has to know."""
 SUM: Final = "sum"
@@ -26,16 +28,21 @@ Lines = Mapping[str, int]
 """Lines by package, with `CORE` and `SUM`."""
 
 
-def measure(source: Path) -> dict[str, int]:
-    """Return the lines of the Python files of each package under `source`, and their sum."""
-    lines: dict[str, int] = {}
+def measure(root: Path) -> dict[str, int]:
+    """Return the lines of the Python files of each package and part, of the suites, of the core, and their sum."""
+    source, lines = root / "src/remit", dict[str, int]()
     for path in source.rglob("*.py"):
         *folders, _ = path.relative_to(source).parts
         package = ".".join(folders[: 2 if folders[:1] == [PARTS] else 1])
         package = MODULES if package in {"", PARTS} else package
-        lines[package] = lines.get(package, 0) + len(path.read_text(encoding="utf-8").splitlines())
-    core = sum(size for package, size in lines.items() if package.partition(".")[0] not in {PARTS, "testing"})
+        lines[package] = lines.get(package, 0) + _length(path)
+    core = sum(size for package, size in lines.items() if package.partition(".")[0] != PARTS)
+    lines[SUITES] = sum(map(_length, (root / "testing/src").rglob("*.py")))
     return {**dict(sorted(lines.items())), CORE: core, SUM: sum(lines.values())}
+
+
+def _length(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
 
 
 def rows_of(text: str) -> dict[str, int]:
@@ -70,7 +77,7 @@ def lowered(text: str, lines: Lines) -> str:
 
 def main(root: Path, arguments: list[str]) -> int:
     """Print what does not fit under `root`, or lower the rows with `--lower`; return the exit status."""
-    file, lines = root / "scripts/budgets.toml", measure(root / "src/remit")
+    file, lines = root / "scripts/budgets.toml", measure(root)
     text = file.read_text(encoding="utf-8")
     if "--lower" in arguments:
         file.write_text(lowered(text, lines), encoding="utf-8")

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from vulture import Vulture
 
-FOLDERS: Final = ("src", "tests", "bench", "scripts")
+FOLDERS: Final = ("src", "testing", "tests", "bench", "scripts")
 _REFERENCE: Final = re.compile(r'"(remit(?:\.\w+)+):(\w+)"')
 
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 ASKING: Final = re.compile(r"(What|Who|How)\b")
 CLAUSE: Final = re.compile(r"(What|Who|How|Whether|Why|Where|When|Which)\b")
-CONTRACTS: Final = "src/remit/testing/"
+CONTRACTS: Final = "testing/src/remit_testing/"
 """The checks of contracts, whose docstrings say what must hold: `Where one fails, the others go on.`"""
 
 
@@ -93,7 +93,7 @@ def _texts(node: ast.AST, structs: set[str]) -> Iterator[ast.Constant]:
 
 def main(root: Path) -> int:
     """Print what is wrong under `root`; return the exit status."""
-    paths = sorted((root / "src").rglob("*.py"))
+    paths = sorted(path for folder in ("src", "testing") for path in (root / folder).rglob("*.py"))
     problems = findings({path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths})
     for problem in problems:
         print(problem)

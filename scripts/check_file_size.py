@@ -23,7 +23,7 @@ APART: Final = frozenset(
         "remit/providers/mcp/listing.py",  # sees the MCP SDK
     }
 )
-FOLDERS: Final = ("src", "tests", "bench", "scripts")
+FOLDERS: Final = ("src", "testing", "tests", "bench", "scripts")
 
 Sizes = Mapping[str, int]
 """Lines by name: the path of a file from the root, or `path::Class.function`."""
@@ -111,8 +111,11 @@ def _mentioned(node: ast.AST) -> Iterator[str]:
 
 def main(root: Path) -> int:
     """Print what is wrong under `root`; return the exit status."""
-    source = root / "src"
-    texts = {path.relative_to(source).as_posix(): path.read_text(encoding="utf-8") for path in source.rglob("*.py")}
+    texts = {
+        path.relative_to(source).as_posix(): path.read_text(encoding="utf-8")
+        for source in (root / "src", root / "testing/src")
+        for path in source.rglob("*.py")
+    }
     problems = [*findings(measure(root)), *crumbs(dict(sorted(texts.items())))]
     for problem in problems:
         print(problem)

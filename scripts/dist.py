@@ -77,13 +77,10 @@ def build(scratch: Path, signer: Signer | None) -> dict[str, bytes]:
     """Return every file of a build by its name."""
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or _git("show", "--no-patch", "--format=%ct", "HEAD"))
     _unpack(_run([GIT, "archive", "HEAD"], ROOT), scratch / "tree")
-    source = _source(_made("sdist", scratch / "tree", scratch / "sdist", epoch), epoch)
-    _unpack(gzip.decompress(source.data), scratch / "unpacked")
-    (unpacked,) = (scratch / "unpacked").iterdir()
-    wheel = _wheel(_made("wheel", unpacked, scratch / "wheel", epoch), epoch)  # of the sdist: it lacks nothing
+    wheel, source = distributions(scratch / "tree", scratch / "remit", epoch)
     version = source.name.removeprefix("remit-").removesuffix(".tar.gz")
     made = Build(_git("rev-parse", "HEAD"), epoch, version)
-    files = dict([wheel, source])
+    files = dict([wheel, source, *distributions(scratch / "tree/testing", scratch / "testing", epoch)])
     files[f"remit-{version}.cdx.json"] = _json(bill(made, files, scratch / "tree"))
     statement = _json(provenance(made, files, scratch / "tree"))
     if signer is None:
@@ -94,9 +91,20 @@ def build(scratch: Path, signer: Signer | None) -> dict[str, bytes]:
     return files
 
 
-class _File(NamedTuple):
+class File(NamedTuple):
+    """A file of a build."""
+
     name: str
     data: bytes
+
+
+def distributions(tree: Path, scratch: Path, epoch: int) -> tuple[File, File]:
+    """Return the wheel and the source distribution of a tree; `scratch` is made for it."""
+    scratch.mkdir()
+    source = _source(_made("sdist", tree, scratch / "sdist", epoch), epoch)
+    _unpack(gzip.decompress(source.data), scratch / "unpacked")
+    (unpacked,) = (scratch / "unpacked").iterdir()
+    return _wheel(_made("wheel", unpacked, scratch / "wheel", epoch), epoch), source  # of the sdist: it lacks nothing
 
 
 def _made(kind: str, tree: Path, out: Path, epoch: int) -> Path:
@@ -108,7 +116,7 @@ def _made(kind: str, tree: Path, out: Path, epoch: int) -> Path:
     return made
 
 
-def _source(made: Path, epoch: int) -> _File:
+def _source(made: Path, epoch: int) -> File:
     """Return a source distribution without what differs from machine to machine: owners, times, the order."""
     whole, packed = io.BytesIO(), io.BytesIO()
     with tarfile.open(made) as given, tarfile.open(fileobj=whole, mode="w", format=tarfile.USTAR_FORMAT) as archive:
@@ -118,10 +126,10 @@ def _source(made: Path, epoch: int) -> _File:
             archive.addfile(plain, given.extractfile(entry))
     with gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=epoch) as archive:
         archive.write(whole.getvalue())
-    return _File(made.name, packed.getvalue())
+    return File(made.name, packed.getvalue())
 
 
-def _wheel(made: Path, epoch: int) -> _File:
+def _wheel(made: Path, epoch: int) -> File:
     """Return a wheel in the same way; a zip has no time before 1980."""
     time = datetime.fromtimestamp(max(epoch, 315_532_800), UTC).timetuple()[:6]
     whole = io.BytesIO()
@@ -130,7 +138,7 @@ def _wheel(made: Path, epoch: int) -> _File:
             entry = zipfile.ZipInfo(name, time)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
             archive.writestr(entry, given.read(name))
-    return _File(made.name, whole.getvalue())
+    return File(made.name, whole.getvalue())
 
 
 # --- bill of materials

@@ -39,7 +39,7 @@ def pyright(folder: Path, file: str) -> list[int]:
     import pyright as installed  # noqa: PLC0415 - only one test needs it
 
     assert NODE is not None
-    options = {"typeCheckingMode": "strict", "extraPaths": [str(ROOT / "src")]}
+    options = {"typeCheckingMode": "strict", "extraPaths": [str(ROOT / "src"), str(ROOT / "testing/src")]}
     (folder / "pyrightconfig.json").write_text(json.dumps(options), encoding="utf-8")
     program = Path(installed.__file__).with_name("dist") / "index.js"
     done = subprocess.run(

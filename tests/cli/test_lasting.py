@@ -15,7 +15,7 @@ from remit.journal.standing import mark_live, mark_moved
 from remit.parts.tickets import opening
 from remit.parts.tickets.runner import Runner
 from remit.service.workers import Workers
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.opened import OpenRemit, local_engine
 
 

@@ -16,7 +16,7 @@ from remit.errors import NotSentError, ServerError, UsageError
 from remit.http.access import Access
 from remit.http.guard import Token, digest_of
 from remit.jobs.plans.check import read_plan
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.client.conftest import serving
 from tests.opened import OpenRemit
 

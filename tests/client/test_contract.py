@@ -9,8 +9,8 @@ import pytest
 
 from remit.client import RemoteRemit
 from remit.service.service import Service
-from remit.testing.service import SERVICE_CHECKS
-from remit.testing.service.world import Check
+from remit_testing.service import SERVICE_CHECKS
+from remit_testing.service.world import Check
 from tests.client.conftest import serving
 
 pytestmark = pytest.mark.slow

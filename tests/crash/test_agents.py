@@ -20,7 +20,7 @@ from remit.ids import new_id
 from remit.journal.kinds import CommandCommitted, CommandStarted, ToolInvocationStarted, decode
 from remit.models.message import Message, ToolResult
 from remit.settings import load
-from remit.testing.models import ChatSpeech, ModelServer, Received, Scene, SceneCall, Streamed
+from remit_testing.models import ChatSpeech, ModelServer, Received, Scene, SceneCall, Streamed
 from tests.journal.storages import PostgresStorage
 
 WORKER = Path(__file__).with_name("agent_worker.py")

@@ -22,7 +22,7 @@ from remit.cli.root import root
 from remit.http.guard import Guard
 from remit.journal.postgres.server import Address
 from remit.settings import load
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.crash.server_worker import free_port
 from tests.journal.storages import PostgresStorage
 from tests.opened import until_waiting

@@ -1,4 +1,4 @@
-"""The contract of engines (remit.testing.engines), on each engine and backend."""
+"""The contract of engines (remit_testing.engines), on each engine and backend."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from remit.testing.engines import ENGINE_CHECKS, Fleet
+from remit_testing.engines import ENGINE_CHECKS, Fleet
 from tests.journal.storages import PostgresStorage
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 
 from remit import Remit, Run, recipe
 from remit.journal.event import HeadQuery
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.opened import OpenRemit
 
 pytestmark = pytest.mark.slow

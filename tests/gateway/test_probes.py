@@ -8,8 +8,8 @@ import pytest
 
 from remit.codes import Code
 from remit.gateway.readiness import Readiness, probes_of, unavailable
-from remit.testing.clock import ManualClock
 from remit.tools.remote import Outage
+from remit_testing.clock import ManualClock
 
 
 class Server:

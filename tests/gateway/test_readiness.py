@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from remit.gateway.readiness import DependencyState, Readiness, named
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.gateway.world import state
 
 UP = state(ready=True)

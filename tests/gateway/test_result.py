@@ -17,9 +17,9 @@ from remit.gateway.result import Checked, Results, _too_deep, words
 from remit.gateway.schema_gate import SchemaGate
 from remit.gateway.services import Limits
 from remit.metrics.registry import Registry
-from remit.testing.clock import ManualClock
 from remit.tools.provider import EvidenceCandidate, ToolResult
 from remit.tools.tool import Tool, admit
+from remit_testing.clock import ManualClock
 from tests.gateway.world import meta, odd
 
 

@@ -12,8 +12,8 @@ from remit.journal.event import Blob
 from remit.journal.journal import Journal
 from remit.journal.kinds import ToolInvocationFinished, ToolInvocationStarted
 from remit.journal.sqlite.store import MEMORY, SqliteStore
-from remit.testing.clock import ManualClock
 from remit.tools.provider import ToolResult
+from remit_testing.clock import ManualClock
 from tests.gateway.samples import add
 from tests.gateway.world import odd, opened
 

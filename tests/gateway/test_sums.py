@@ -22,7 +22,7 @@ from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked
 from remit.journal.pruning import Terms, Uses, look_at, prune_unit
 from remit.journal.sqlite.store import SqliteStore
 from remit.journal.values import Folds
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 
 
 class World:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.testing.turns import TURN_CHECKS, Check
+from remit_testing.turns import TURN_CHECKS, Check
 from tests.journal.storages import SqliteStorage
 
 

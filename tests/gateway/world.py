@@ -28,11 +28,11 @@ from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.policy.rules import Policy
 from remit.providers.functions.provider import FunctionProvider
 from remit.settings.sections.calls import CallLimit
-from remit.testing.clock import ManualClock
 from remit.tools.catalog import Catalog
 from remit.tools.function import FunctionTool
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, ToolProvider, ToolResult
+from remit_testing.clock import ManualClock
 
 P = TypeVar("P", bound=Payload)
 Behaviour = Callable[[dict[str, Any], CallContext], Any]

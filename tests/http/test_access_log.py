@@ -10,7 +10,7 @@ import pytest
 
 from remit.http.router import AccessLog, Answered
 from remit.http.trace_context import TraceContext
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 
 TRACE = TraceContext("a" * 32, "b" * 16, given=True)
 

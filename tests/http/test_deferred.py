@@ -12,7 +12,7 @@ import pytest
 
 from remit.http.guard import LOOPBACK, Guard
 from remit.http.router import Deferred, Mount, Router
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.http.test_router import Echo, served
 
 pytestmark = pytest.mark.slow

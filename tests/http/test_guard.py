@@ -9,7 +9,7 @@ from remit.errors import SettingsError
 from remit.http.access import ANYBODY, SCOPES, Access
 from remit.http.guard import LOOPBACK, Guard, Token, digest_of
 from remit.http.problem import Problem
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 
 CLOCK = ManualClock()
 GUARD = Guard([*LOOPBACK, "Team.example"], [], CLOCK)

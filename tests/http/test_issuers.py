@@ -22,7 +22,7 @@ from remit.http.issuer_keys import COOL_S, FRESH_S, MAX_BYTES, STALE_S, metadata
 from remit.http.issuers import LONGEST, SKEW_S, Issuers
 from remit.http.problem import Problem
 from remit.http.urls import is_issuer
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.http.issuer import AUDIENCE, EC, NOW_S, RSA, STRANGER, Issuer, public
 
 CALL = Access("okta:{email}", frozenset({"read", "call"}))

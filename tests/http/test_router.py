@@ -14,7 +14,7 @@ from remit.http.access import Access, Scope
 from remit.http.guard import LOOPBACK, Guard, Token, digest_of
 from remit.http.router import REQUEST, Mount, Router
 from remit.http.serving import listen, serve
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 
 pytestmark = pytest.mark.slow
 

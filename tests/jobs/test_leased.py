@@ -23,8 +23,8 @@ from remit.journal.kinds import (
     ToolInvocationStarted,
 )
 from remit.journal.sqlite.store import SqliteStore
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import opened
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import opened
 from tests.journal.storages import SqliteStorage
 
 DEAD, ALIVE = "dead", "alive"

@@ -21,7 +21,7 @@ from remit.jobs.effects import live as asks
 from remit.journal.kinds import GateRefused, JobWaiting, decode
 from remit.parts.audit.package import write_package
 from remit.record.views import JobRow
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.jobs.bank import NOW, Crash, pay
 from tests.journal.storages import PostgresStorage
 from tests.opened import OpenRemit, until, until_waiting

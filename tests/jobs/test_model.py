@@ -22,7 +22,7 @@ from remit.models.prompt import Sampling
 from remit.policy.overlay import parse_overlay
 from remit.service.options import Options
 from remit.settings import Settings, load
-from remit.testing.models import ChatSpeech, ModelServer, Received, Scene, Streamed
+from remit_testing.models import ChatSpeech, ModelServer, Received, Scene, Streamed
 from tests.jumping import clock_at_noon
 from tests.opened import until, until_waiting
 from tests.patience import PATIENCE_S

@@ -16,8 +16,8 @@ from remit.journal.leases import HeldLease, LeaseProof, LeaseTerms, renew_all
 from remit.parts.tickets.store import TicketStore
 from remit.parts.tickets.ticket import NewTicket
 from remit.randomness import SystemRandomSource
-from remit.testing.journal.storage import due, note
-from remit.testing.leases import LEASE_S, Make
+from remit_testing.journal.storage import due, note
+from remit_testing.leases import LEASE_S, Make
 
 STREAM: Final = "job/a"
 

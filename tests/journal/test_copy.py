@@ -14,8 +14,8 @@ from remit.journal.copy import Copied, copy
 from remit.journal.event import Blob, HeadPatch, HeadQuery
 from remit.journal.journal import PAGE, Journal
 from remit.journal.writer import StreamWriter
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import Storage, due, head_of, holder, job, note, noted, opened, refused
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import Storage, due, head_of, holder, job, note, noted, opened, refused
 from tests.journal.storages import SqliteStorage
 
 

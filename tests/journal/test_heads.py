@@ -24,7 +24,7 @@ from remit.journal.kinds import (
     Payload,
 )
 from remit.journal.sqlite.store import MEMORY, SqliteStore
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 
 CREATED = JobCreated(kind="recipe", name="go")
 DONE, FAILED = JobCompleted(), JobFailed(error=ErrorInfo(code="X"))

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from remit.clock import SECOND
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import Storage
-from remit.testing.leases import LEASE_S, Holder
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import Storage
+from remit_testing.leases import LEASE_S, Holder
 from tests.journal.leasable import KINDS
 from tests.journal.storages import SqliteStorage
 from tests.simulation.test_store import ShelfStorage

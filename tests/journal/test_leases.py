@@ -14,9 +14,9 @@ from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.leases import HeldLease, LeaseProof, LeaseTerms, keep_renewing
 from remit.randomness import SystemRandomSource
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import head_of, job, note
-from remit.testing.leases import LEASE_CHECKS, Check, Make
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import head_of, job, note
+from remit_testing.leases import LEASE_CHECKS, Check, Make
 from tests.journal.leasable import KINDS
 from tests.journal.storages import KEYS, SqliteStorage
 

@@ -21,8 +21,8 @@ from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.event import NO_PATCH, OPEN_STATES, Blob, Head, HeadPatch, Lease
 from remit.journal.writer import StreamWriter
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import LEASE, Storage, note, terms
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import LEASE, Storage, note, terms
 from tests.journal.storages import SqliteStorage
 from tests.simulation.test_store import ShelfStorage
 

@@ -12,8 +12,8 @@ from remit.journal.event import Fold, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.sqlite.schema import VERSION
 from remit.journal.sqlite.store import SqliteStore
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import note
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import note
 from tests.journal.old.story import tell
 
 OLD = Path(__file__).parent / "old/43a7a2c.sqlite"

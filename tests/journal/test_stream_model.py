@@ -13,8 +13,8 @@ from remit.journal.sqlite import queries
 from remit.journal.sqlite.groups import GroupWriter
 from remit.journal.sqlite.schema import migrate
 from remit.journal.writer import StreamWriter
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import LEASE, note, terms
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import LEASE, note, terms
 
 STREAM = "job/a"
 WHO = st.sampled_from([0, 1])

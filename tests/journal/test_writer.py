@@ -10,8 +10,8 @@ from remit.errors import AppendConflictError, JournalError
 from remit.journal.event import HeadPatch, verify
 from remit.journal.kinds import TimeRecorded
 from remit.journal.writer import StreamWriter
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import note, noted
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import note, noted
 
 
 def writer() -> StreamWriter:

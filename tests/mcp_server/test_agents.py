@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from remit.process.family import Family
-from remit.testing.models import ModelServer
+from remit_testing.models import ModelServer
 from tests.cli.terminal import Terminal
 from tests.mcp_server.agents import PROMPT, READ, WRITE, Agent, ClaudeCode, Codex, Place, run
 from tests.parts.work.executors.agents import real

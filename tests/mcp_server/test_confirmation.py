@@ -13,7 +13,7 @@ from remit.gateway.confirmation import Confirmation
 from remit.journal.kinds import UntrustedArgument
 from remit.mcp_server.client import Terms
 from remit.mcp_server.question import Form
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.cli.test_prompt import question
 from tests.mcp_server.links import Link, code_of, facing, kinds, text_of
 from tests.opened import OpenRemit

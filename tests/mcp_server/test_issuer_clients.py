@@ -16,7 +16,7 @@ from remit.journal.kinds import SessionOpened
 from remit.mcp_server.card import resource_mounts
 from remit.mcp_server.endpoint import Endpoint
 from remit.mcp_server.place import PATH
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.http.issuer import AUDIENCE, NOW_S, Issuer
 from tests.mcp_server.links import facing, sessions
 from tests.opened import OpenRemit

@@ -15,7 +15,7 @@ from remit.models.wires.gemini import Gemini
 from remit.models.wires.openai_chat import OpenAIChat
 from remit.models.wires.openai_responses import OpenAIResponses
 from remit.models.wires.wire import Wire
-from remit.testing.models import (
+from remit_testing.models import (
     KEY,
     MODEL_CHECKS,
     AnthropicSpeech,
@@ -25,7 +25,7 @@ from remit.testing.models import (
     Speech,
     Subject,
 )
-from remit.testing.models.checks import Check, Factory
+from remit_testing.models.checks import Check, Factory
 
 WIRES: list[tuple[str, Callable[[], Wire], Speech]] = [
     ("openai:m", lambda: OpenAIChat("openai"), ChatSpeech()),

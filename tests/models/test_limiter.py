@@ -6,7 +6,7 @@ import pytest
 
 from remit.models.faults import Busy
 from remit.models.limiter import Limiter
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 
 
 async def test_no_more_than_so_many_are_under_way() -> None:

@@ -22,9 +22,9 @@ from remit.models.wires.anthropic import AnthropicMessages
 from remit.models.wires.openai_chat import OpenAIChat
 from remit.models.wires.openai_responses import OpenAIResponses
 from remit.models.wires.wire import Wire
-from remit.testing.models import AnthropicSpeech, ChatSpeech, ModelServer, ResponsesSpeech, Speech, Streamed
-from remit.testing.models.checks import ANSWER, ASK, CALLS, PAY
-from remit.testing.models.scene import Scene, SceneCall
+from remit_testing.models import AnthropicSpeech, ChatSpeech, ModelServer, ResponsesSpeech, Speech, Streamed
+from remit_testing.models.checks import ANSWER, ASK, CALLS, PAY
+from remit_testing.models.scene import Scene, SceneCall
 
 pytestmark = pytest.mark.slow  # the SDKs take seconds to import: not before they are needed
 HISTORY = [

@@ -12,7 +12,7 @@ from remit.models.prompt import Ask
 from remit.models.registry import Endpoints, Models
 from remit.models.reply import unwatched
 from remit.models.thread import EMPTY
-from remit.testing.models import (
+from remit_testing.models import (
     AnthropicSpeech,
     ChatSpeech,
     GeminiSpeech,

@@ -14,7 +14,7 @@ from remit import Remit, Run, recipe, tool
 from remit.clock import SystemClock
 from remit.pages.table import PAGES
 from remit.service.options import Options
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.pages.browsing import window
 from tests.pages.conftest import Served, token
 from tests.patience import PATIENCE_S

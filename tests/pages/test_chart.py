@@ -7,7 +7,7 @@ import pytest
 from remit import Remit, Run, recipe
 from remit.journal.event import Tally
 from remit.pages.chart import BOUNDS, HEIGHT, HOUR, HOURS, by_hour, by_length, first_hour
-from remit.testing.clock import START
+from remit_testing.clock import START
 from tests.pages.conftest import Served
 
 pytestmark = pytest.mark.slow

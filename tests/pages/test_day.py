@@ -8,7 +8,7 @@ import pytest
 from remit.journal.event import Tally
 from remit.pages.chart import first_hour
 from remit.pages.memory import FRESH, OLD, Day
-from remit.testing.clock import START
+from remit_testing.clock import START
 
 pytestmark = pytest.mark.slow
 

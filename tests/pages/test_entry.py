@@ -8,7 +8,7 @@ from remit.http.access import Access
 from remit.http.guard import LOOPBACK, Guard, Token, digest_of
 from remit.pages import entry
 from remit.pages.entry import Entry
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 
 
 def test_who_logs_in_again_and_again_ends_sessions_of_their_own_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from remit.mcp_server.place import PATH as ENDPOINT
 from remit.pages.page import SAFE
 from remit.pages.part import STRANGERS
 from remit.pages.table import PAGES
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.jobs.bank import NOW, Crash, in_doubt, pay
 from tests.opened import OpenRemit, until_waiting
 from tests.pages.conftest import Browser, Served, token

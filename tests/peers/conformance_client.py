@@ -27,9 +27,9 @@ from remit.providers.mcp.provider import McpProvider
 from remit.randomness import SystemRandomSource
 from remit.settings.mcp import McpServer
 from remit.settings.sections.mcp import McpSettings
-from remit.testing.providers import call_context
 from remit.tools.pins import Pins
 from remit.tools.remote import Authorized
+from remit_testing.providers import call_context
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 MODERN = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "") >= "2026"

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from remit.testing.models import ModelServer, Scene, SceneCall
+from remit_testing.models import ModelServer, Scene, SceneCall
 from tests.parts.adapters.completions import scripted
 from tests.peers import servers
 

@@ -20,7 +20,7 @@ from remit.journal.journal import Journal
 from remit.journal.kinds import CommandStarted, MessageKept
 from remit.parts.agents.recipes.agent import agent
 from remit.settings import Settings, load
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.journal.storages import SqliteStorage
 
 

@@ -47,7 +47,7 @@ def test_a_docstring_that_asks_is_found(source: str) -> None:
 
 def test_a_field_and_the_check_of_a_contract_may_say_whether() -> None:
     clause = 'def check_order():\n    """Where one fails, the others go on."""'
-    assert findings({"src/remit/testing/a.py": clause}) == []
+    assert findings({"testing/src/remit_testing/a.py": clause}) == []
     assert findings({"a.py": "def made(self):\n    self.fits = True\n    'Whether it fits.'"}) == []
 
 

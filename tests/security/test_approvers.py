@@ -14,7 +14,7 @@ from remit.errors import UsageError
 from remit.gateway.confirmation import Confirmation
 from remit.gateway.proof import statement
 from remit.journal.kinds import ConfirmationDecided
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.opened import OpenRemit
 
 

@@ -21,9 +21,9 @@ from remit.journal.kinds import ConfirmationRequested
 from remit.journal.sqlite.store import SqliteStore
 from remit.policy.remembered import Remembered
 from remit.providers.functions.provider import FunctionProvider
-from remit.testing.clock import ManualClock
 from remit.tools.meta import Level
 from remit.tools.provider import ToolResult
+from remit_testing.clock import ManualClock
 from tests.gateway.world import Scripted, WatchedStore, World, decide, odd, opened
 from tests.opened import OpenRemit
 

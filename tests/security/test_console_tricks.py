@@ -13,7 +13,7 @@ from remit.pages.live import regions_of
 from remit.pages.login import local
 from remit.pages.page import COOKIE, File, link, zone_of
 from remit.pages.part import _file
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 
 
 @pytest.mark.parametrize(

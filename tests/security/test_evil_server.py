@@ -15,8 +15,8 @@ from remit.codes import Code
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.providers.mcp.supervisor import STABLE_S
-from remit.testing.clock import ManualClock
 from remit.tools.pins import Pins
+from remit_testing.clock import ManualClock
 from tests.gateway.world import opened
 from tests.patience import PATIENCE_S
 from tests.providers.mcp.world import TOOLS, World, tool, world

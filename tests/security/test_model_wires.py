@@ -18,7 +18,7 @@ from remit.models.wires.gemini import Gemini
 from remit.models.wires.openai_chat import OpenAIChat
 from remit.models.wires.openai_responses import OpenAIResponses
 from remit.models.wires.wire import Wire
-from remit.testing.models.checks import PAY
+from remit_testing.models.checks import PAY
 
 ASK = Ask(thread=thread_of([system("s"), user("u")]), tools=toolset_of([PAY]), id="ask")
 WIRES: tuple[Wire, ...] = (AnthropicMessages(), Gemini(), OpenAIChat("openai"), OpenAIResponses())

@@ -17,7 +17,7 @@ from remit.gateway import proof as proofs
 from remit.gateway.remembered import extended
 from remit.journal.kinds import ConfirmationDecided, ToolInvocationStarted
 from remit.journal.kinds.people import Extension
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.opened import OpenRemit
 from tests.security.test_approvers import asked, flags, key, written
 

@@ -60,6 +60,6 @@ def named() -> set[str]:
 
 
 def test_every_module_that_starts_a_program_is_in_the_table() -> None:
-    sandbox = "remit.sandbox"
+    sandbox = "remit.parts.sandbox"
     found = {sandbox if name.startswith(f"{sandbox}.") else name for name in starters()}
     assert sorted(found) == sorted(named())

@@ -25,8 +25,8 @@ from remit.journal.kinds import decode
 from remit.journal.leases import Owner
 from remit.journal.seals import make
 from remit.journal.sqlite.store import SqliteStore
-from remit.testing.clock import START, ManualClock
-from remit.testing.journal.storage import LEASE, head_of, holder, job, note, terms
+from remit_testing.clock import START, ManualClock
+from remit_testing.journal.storage import LEASE, head_of, holder, job, note, terms
 from tests.cli.conftest import Project, project
 from tests.opened import OpenRemit
 from tests.security.test_chained import PAID, asked, forge, goes_on, look

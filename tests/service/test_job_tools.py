@@ -20,7 +20,7 @@ from remit.journal.kinds import ToolInvocationStarted
 from remit.service import job_tools as exposed
 from remit.service.job_tools import JobsProvider
 from remit.service.options import Options
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 from tests.mcp_server.links import MODERN, at, facing, lines, person, serving, sessions
 from tests.opened import OpenRemit
 

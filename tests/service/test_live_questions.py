@@ -16,7 +16,7 @@ from remit.journal.kinds import ModelDriftRecorded
 from remit.journal.kinds import decode as payload_of
 from remit.service.options import Options
 from remit.settings import load
-from remit.testing.models import Canned, ChatSpeech, ModelServer, Received, Scene, Streamed
+from remit_testing.models import Canned, ChatSpeech, ModelServer, Received, Scene, Streamed
 
 ASKED: dict[str, Any] = {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}
 

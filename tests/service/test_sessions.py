@@ -14,7 +14,7 @@ from remit.errors import JournalError, NotFoundError, StateError, VersionError
 from remit.jobs.replay import Stop
 from remit.journal.event import HeadQuery
 from remit.record.heads import CALL
-from remit.testing.journal.storage import note
+from remit_testing.journal.storage import note
 from tests.opened import OpenRemit
 from tests.service.desk import MAY, Desk
 

@@ -19,7 +19,7 @@ from remit.parts.tickets.runner import ExecutorReport, RunnerConfig
 from remit.parts.tickets.steps import ToolStep
 from remit.parts.tickets.ticket import Ticket
 from remit.parts.tickets.tickets import job_of, tickets_of
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.opened import OpenRemit, until_left
 
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello"}

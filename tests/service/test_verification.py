@@ -11,7 +11,7 @@ from remit.evidence.note import notes_in
 from remit.journal.blobs import pack
 from remit.journal.sqlite.store import SqliteStore
 from remit.parts.recorder.publishing import Published
-from remit.testing.journal.storage import note
+from remit_testing.journal.storage import note
 from tests.opened import OpenRemit
 from tests.parts.recorder.world import World
 

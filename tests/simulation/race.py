@@ -17,7 +17,7 @@ from remit.jobs.state import History, stream_of
 from remit.journal import kinds as k
 from remit.journal.event import Commit, HeadPatch, verify
 from remit.journal.writer import StreamWriter
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.simulation.explore import Choices
 from tests.simulation.loop import SteeredLoop
 from tests.simulation.process import Process, here

@@ -19,7 +19,7 @@ from remit.engines.local import LocalEngine
 from remit.jobs.state import History, stream_of
 from remit.journal import kinds as k
 from remit.journal.event import verify
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.jumping import JumpingClock
 from tests.simulation.loop import SteeredLoop
 from tests.simulation.person import Person

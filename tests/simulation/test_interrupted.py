@@ -15,7 +15,7 @@ from remit.engines.local import LocalEngine
 from remit.jobs.state import History, inbox_of, stream_of
 from remit.journal import kinds as k
 from remit.journal.event import verify
-from remit.testing.clock import START, ManualClock
+from remit_testing.clock import START, ManualClock
 from tests.simulation.loop import SteeredLoop
 from tests.simulation.person import Person
 from tests.simulation.process import Process, here

@@ -9,7 +9,7 @@ import pytest
 
 from remit.clock import Clock
 from remit.journal.journal import Journal
-from remit.testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, Check
+from remit_testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, Check
 from tests.simulation.shelf import Shelf
 from tests.simulation.store import ShelfStore
 

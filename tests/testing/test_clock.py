@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from remit.clock import Clock
-from remit.testing.clock import START, ManualClock
+from remit_testing.clock import START, ManualClock
 
 
 async def test_it_stands_still_until_it_is_advanced() -> None:

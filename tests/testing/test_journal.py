@@ -15,8 +15,8 @@ from remit.errors import JournalError
 from remit.journal.event import Append, Claim, Commit, Ends, Event, HeadPatch, HeadQuery, Lease, Scanned
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import MEMORY, SqliteStore
-from remit.testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, Check
-from remit.testing.journal import storage as words
+from remit_testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, Check
+from remit_testing.journal import storage as words
 
 Instead = Callable[..., Any]
 

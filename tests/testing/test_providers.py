@@ -11,11 +11,11 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
-from remit.testing import providers as suite
-from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from remit.tools.meta import ToolMeta
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolProvider, ToolResult
 from remit.tools.stub import StubProvider
+from remit_testing import providers as suite
+from remit_testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 
 SAMPLE = Sample("demo.echo", {"q": [1]})
 NAMES = ["demo.echo", "demo.other"]

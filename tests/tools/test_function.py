@@ -12,10 +12,10 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError, SchemaError, UsageError
-from remit.testing.providers import call_context
 from remit.tools.function import FunctionTool, tool
 from remit.tools.meta import DEFAULT_TIMEOUT_MS, Level, Retry, Risk
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
+from remit_testing.providers import call_context
 from tests.gateway.world import opened
 
 

@@ -16,8 +16,8 @@ from remit.canonical import sha256
 from remit.errors import AppendConflictError
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
-from remit.testing.clock import ManualClock
 from remit.tools.pins import Changes, Definitions, Pins, hash_of, stream_of
+from remit_testing.clock import ManualClock
 from tests.patience import PATIENCE_S
 
 ADD: dict[str, Any] = {

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
-from remit.testing.providers import (
+from remit.tools.catalog import Catalog
+from remit.tools.meta import ToolMeta
+from remit.tools.provider import EvidenceCandidate
+from remit.tools.schema import compile_schema
+from remit.tools.stub import Answer, StubProvider
+from remit_testing.providers import (
     PROVIDER_CHECKS,
     Check,
     Sample,
     call_context,
     check_cancellation_ends_the_call,
 )
-from remit.tools.catalog import Catalog
-from remit.tools.meta import ToolMeta
-from remit.tools.provider import EvidenceCandidate
-from remit.tools.schema import compile_schema
-from remit.tools.stub import Answer, StubProvider
 
 TOOL = ToolMeta(name="web.search", provider_id="stub", description="Search.", input_schema={"type": "object"})
 

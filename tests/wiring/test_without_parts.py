@@ -15,15 +15,18 @@ SOURCE: Final = Path(remit.__file__).parent
 PARTS: Final = sorted(path.name for path in (SOURCE / "parts").iterdir() if (path / "__init__.py").exists())
 PROGRAM: Final = """
 import asyncio, sys
+from importlib.util import find_spec
 from pathlib import Path
 
 gone = set(sys.argv[1:])
 from remit import Remit, Run, recipe, tool
 from remit.api.openapi import openapi
 from remit.api.table import ROUTES
-from remit.client.service import service_at
 from remit.cli.root import COMMANDS, run
 from remit.pages.table import PAGES
+
+if find_spec("aiohttp"):
+    import remit.client.service
 
 @tool("shop.pay", level="L1")
 def pay(cents: int) -> int:

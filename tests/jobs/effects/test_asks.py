@@ -14,7 +14,7 @@ from remit.codes import Code
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.settings import Settings, load
 from remit.settings.sections.calls import LimitSettings
-from remit.testing.models import Canned, ChatSpeech, ModelServer, Received, Scene, Streamed
+from remit_testing.models import Canned, ChatSpeech, ModelServer, Received, Scene, Streamed
 from tests.opened import until
 from tests.patience import PATIENCE_S
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import asyncpg
 
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import job
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import job
 from tests.journal.postgres.server import PostgresServer
 from tests.journal.storages import PostgresStorage
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from remit.testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, Check
+from remit_testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, Check
 from tests.journal.storages import KEYS, PostgresStorage
 
 KEPT = KEYS if int(os.environ.get("REMIT_TEST_ROUNDS", "1")) > 1 else ("plain",)

@@ -7,7 +7,7 @@ import pytest
 from remit.codes import Code
 from remit.journal.copy import back_up, copy, move
 from remit.journal.postgres.server import Address, in_use
-from remit.testing.journal.storage import Storage, holder, job, numbers, opened, refused
+from remit_testing.journal.storage import Storage, holder, job, numbers, opened, refused
 from tests.journal.storages import PostgresStorage, SqliteStorage
 from tests.journal.test_copy import contents, fill
 

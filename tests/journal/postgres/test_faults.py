@@ -16,7 +16,7 @@ from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.postgres import server as connecting
 from remit.journal.postgres.store import PostgresStore
-from remit.testing.journal.storage import head_of, holder, job, note, noted, numbers, refused
+from remit_testing.journal.storage import head_of, holder, job, note, noted, numbers, refused
 from tests.journal.postgres.relay import Cut, Relay
 from tests.journal.postgres.server import PostgresServer
 

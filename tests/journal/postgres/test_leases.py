@@ -8,8 +8,8 @@ from typing import ClassVar
 import pytest
 from hypothesis import settings
 
-from remit.testing.journal.storage import Storage
-from remit.testing.leases import LEASE_CHECKS, Check, Make
+from remit_testing.journal.storage import Storage
+from remit_testing.leases import LEASE_CHECKS, Check, Make
 from tests.journal.leasable import KINDS
 from tests.journal.postgres.server import PostgresServer
 from tests.journal.storages import PostgresStorage

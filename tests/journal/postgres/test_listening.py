@@ -17,8 +17,8 @@ from remit.journal.journal import Journal
 from remit.journal.postgres import queries
 from remit.journal.postgres import server as connecting
 from remit.journal.postgres.server import Address, connect
-from remit.testing.clock import START, ManualClock
-from remit.testing.journal.storage import LEASE, head_of, holder, job, note, numbers, refused, terms
+from remit_testing.clock import START, ManualClock
+from remit_testing.journal.storage import LEASE, head_of, holder, job, note, numbers, refused, terms
 from tests.journal.postgres.relay import Relay
 from tests.journal.postgres.server import PostgresServer
 from tests.journal.storages import PostgresStorage

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 from hypothesis import settings
 
-from remit.testing.journal.storage import Storage
+from remit_testing.journal.storage import Storage
 from tests.journal.postgres.server import PostgresServer
 from tests.journal.storages import PostgresStorage
 from tests.journal.test_model import JournalModel

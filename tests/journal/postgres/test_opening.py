@@ -16,8 +16,8 @@ from remit.journal.journal import Journal
 from remit.journal.postgres.schema import VERSION
 from remit.journal.postgres.server import Address, connect, translated
 from remit.journal.postgres.store import PostgresStore
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import job, note
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import job, note
 from tests.journal.postgres.server import PostgresServer
 from tests.journal.storages import PostgresStorage
 

@@ -9,8 +9,8 @@ import asyncpg
 
 from remit.journal.event import Scanned
 from remit.journal.journal import Journal
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import job, note
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import job, note
 from tests.journal.postgres.server import PostgresServer
 from tests.journal.storages import PostgresStorage
 

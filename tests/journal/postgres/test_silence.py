@@ -15,7 +15,7 @@ from remit.journal.postgres import server as connecting
 from remit.journal.postgres import store as listening
 from remit.journal.postgres.server import Address
 from remit.journal.postgres.store import PostgresStore
-from remit.testing.journal.storage import head_of, job, note, numbers
+from remit_testing.journal.storage import head_of, job, note, numbers
 from tests.journal.postgres.relay import Relay
 from tests.journal.storages import PostgresStorage
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.testing.tickets import TICKET_CHECKS, Check
+from remit_testing.tickets import TICKET_CHECKS, Check
 from tests.journal.storages import KEYS, PostgresStorage
 
 

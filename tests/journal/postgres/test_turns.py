@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from remit.testing.turns import TURN_CHECKS, Check
+from remit_testing.turns import TURN_CHECKS, Check
 from tests.journal.storages import PostgresStorage
 
 

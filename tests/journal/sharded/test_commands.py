@@ -16,7 +16,7 @@ from remit.clock import SystemClock
 from remit.jobs.state import stream_of
 from remit.journal.sharded import placement
 from remit.journal.sharded.placement import shard_of
-from remit.testing.journal.storage import job
+from remit_testing.journal.storage import job
 from tests.api.conftest import Served
 from tests.cli.conftest import Project, project
 from tests.journal.sharded.conftest import Cluster

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from remit.testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, SINGLE_CHECKS, Check
+from remit_testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, SINGLE_CHECKS, Check
 from tests.journal.storages import KEYS, ShardedStorage
 
 EACH = [check for check in (*JOURNAL_CHECKS, *SHARED_CHECKS) if check not in SINGLE_CHECKS]

@@ -25,8 +25,8 @@ from remit.journal.postgres.store import PostgresStore
 from remit.journal.references import erasure_of
 from remit.journal.sharded.moving import MovedShard, move_shard
 from remit.journal.sharded.placement import shard_of
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import due, head_of, holder, job, note, numbers, refused, terms
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import due, head_of, holder, job, note, numbers, refused, terms
 from tests.journal.storages import PostgresStorage, ShardedStorage
 
 MOVING = 1

@@ -12,7 +12,7 @@ from remit.errors import JournalError
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.sharded.placement import new_identifier, shard_of
-from remit.testing.journal.storage import due, head_of, job, note, numbers, refused, terms
+from remit_testing.journal.storage import due, head_of, job, note, numbers, refused, terms
 from tests.journal.sharded.conftest import Cluster
 from tests.journal.storages import PostgresStorage, ShardedStorage
 from tests.patience import PATIENCE_S

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from remit.clock import SystemClock
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
-from remit.testing.journal.storage import note
+from remit_testing.journal.storage import note
 
 TASKS = 4
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, Check
+from remit_testing.journal import JOURNAL_CHECKS, SHARED_CHECKS, Check
 from tests.journal.storages import KEYS, SqliteStorage
 
 

@@ -17,8 +17,8 @@ from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
 from remit.journal.writer import StreamWriter
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import due, head_of, holder, job, note, numbers, refused, terms
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import due, head_of, holder, job, note, numbers, refused, terms
 from tests.journal.sqlite.disk import Disk, inserted
 
 

@@ -16,8 +16,8 @@ from remit.errors import JournalError, RemitError
 from remit.journal.event import Event
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import head_of, job, note, numbers
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import head_of, job, note, numbers
 from tests.journal.sqlite.disk import Disk, inserted
 
 T = TypeVar("T")

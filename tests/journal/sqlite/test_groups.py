@@ -16,8 +16,8 @@ from remit.journal.sqlite import queries
 from remit.journal.sqlite.groups import GroupWriter
 from remit.journal.sqlite.schema import Transaction, migrate
 from remit.journal.writer import StreamWriter
-from remit.testing.clock import START, ManualClock
-from remit.testing.journal.storage import note, noted, terms
+from remit_testing.clock import START, ManualClock
+from remit_testing.journal.storage import note, noted, terms
 
 STREAMS = ("job/a", "job/b", "job/c", "job/d")
 Outcomes = Sequence[JournalError | None]

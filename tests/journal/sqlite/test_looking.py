@@ -20,7 +20,7 @@ from remit.journal.journal import Journal
 from remit.journal.sqlite.connection import copy_file
 from remit.journal.sqlite.schema import MIGRATIONS, VERSION
 from remit.journal.sqlite.store import SqliteStore
-from remit.testing.journal.storage import job, note
+from remit_testing.journal.storage import job, note
 from tests.patience import PATIENCE_S
 
 NOBODY = 65_534

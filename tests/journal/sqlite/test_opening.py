@@ -23,7 +23,7 @@ from remit.journal.journal import Journal
 from remit.journal.sqlite.connection import EMPTY
 from remit.journal.sqlite.schema import APPLICATION_ID, VERSION
 from remit.journal.sqlite.store import SqliteStore
-from remit.testing.journal.storage import job, note
+from remit_testing.journal.storage import job, note
 
 NOBODY = 65_534
 

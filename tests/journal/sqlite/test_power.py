@@ -13,8 +13,8 @@ import pytest
 
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import head_of, job, note
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import head_of, job, note
 from tests.journal.sqlite.disk import inserted
 
 NAMES = ("job/a", "job/b")

@@ -13,8 +13,8 @@ from remit.journal.sqlite import queries as queue
 from remit.journal.sqlite.groups import GroupWriter
 from remit.journal.sqlite.schema import LABELS, migrate
 from remit.journal.writer import StreamWriter
-from remit.testing.clock import START, ManualClock
-from remit.testing.journal.storage import LEASE, note, terms
+from remit_testing.clock import START, ManualClock
+from remit_testing.journal.storage import LEASE, note, terms
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import apsw
 
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
-from remit.testing.clock import START, ManualClock
-from remit.testing.journal.storage import LEASE, PATIENCE_S, due, head_of, holder, job, note, terms
+from remit_testing.clock import START, ManualClock
+from remit_testing.journal.storage import LEASE, PATIENCE_S, due, head_of, holder, job, note, terms
 
 
 @asynccontextmanager

@@ -18,9 +18,9 @@ from remit.models.wires.gemini import Gemini
 from remit.models.wires.openai_chat import OpenAIChat
 from remit.models.wires.openai_responses import OpenAIResponses
 from remit.models.wires.wire import Wire
-from remit.testing.models import AnthropicSpeech, ChatSpeech, ResponsesSpeech, Speech
-from remit.testing.models.checks import CALLS, PAY
-from remit.testing.models.scene import Scene
+from remit_testing.models import AnthropicSpeech, ChatSpeech, ResponsesSpeech, Speech
+from remit_testing.models.checks import CALLS, PAY
+from remit_testing.models.scene import Scene
 
 ASK = Ask(thread=thread_of([system("s"), user("u")]), tools=toolset_of([PAY]), id="1")
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from remit.testing.models import Canned, Received, Scene
-from remit.testing.models.server import Answers
+from remit_testing.models import Canned, Received, Scene
+from remit_testing.models.server import Answers
 
 
 def scripted(scenes: Sequence[Scene]) -> Answers:

@@ -17,8 +17,8 @@ import pytest
 from remit import Remit
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationFinished, ToolInvocationStarted, decode
-from remit.testing.models import AnthropicSpeech, Canned, ModelServer, Received, Scene, SceneCall, Streamed
-from remit.testing.models.server import Response
+from remit_testing.models import AnthropicSpeech, Canned, ModelServer, Received, Scene, SceneCall, Streamed
+from remit_testing.models.server import Response
 from tests.parts.adapters.completions import scripted
 from tests.parts.adapters.environment import ROOT, run
 

@@ -10,7 +10,7 @@ import pytest
 from remit import Remit
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ToolInvocationFinished, decode
-from remit.testing.models import ModelServer, Scene, SceneCall
+from remit_testing.models import ModelServer, Scene, SceneCall
 from tests.parts.adapters.completions import scripted
 from tests.parts.adapters.environment import PROGRAMS, run
 

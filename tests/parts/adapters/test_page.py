@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from remit.testing.models import ModelServer, Scene, SceneCall
+from remit_testing.models import ModelServer, Scene, SceneCall
 from tests.parts.adapters.completions import scripted
 from tests.parts.adapters.environment import ROOT, run
 

@@ -17,7 +17,9 @@ from remit.codes import Code
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 from remit.parts.agents.recipes.agent import agent
 from remit.settings import load
-from remit.testing.models import (
+from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.stub import StubProvider
+from remit_testing.models import (
     AnthropicSpeech,
     Canned,
     ChatSpeech,
@@ -28,8 +30,6 @@ from remit.testing.models import (
     SceneCall,
     Streamed,
 )
-from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.stub import StubProvider
 from tests.patience import PATIENCE_S
 
 UNION: dict[str, Any] = {

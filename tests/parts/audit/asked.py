@@ -11,7 +11,7 @@ from remit.journal import kinds as k
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import SqliteStore
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 
 SCHEMA: Final = "sha256:" + "5" * 64
 DIGEST: Final = "sha256:" + "d" * 64

@@ -25,7 +25,7 @@ from remit.parts.audit.answers import Question, answer
 from remit.parts.audit.facts import Facts, What
 from remit.parts.retention.rule import Rule, rule_for
 from remit.settings import load
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.client.conftest import serving
 from tests.journal.storages import PostgresStorage
 from tests.opened import OpenRemit, until_waiting

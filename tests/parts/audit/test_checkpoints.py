@@ -25,7 +25,7 @@ from remit.parts.recorder.keys import Signer
 from remit.parts.recorder.publishing import Publisher
 from remit.parts.recorder.recording import Recorder, Terms
 from remit.parts.recorder.settings import RecorderSettings
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.evidence.test_verify import chained
 from tests.opened import OpenRemit
 from tests.parts.audit.packages import GIVEN, bought, export, repacked

@@ -20,7 +20,7 @@ from remit.journal.journal import Journal
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.parts.agents.recipes.agent import agent
 from remit.parts.audit.trace import trace
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.client.conftest import serving
 from tests.opened import OpenRemit
 from tests.pages.browsing import Window, browsing

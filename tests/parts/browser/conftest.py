@@ -21,8 +21,8 @@ from remit.parts.browser.provider import BrowserProvider
 from remit.parts.browser.settings import BrowserSettings
 from remit.parts.sandbox.opening import open_enclosures
 from remit.settings import load
-from remit.testing.providers import call_context
 from remit.tools.provider import ToolResult
+from remit_testing.providers import call_context
 from tests.parts.browser.site import Site
 
 

@@ -24,8 +24,8 @@ from remit.parts.browser.provider import BrowserProvider
 from remit.parts.browser.settings import BrowserSettings
 from remit.parts.sandbox.opening import open_enclosures
 from remit.settings import load
-from remit.testing.clock import ManualClock
-from remit.testing.providers import PROVIDER_CHECKS, Check, Sample
+from remit_testing.clock import ManualClock
+from remit_testing.providers import PROVIDER_CHECKS, Check, Sample
 from tests.parts.browser.conftest import Driver, Open
 from tests.parts.browser.site import Site
 

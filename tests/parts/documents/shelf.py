@@ -15,7 +15,7 @@ from remit.errors import ProviderError
 from remit.files.replacing import Roots
 from remit.parts.documents.provider import DocProvider
 from remit.parts.documents.settings import DocumentSettings
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 
 OLD = 1_600_000_000_000_000_000
 

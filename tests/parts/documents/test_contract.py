@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from remit.canonical import sha256
-from remit.testing.providers import PROVIDER_CHECKS, Check, Sample
 from remit.tools.meta import Level
+from remit_testing.providers import PROVIDER_CHECKS, Check, Sample
 from tests.parts.documents.shelf import made
 
 TEXT = "one\ntwo\n"

@@ -13,7 +13,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.parts.documents.editing import Kept
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 from tests.parts.documents.made import pdf
 from tests.parts.documents.shelf import Shelf, shelf
 

@@ -13,7 +13,7 @@ from remit.parts.documents.documents import Documents
 from remit.parts.documents.provider import DocProvider
 from remit.parts.documents.settings import DocumentSettings
 from remit.process.workers import Workers
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 from tests.parts.documents.made import docx, paragraph, pdf
 from tests.parts.documents.shelf import Shelf, shelf
 

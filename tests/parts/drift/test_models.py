@@ -12,7 +12,7 @@ from remit.models.message import answer_digest
 from remit.models.names import info_of
 from remit.parts.drift.models import ModelCollector
 from remit.record.walk import walk
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from remit.parts.notify.sender import Answer, Message, Sender
 from remit.parts.notify.target import Target
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.http.certificates import certificate
 from tests.parts.notify.servers import MailServer
 

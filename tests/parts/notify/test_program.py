@@ -13,7 +13,7 @@ import pytest
 
 from remit.parts.notify.sender import Answer, Message, Sender, run
 from remit.parts.notify.target import Target
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.patience import PATIENCE_S
 
 MESSAGE = Message(id="n_1", event="question", at="2026-01-01T00:00:00Z", title="x; $(touch pwned)")

@@ -11,7 +11,7 @@ from remit import Remit
 from remit.parts.notify.sender import Answer
 from remit.parts.notify.work import pause_s
 from remit.service.options import Options
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.opened import OpenRemit, until, until_left, until_waiting
 from tests.parts.notify.servers import Hook
 from tests.parts.notify.telling import CODE, MINUTE, Script, Teller, ask, fails, repay, ships, telling, until_closed

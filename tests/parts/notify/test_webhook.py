@@ -13,7 +13,7 @@ import pytest
 
 from remit.parts.notify.sender import Answer, Message, Sender
 from remit.parts.notify.target import Target
-from remit.testing.clock import START, ManualClock
+from remit_testing.clock import START, ManualClock
 from tests.parts.notify.servers import Hook, running_hook
 
 MESSAGE = Message(

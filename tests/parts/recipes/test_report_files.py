@@ -9,8 +9,8 @@ from remit.canonical import sha256
 from remit.parts.recipes.evidence import Claim, Piece
 from remit.parts.recipes.report import Facts, Searched, compose
 from remit.parts.recipes.report_files import ReportProvider
-from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from remit.tools.provider import MemoryKeeper
+from remit_testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 
 CLAIM = Claim(Piece("a.md", "A", "", 0, "The words.", "sha256:a"), 0, 10, "The words.", "The words.", "")
 ARGS: dict[str, Any] = {

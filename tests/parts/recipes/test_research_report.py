@@ -17,7 +17,7 @@ from remit.parts.recipes.gather import items_of
 from remit.parts.recipes.report_files import ReportProvider
 from remit.parts.recipes.research_report import research_report
 from remit.providers.folder.provider import FolderSearchProvider
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 
 T = TypeVar("T")
 

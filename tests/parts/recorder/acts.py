@@ -11,7 +11,7 @@ from remit.evidence.merkle import Tree
 from remit.evidence.note import Checkpoint, encoded, notes_in
 from remit.journal.event import link, root
 from remit.parts.recorder.log import hashed, leaves_of, read, sessions
-from remit.testing.journal.storage import note
+from remit_testing.journal.storage import note
 from tests.parts.recorder.world import Process, World, signer
 from tests.security.test_seals import Thief
 

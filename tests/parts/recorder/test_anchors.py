@@ -18,7 +18,7 @@ from remit.evidence.anchors import MOST, signed_text
 from remit.evidence.note import encoded
 from remit.parts.audit.anchoring.client import AnchorClient, Seen
 from remit.parts.recorder.witness import AnchorLog, open_anchors
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.parts.audit.anchoring.log import LOG, holder, leaves, log_in
 
 ANN, EVE = holder(5), holder(6)

@@ -17,8 +17,8 @@ import pytest
 from remit.evidence.note import notes_in
 from remit.journal.postgres.store import PostgresStore
 from remit.journal.sqlite.store import SqliteStore
-from remit.testing.clock import ManualClock
-from remit.testing.journal.storage import note
+from remit_testing.clock import ManualClock
+from remit_testing.journal.storage import note
 from tests.parts.recorder.acts import (
     Act,
     Scene,

@@ -25,8 +25,8 @@ from remit.journal.pruning import Terms, Uses, look_at, prune_unit
 from remit.journal.sqlite.store import SqliteStore
 from remit.parts.audit.package import write_package
 from remit.parts.recorder.log import sessions
-from remit.testing.clock import START, ManualClock
-from remit.testing.journal.storage import note
+from remit_testing.clock import START, ManualClock
+from remit_testing.journal.storage import note
 from tests.journal.storages import PostgresStorage
 from tests.journal.test_old_journals import OLD
 from tests.parts.recorder.world import EVERY_S, Process, WitnessServer, World, verify

@@ -20,7 +20,7 @@ from remit.journal.sqlite.store import SqliteStore
 from remit.parts.recorder.keys import check_answer, is_over, query, roots_in, stamped_at
 from remit.parts.recorder.opening import close
 from remit.parts.recorder.publishing import Published
-from remit.testing.journal.storage import note
+from remit_testing.journal.storage import note
 from tests.cli.conftest import Project, project  # noqa: F401 - a fixture
 from tests.parts.recorder.world import World
 

@@ -26,8 +26,8 @@ from remit.parts.recorder.settings import RecorderSettings
 from remit.parts.recorder.verifier import LogVerifier
 from remit.parts.recorder.witness import Witness, server_of
 from remit.service.verification import Findings
-from remit.testing.clock import START, ManualClock
 from remit.wiring.capabilities import FIRST_PARTY
+from remit_testing.clock import START, ManualClock
 
 for part in FIRST_PARTY:
     declare(part.kinds)

@@ -16,7 +16,7 @@ from remit.journal.event import HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.parts.retention.backup import back_up
-from remit.testing.journal.storage import due, job, note
+from remit_testing.journal.storage import due, job, note
 from tests.cli.conftest import Project, lines_until, project
 from tests.patience import PATIENCE_S
 

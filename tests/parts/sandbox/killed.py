@@ -32,7 +32,7 @@ from remit.parts.sandbox.sandbox import RunRequest, Sandbox
 from remit.parts.sandbox.scratch import scratch
 from remit.parts.sandbox.workspaces import Workspaces
 from remit.process.enclosure import Spec, quiet
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 from tests.parts.sandbox.abuse.subjects import TRIED, containers
 
 _SUBREAPER: Final = 36

@@ -17,7 +17,7 @@ from remit.parts.sandbox.driver import Driver
 from remit.parts.sandbox.identity import Identity
 from remit.parts.sandbox.isolation import Isolation, ProbeReport
 from remit.process.enclosure import Mount, SandboxUnavailableError, Spec, quiet
-from remit.testing.sandbox import DRIVER_CHECKS, Check, Trial
+from remit_testing.sandbox import DRIVER_CHECKS, Check, Trial
 from tests.parts.sandbox.abuse.subjects import NAMES, containers, skip_untried
 from tests.parts.sandbox.conftest import PYTHON
 

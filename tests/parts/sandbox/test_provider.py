@@ -17,7 +17,7 @@ from remit.parts.sandbox.provider import SandboxProvider
 from remit.parts.sandbox.sandbox import Sandbox
 from remit.parts.sandbox.scratch import scratch
 from remit.parts.sandbox.workspaces import Workspaces
-from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
+from remit_testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 
 pytestmark = pytest.mark.slow
 

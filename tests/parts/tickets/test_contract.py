@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[3]
-TICKETS, EXECUTION = "src/remit/testing/tickets.py", "src/remit/testing/execution.py"
+TICKETS, EXECUTION = "testing/src/remit_testing/tickets.py", "testing/src/remit_testing/execution.py"
 STEPS, VERDICT, DERIVE = (
     "tests/parts/tickets/test_steps.py",
     "tests/parts/tickets/test_verdict.py",

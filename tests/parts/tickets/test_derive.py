@@ -19,7 +19,7 @@ from remit.parts.tickets.history import Derivation
 from remit.parts.tickets.store import TicketStore
 from remit.parts.tickets.ticket import NewTicket, Ticket, derived_id
 from remit.randomness import SystemRandomSource
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.journal.storages import SqliteStorage
 
 EVENT = {"type": "message", "thread_id": "t1", "content": "hello"}

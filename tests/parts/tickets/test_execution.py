@@ -12,8 +12,8 @@ from remit.client import RemoteRemit
 from remit.parts.tickets.report import without_moments
 from remit.parts.tickets.steps import ToolStep, normalised, written
 from remit.service.service import Service
-from remit.testing.execution import EXECUTION_CHECKS, place, step
-from remit.testing.service.world import Check, Reach
+from remit_testing.execution import EXECUTION_CHECKS, place, step
+from remit_testing.service.world import Check, Reach
 from tests.client.conftest import serving
 
 pytestmark = pytest.mark.slow

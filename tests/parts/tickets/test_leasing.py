@@ -18,7 +18,7 @@ from remit.parts.tickets.record import TicketRecord
 from remit.parts.tickets.store import TicketStore
 from remit.parts.tickets.ticket import STREAM_KIND, NewTicket, stream_of
 from remit.randomness import SystemRandomSource
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.journal.storages import KEYS, SqliteStorage
 
 EVENT = {"type": "message", "thread_id": "t", "content": "x"}

@@ -17,7 +17,7 @@ from remit.parts.tickets.reading import Filled
 from remit.parts.tickets.report import RunFacts, RunReport, RunStatus, Span, StepReport, run_report
 from remit.parts.tickets.runner import Runner, RunnerConfig
 from remit.parts.tickets.ticket import Kind, Leased, Metadata, Ticket
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 
 SPAN = Span(started_at="", ended_at="", duration_ms=1)
 AWAY = JournalError("the journal is away", code=Code.JOURNAL_IO)

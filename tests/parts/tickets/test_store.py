@@ -10,8 +10,8 @@ from remit.journal.leases import LeaseProof
 from remit.parts.tickets.store import TicketStore
 from remit.parts.tickets.ticket import NewTicket
 from remit.randomness import SystemRandomSource
-from remit.testing.clock import ManualClock
-from remit.testing.tickets import TICKET_CHECKS, Check
+from remit_testing.clock import ManualClock
+from remit_testing.tickets import TICKET_CHECKS, Check
 from tests.journal.storages import KEYS, SqliteStorage
 
 

@@ -24,8 +24,8 @@ from remit.parts.web.fetcher import Fetcher, Page
 from remit.parts.web.kept import KeptPages
 from remit.parts.web.kinds import SearchBlocked
 from remit.parts.web.opening import WebProvider
-from remit.testing.clock import ManualClock
-from remit.testing.providers import call_context
+from remit_testing.clock import ManualClock
+from remit_testing.providers import call_context
 from tests.parts.web.loopback import ARTICLE, Loopback
 
 TERMS = Terms(max_bytes=200_000, pause_s=0.0)

@@ -22,8 +22,8 @@ from remit.parts.web.fetcher import Fetcher
 from remit.parts.web.kept import Cooldowns
 from remit.parts.web.opening import WebProvider, open_web
 from remit.parts.web.settings import WebSettings
-from remit.testing.clock import ManualClock
-from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
+from remit_testing.clock import ManualClock
+from remit_testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from tests.parts.documents.made import pdf
 from tests.parts.web.engine import DDG, Engine
 from tests.parts.web.loopback import SENTENCE, Loopback

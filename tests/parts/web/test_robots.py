@@ -12,7 +12,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.parts.web.fetcher import Fetcher, WebError
 from remit.parts.web.robots import Pace, Robots, parse
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.parts.work.decisions import ACCEPT, DecisionProvider
 from remit.parts.work.store import WorkStore
-from remit.testing.clock import ManualClock
-from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
+from remit_testing.clock import ManualClock
+from remit_testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from tests.journal.storages import SqliteStorage
 from tests.parts.work.test_store import ISSUE, result_of, start
 

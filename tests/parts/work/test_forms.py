@@ -127,7 +127,7 @@ def test_a_newer_worker_may_write_fields_within_fields() -> None:
 def test_an_older_worker_hands_on_what_it_does_not_know(order: WorkOrder) -> None:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415 - an extra
 
-    described = descriptor_pb2.FileDescriptorSet.FromString(files("remit.work").joinpath("work.binpb").read_bytes())
+    described = descriptor_pb2.FileDescriptorSet.FromString(files("remit.parts.work").joinpath("work.binpb").read_bytes())
     for kind in described.file[0].message_type:
         known = [field for field in kind.field if field.number <= 4]
         del kind.field[:], kind.oneof_decl[:]
@@ -258,7 +258,7 @@ def test_without_the_extra_json_and_text_work_and_protobuf_names_it(monkeypatch:
 
 @pytest.mark.skipif(find_spec("grpc_tools") is None, reason="without grpcio-tools")
 def test_the_descriptor_set_is_that_of_the_definition(tmp_path: Path) -> None:
-    folder = files("remit.work")
+    folder = files("remit.parts.work")
     compiled = tmp_path / "work.binpb"
     words = ("-m", "grpc_tools.protoc", f"-I{folder}", f"--descriptor_set_out={compiled}", "work.proto")
     subprocess.run([sys.executable, *words], check=True)

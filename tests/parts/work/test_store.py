@@ -20,7 +20,7 @@ from remit.parts.work.order import WorkOrder
 from remit.parts.work.references import IssueRef, RunId
 from remit.parts.work.result import Changes, Test, WorkResult
 from remit.parts.work.store import Verdict, WorkStore
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.journal.storages import KEYS, SqliteStorage
 
 ISSUE = IssueRef.parse("org/repo#7")

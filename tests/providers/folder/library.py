@@ -13,7 +13,7 @@ from remit.errors import ProviderError
 from remit.files.confined import ConfinedDirectory
 from remit.files.index.store import Index
 from remit.providers.folder.provider import FolderSearchProvider
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 
 OLD = 1_600_000_000_000_000_000
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from remit.providers.folder.provider import FolderSearchProvider
-from remit.testing.providers import PROVIDER_CHECKS, Check, Sample
 from remit.tools.meta import Level
+from remit_testing.providers import PROVIDER_CHECKS, Check, Sample
 
 
 @pytest.mark.parametrize("name", ["folder.search", "folder.read"])

@@ -12,7 +12,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.index import refresh
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 from tests.patience import PATIENCE_S
 from tests.providers.folder.library import OLD, everything, index_of, paths, provider, reads, search, write
 

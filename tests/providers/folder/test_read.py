@@ -10,8 +10,8 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.folder.provider import FolderSearchProvider
-from remit.testing.providers import call_context
 from remit.tools.provider import ToolResult
+from remit_testing.providers import call_context
 
 TEXT = "one\r\ntwo é three\n"
 

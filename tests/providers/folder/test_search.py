@@ -11,7 +11,7 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.files.confined import ConfinedDirectory
 from remit.files.index import refresh
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 from tests.providers.folder.library import TASKS, paths, provider, refused, search, write
 
 

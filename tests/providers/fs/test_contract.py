@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from remit.providers.fs.provider import FsProvider
-from remit.testing.providers import PROVIDER_CHECKS, Check, Sample
 from remit.tools.meta import Level
+from remit_testing.providers import PROVIDER_CHECKS, Check, Sample
 
 SAMPLES = [
     Sample("fs.list", {"recursive": True}),

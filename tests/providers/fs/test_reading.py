@@ -15,7 +15,7 @@ from remit.files.replacing import Roots
 from remit.providers.fs import provider as reading
 from remit.providers.fs.provider import FsProvider
 from remit.providers.fs.shapes import ListArgs, SearchArgs
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 from tests.patience import PATIENCE_S
 
 

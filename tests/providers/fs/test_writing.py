@@ -13,8 +13,8 @@ from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.fs.provider import FsProvider
-from remit.testing.providers import call_context
 from remit.tools.provider import Reconciles
+from remit_testing.providers import call_context
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from remit.parts.sandbox.sandbox import Sandbox
 from remit.parts.sandbox.scratch import scratch
 from remit.parts.sandbox.workspaces import Workspaces
 from remit.providers.functions.provider import FunctionProvider
-from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
+from remit_testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from tests.patience import PATIENCE_S
 from tests.providers.functions import sandboxed
 

@@ -6,15 +6,15 @@ import pytest
 
 from remit.errors import NameInvalidError
 from remit.providers.functions.provider import FunctionProvider
-from remit.testing.providers import (
+from remit.tools.function import tool
+from remit.tools.provider import EvidenceCandidate, ToolResult
+from remit_testing.providers import (
     PROVIDER_CHECKS,
     Check,
     Sample,
     call_context,
     check_cancellation_ends_the_call,
 )
-from remit.tools.function import tool
-from remit.tools.provider import EvidenceCandidate, ToolResult
 
 
 @tool("math.add", level="L0")

@@ -14,8 +14,8 @@ from remit.errors import ProviderError
 from remit.journal.kinds import ToolInvocationFinished
 from remit.providers.mcp import supervisor
 from remit.providers.mcp.provider import McpProvider
-from remit.testing.providers import call_context
 from remit.tools.provider import ToolResult
+from remit_testing.providers import call_context
 from tests.gateway.world import opened
 from tests.providers.mcp.world import TOOLS, World, tool
 

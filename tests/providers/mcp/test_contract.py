@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remit.testing.providers import PROVIDER_CHECKS, Check, Sample
+from remit_testing.providers import PROVIDER_CHECKS, Check, Sample
 from tests.providers.mcp.sdk import http_server
 from tests.providers.mcp.world import World, tool
 

@@ -25,7 +25,7 @@ from remit.process.enclosure import SandboxTerms
 from remit.providers.mcp.enclosed import launch_of
 from remit.providers.mcp.provider import McpProvider
 from remit.settings.mcp import McpServer
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 from tests.peers import servers
 from tests.providers.mcp.world import World
 

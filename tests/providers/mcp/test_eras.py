@@ -10,7 +10,7 @@ import pytest
 
 from remit.errors import ProviderError
 from remit.providers.mcp import supervisor
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 from tests.providers.mcp.world import TOOLS, World, quoted, tool
 
 pytestmark = pytest.mark.slow  # each starts and ends processes

@@ -13,7 +13,7 @@ from starlette.types import Scope, Send
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.providers.mcp import connection, supervisor
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 from tests.gateway.world import opened
 from tests.patience import PATIENCE_S
 from tests.providers.mcp.sdk import answer, http_server

@@ -18,7 +18,7 @@ from remit.settings.file import Base
 from remit.settings.logins import LoginFile
 from remit.settings.mcp import McpServer
 from remit.settings.mcp_servers import read_server
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 from tests.http.issuer import EXCHANGE, ID_JAG, RSA, Issuer
 from tests.providers.mcp.authority import TOKEN, Authority
 from tests.providers.mcp.world import World

@@ -14,7 +14,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.process.child import Child
 from remit.providers.mcp import supervisor
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 from tests.patience import PATIENCE_S
 from tests.providers.mcp.world import TOOLS, World, alive, descriptors
 

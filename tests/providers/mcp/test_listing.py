@@ -17,9 +17,9 @@ from remit.errors import ProviderError
 from remit.providers.mcp import supervisor
 from remit.providers.mcp.listing import MAX_PAGES, MAX_TOOLS
 from remit.providers.mcp.provider import RELIST_S
-from remit.testing.providers import call_context
 from remit.tools.catalog import Catalog, ResolveError
 from remit.tools.remote import MCP_ERROR
+from remit_testing.providers import call_context
 from tests.gateway.world import opened
 from tests.patience import PATIENCE_S
 from tests.providers.mcp.world import TOOLS, World, quoted, tool

@@ -16,7 +16,7 @@ from remit.providers.mcp.oauth import Login
 from remit.providers.mcp.provider import McpProvider
 from remit.settings.logins import EXPIRY, LoginFile
 from remit.settings.mcp import McpServer
-from remit.testing.providers import call_context
+from remit_testing.providers import call_context
 from tests.providers.mcp.authority import TOKEN, Authority
 from tests.providers.mcp.world import World
 

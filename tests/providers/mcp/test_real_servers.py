@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from remit.providers.mcp import supervisor
-from remit.testing.providers import call_context
 from remit.tools.catalog import Catalog
+from remit_testing.providers import call_context
 from tests.patience import PATIENCE_S
 from tests.peers import servers
 from tests.providers.mcp.world import World, alive

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remit.providers.mcp.server_log import ServerLog
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 

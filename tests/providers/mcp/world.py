@@ -20,8 +20,8 @@ from remit.providers.mcp.oauth import Login
 from remit.providers.mcp.provider import McpProvider
 from remit.settings.mcp import McpServer
 from remit.settings.sections.mcp import McpSettings
-from remit.testing.clock import ManualClock
 from remit.tools.pins import Pins
+from remit_testing.clock import ManualClock
 from tests.patience import PATIENCE_S
 
 PUPPET: Final = Path(__file__).parent / "servers" / "puppet.py"

@@ -13,9 +13,9 @@ from remit.errors import NotSentError, ProviderError, ServerError, SettingsError
 from remit.providers.runners.provider import RunnerProvider
 from remit.providers.runners.settings import RunnerEntry, entries_of
 from remit.record.outcome import OutcomeView
-from remit.testing.clock import ManualClock
-from remit.testing.providers import call_context
 from remit.tools.catalog import Catalog
+from remit_testing.clock import ManualClock
+from remit_testing.providers import call_context
 from tests.cli.conftest import Project
 from tests.cli.test_remote import serving
 from tests.gateway.world import Scripted, meta, odd

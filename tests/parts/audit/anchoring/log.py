@@ -13,7 +13,7 @@ from remit.evidence.note import WITNESS
 from remit.parts.audit.anchoring.client import AnchorClient
 from remit.parts.audit.formats.keys import Signer
 from remit.parts.recorder.witness import AnchorLog, server_of
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.parts.recorder.world import signer
 
 LOG = signer("witness.example", 99, WITNESS)

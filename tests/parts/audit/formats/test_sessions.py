@@ -16,7 +16,7 @@ from remit.clock import DAY, SECOND
 from remit.parts.audit.formats import catalog
 from remit.parts.audit.formats.account import Account, Bundle
 from remit.parts.audit.sessions import beat_of
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.opened import OpenRemit
 from tests.parts.audit.formats.errands import account_of, key_in, ran, recorder_of, remit_of
 

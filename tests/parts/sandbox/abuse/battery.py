@@ -9,7 +9,7 @@ from typing import Final
 from remit.parts.sandbox.cleanup import cleanup_process
 from remit.parts.sandbox.scratch import scratch
 from remit.process.enclosure import MB, Execution, Limits, Spec, quiet
-from remit.testing.sandbox import Trial
+from remit_testing.sandbox import Trial
 from tests.parts.sandbox.abuse.checks import CHECKS, Check, Seen, commands, machine
 from tests.parts.sandbox.abuse.subjects import LIMITS, Finding, probed, trial, without
 from tests.parts.sandbox.abuse.world import World, world

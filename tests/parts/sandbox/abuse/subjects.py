@@ -16,7 +16,7 @@ from remit.parts.sandbox.container.driver import ContainerDriver
 from remit.parts.sandbox.driver import Driver
 from remit.parts.sandbox.identity import identity
 from remit.process.enclosure import INPUTS, Limits, Mount, Spec
-from remit.testing.sandbox import Trial
+from remit_testing.sandbox import Trial
 from tests.parts.sandbox.abuse.world import World
 
 PYTHON: Final = "/usr/bin/python3"

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from remit import Remit
 from remit.parts.work.result import WorkResult
 from remit.settings import load
-from remit.testing.models import Canned, ModelServer, Received, Streamed
+from remit_testing.models import Canned, ModelServer, Received, Streamed
 from tests.parts.work.executors.agents import path_with_agents
 from tests.parts.work.executors.repository import git, make_repository
 from tests.parts.work.executors.wires import Script

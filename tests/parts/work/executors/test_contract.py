@@ -16,8 +16,8 @@ from remit.parts.work.executors.port import Ending, Executor, Site
 from remit.parts.work.executors.program import ProgramExecutor
 from remit.parts.work.executors.rows import CLIS
 from remit.parts.work.workflow import ExecutorTable
-from remit.testing.executors import EXECUTOR_CHECKS, Check, Scene, Subject
 from remit.tools.door import Passage
+from remit_testing.executors import EXECUTOR_CHECKS, Check, Scene, Subject
 from tests.parts.work.executors.agents import agent_program
 
 pytestmark = pytest.mark.slow

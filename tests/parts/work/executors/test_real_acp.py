@@ -11,7 +11,7 @@ from remit import Remit
 from remit.parts.work.executors.acp import KNOWN, UNGOVERNED
 from remit.parts.work.result import WorkResult
 from remit.settings import load
-from remit.testing.models import ModelServer
+from remit_testing.models import ModelServer
 from tests.parts.work.executors.agents import BIN, real
 from tests.parts.work.executors.repository import git, make_repository
 from tests.parts.work.executors.wires import Script

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, Final
 
-from remit.testing.models import (
+from remit_testing.models import (
     AnthropicSpeech,
     Canned,
     ChatSpeech,

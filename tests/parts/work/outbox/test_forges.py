@@ -18,9 +18,9 @@ from remit.parts.work.outbox.port import Forge
 from remit.parts.work.outbox.provider import OutboxProvider, OutboxRows
 from remit.parts.work.references import IssueRef
 from remit.parts.work.workflow import OutboxTable
-from remit.testing.clock import ManualClock
-from remit.testing.forges import FORGE_CHECKS, Check
-from remit.testing.providers import call_context
+from remit_testing.clock import ManualClock
+from remit_testing.forges import FORGE_CHECKS, Check
+from remit_testing.providers import call_context
 from tests.journal.storages import SqliteStorage
 from tests.parts.work.outbox.forge_server import PROJECTS, TOKEN, ForgeServer, QuickClock
 from tests.parts.work.outbox.test_local import Written, call, unpushed

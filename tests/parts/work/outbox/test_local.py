@@ -20,9 +20,9 @@ from remit.parts.work.outbox.provider import OutboxProvider, OutboxRows
 from remit.parts.work.outbox.remote import Pushed
 from remit.parts.work.references import IssueRef
 from remit.parts.work.workflow import OutboxTable
-from remit.testing.clock import ManualClock
-from remit.testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from remit.tools.meta import Level
+from remit_testing.clock import ManualClock
+from remit_testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from tests.journal.storages import SqliteStorage
 
 ONE = IssueRef.parse("local#1")

@@ -13,7 +13,7 @@ from remit.errors import ProviderError
 from remit.parts.work.outbox.forges import FORGES
 from remit.parts.work.outbox.provider import OutboxProvider, OutboxRows
 from remit.parts.work.workflow import OutboxTable
-from remit.testing.clock import ManualClock
+from remit_testing.clock import ManualClock
 from tests.journal.storages import SqliteStorage
 from tests.parts.work.outbox.forge_server import PROJECTS, ForgeServer
 from tests.parts.work.outbox.test_forges import forge_of

@@ -1,0 +1,151 @@
+"""Heads as lists: by kind, state, name, label; newest first; page by page."""
+
+from __future__ import annotations
+
+from remit.clock import SECOND
+from remit.journal.event import HeadPatch, HeadQuery, Tally
+from remit.journal.journal import Journal
+from remit_testing.clock import ManualClock, TickingClock
+from remit_testing.journal.storage import Storage, job, note, opened
+
+
+async def _names(journal: Journal, query: HeadQuery) -> list[str]:
+    return [head.stream for head in await journal.heads(query)]
+
+
+async def check_the_newest_stream_comes_first(storage: Storage) -> None:
+    """By creation, whatever was appended since; and every field of a listed head is that of the head itself."""
+    async with opened(storage, TickingClock()) as journal:
+        assert await journal.heads(HeadQuery()) == []
+        writers = [await job(journal, f"job/{name}") for name in "bca"]
+        await journal.append(writers[0], note(2), synced=True, patch=HeadPatch(state="x", labels={"a": "b"}))
+        assert await _names(journal, HeadQuery()) == ["job/a", "job/c", "job/b"]
+        assert await journal.heads(HeadQuery(states=("x",))) == [await journal.head("job/b")]
+
+
+async def check_lists_by_kind_and_state(storage: Storage) -> None:
+    """Of one kind, in one of several states."""
+    async with opened(storage, TickingClock()) as journal:
+        for number, state in enumerate(("pending", "running", "done", "running")):
+            await job(journal, f"job/{number}", HeadPatch(state=state))
+        await journal.create("session/a", "session", note(1), patch=HeadPatch(state="running"))
+        assert await _names(journal, HeadQuery(kind="session")) == ["session/a"]
+        assert await _names(journal, HeadQuery(states=("running",))) == ["session/a", "job/3", "job/1"]
+        assert await _names(journal, HeadQuery(kind="job", states=("running", "done"))) == ["job/3", "job/2", "job/1"]
+        assert await _names(journal, HeadQuery(kind="job", states=("gone",))) == []
+
+
+async def check_lists_by_title_and_age(storage: Storage) -> None:
+    """A text anywhere in the title, whose letters from A to Z may have any size; wildcards stand for themselves."""
+    async with opened(storage, TickingClock()) as journal:
+        titles = ["Restock Milk", "restock 100%", "Ärger", "100x"]
+        for number, title in enumerate(titles):
+            await job(journal, f"job/{number}", HeadPatch(title=title))
+        for text, found in (("STOCK", [1, 0]), ("100%", [1]), ("Är", [2]), ("ärg", []), ("100_", []), ("x", [3])):
+            assert await _names(journal, HeadQuery(text=text)) == [f"job/{number}" for number in found], text
+        made = [head.created_at for head in await journal.heads(HeadQuery())]
+        assert len(await _names(journal, HeadQuery(since=max(made)))) == made.count(max(made))
+        assert await _names(journal, HeadQuery(since=max(made) + 1)) == []
+
+
+async def check_counts_by_state(storage: Storage) -> None:
+    """Of one kind; a state that no stream is in is left out."""
+    async with opened(storage, TickingClock()) as journal:
+        assert await journal.counts("job") == {}
+        for number, state in enumerate(("pending", "running", "done", "running")):
+            await job(journal, f"job/{number}", HeadPatch(state=state))
+        await journal.create("session/a", "session", note(1), patch=HeadPatch(state="running"))
+        assert await journal.counts("job") == {"pending": 1, "running": 2, "done": 1}
+
+
+async def check_lists_by_several_states_with_every_other_condition(storage: Storage) -> None:
+    """The newest of all of them, page by page, whatever else is asked for."""
+    async with opened(storage, TickingClock()) as journal:
+        for number in range(12):
+            name = "rare" if number % 4 == 0 else "usual"
+            state = ("pending", "running", "done")[number % 3]
+            await job(journal, f"job/{number}", HeadPatch(state=state, labels={"remit.name": name}, title=name))
+        states = ("running", "pending", "running")
+        assert await _names(journal, HeadQuery(kind="job", states=states, limit=3)) == ["job/10", "job/9", "job/7"]
+        second = HeadQuery(kind="job", states=states, before="job/7", limit=2)
+        assert await _names(journal, second) == ["job/6", "job/4"]
+        rare = HeadQuery(kind="job", states=states, labels={"remit.name": "rare"})
+        assert await _names(journal, rare) == ["job/4", "job/0"]
+        assert await _names(journal, HeadQuery(kind="job", labels={"remit.name": "rare"})) == [
+            "job/8",
+            "job/4",
+            "job/0",
+        ]
+        assert await _names(journal, HeadQuery(states=states, text="RARE")) == ["job/4", "job/0"]
+
+
+async def check_tallies_by_time_state_and_length(storage: Storage) -> None:
+    """Of one kind and from a moment on; what is not closed took no time yet."""
+    clock = ManualClock()
+    async with opened(storage, clock) as journal:
+        await job(journal, "job/early", HeadPatch(state="done", closed=True))
+        clock.advance(1)
+        since = clock.now()
+        for number, took_s in enumerate((0.01, 0.09, 0.1, 0.5)):
+            writer = await job(journal, f"job/{number}", HeadPatch(state="running"))
+            clock.advance(took_s)
+            await journal.append(writer, note(2), synced=True, patch=HeadPatch(state="done", closed=number < 3))
+        clock.advance(20)
+        await job(journal, "job/later", HeadPatch(state="pending"))
+        await journal.create("session/a", "session", note(1), patch=HeadPatch(state="running"))
+        found = await journal.tallies("job", since, 10 * SECOND, (SECOND // 20, SECOND // 10, SECOND))
+        assert sorted(found, key=lambda one: (one.stretch, str(one.took))) == [
+            Tally(0, "done", 0, 1),
+            Tally(0, "done", 1, 1),
+            Tally(0, "done", 2, 1),
+            Tally(0, "done", None, 1),
+            Tally(2, "pending", None, 1),
+        ]
+        assert sum(one.number for one in await journal.tallies("job", 0, SECOND, ())) == 6
+        assert await journal.tallies("job", clock.now() + 1, SECOND, (50,)) == []
+
+
+async def check_lists_by_prefix(storage: Storage) -> None:
+    """The characters of the prefix stand for themselves, and end nowhere but where it ends."""
+    async with opened(storage, TickingClock()) as journal:
+        names = ["job/a", "job/a/inbox", "job/a/z", "job/a/\U0001f600", "job/aa", "job/A/x", "job/a%/x", "job_a/x", "k"]
+        for name in names:
+            await job(journal, name)
+        assert await _names(journal, HeadQuery(prefix="job/a/")) == ["job/a/\U0001f600", "job/a/z", "job/a/inbox"]
+        assert await _names(journal, HeadQuery(prefix="job/a%")) == ["job/a%/x"]
+        assert await _names(journal, HeadQuery(prefix="job_")) == ["job_a/x"]
+        assert await _names(journal, HeadQuery(prefix="job/aa")) == ["job/aa"]
+        assert await _names(journal, HeadQuery(prefix="")) == names[::-1]
+
+
+async def check_lists_by_label(storage: Storage) -> None:
+    """All labels given have to be there with just these values; keys and values may hold any character."""
+    async with opened(storage, TickingClock()) as journal:
+        labels = [{"team": "a", "x.y": "1"}, {"team": "b"}, {"team": "a"}, {'q"\\': "é'\n"}, {"1": "2"}, {}]
+        for number, given in enumerate(labels):
+            await job(journal, f"job/{number}", HeadPatch(labels=given))
+        for wanted, found in (
+            ({"team": "a"}, [2, 0]),
+            ({"team": "a", "x.y": "1"}, [0]),
+            ({"x": "1"}, []),
+            ({'q"\\': "é'\n"}, [3]),
+            ({"1": "2"}, [4]),
+            ({"team": ""}, []),
+            ({}, [5, 4, 3, 2, 1, 0]),
+        ):
+            assert await _names(journal, HeadQuery(labels=wanted)) == [f"job/{number}" for number in found], wanted
+
+
+async def check_lists_page_by_page(storage: Storage) -> None:
+    """At most `limit`; `before` goes on after a stream of the last page, and new streams do not disturb that."""
+    async with opened(storage, TickingClock()) as journal:
+        for number in range(7):
+            await job(journal, f"job/{number}", HeadPatch(state="even" if number % 2 == 0 else "odd"))
+        query = HeadQuery(kind="job", states=("even",), limit=2)
+        first = await _names(journal, query)
+        assert first == ["job/6", "job/4"]
+        await job(journal, "job/8", HeadPatch(state="even"))
+        second = await _names(journal, HeadQuery(kind="job", states=("even",), limit=2, before=first[-1]))
+        assert second == ["job/2", "job/0"]
+        assert await _names(journal, HeadQuery(kind="job", states=("even",), limit=2, before=second[-1])) == []
+        assert await _names(journal, HeadQuery(before="job/none")) == []
