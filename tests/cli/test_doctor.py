@@ -28,7 +28,7 @@ def test_a_healthy_project_has_nothing_but_ok(project: Project) -> None:
     names = [line.split()[1] for line in done.out.splitlines()]
     expected = [
         "python", "sqlite", "extras", "settings", "policy", "trust", "module", "disk", "journal", "integrity",
-        "seals", "wal", "mode", "tools", "folder", "sandbox", "browser", "terminal",
+        "seals", "wal", "mode", "tools", "folder", "browser", "sandbox", "terminal",
     ]  # fmt: skip
     assert names == expected
 

@@ -127,7 +127,9 @@ def test_a_newer_worker_may_write_fields_within_fields() -> None:
 def test_an_older_worker_hands_on_what_it_does_not_know(order: WorkOrder) -> None:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415 - an extra
 
-    described = descriptor_pb2.FileDescriptorSet.FromString(files("remit.parts.work").joinpath("work.binpb").read_bytes())
+    described = descriptor_pb2.FileDescriptorSet.FromString(
+        files("remit.parts.work").joinpath("work.binpb").read_bytes()
+    )
     for kind in described.file[0].message_type:
         known = [field for field in kind.field if field.number <= 4]
         del kind.field[:], kind.oneof_decl[:]
