@@ -20,8 +20,8 @@ from typing import Final
 import pytest
 from packaging.requirements import Requirement
 
-from remit.testing.models import ChatSpeech, ModelServer, Scene, SceneCall, Streamed
-from remit.testing.models.server import Answers
+from remit_testing.models import ChatSpeech, ModelServer, Scene, SceneCall, Streamed
+from remit_testing.models.server import Answers
 from tests.extras.table import ADAPTERS, EXTRAS, PROGRAMS, ROOT, page, program
 from tests.http.issuer import Issuer
 from tests.journal.postgres.server import PostgresServer

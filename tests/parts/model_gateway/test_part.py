@@ -17,7 +17,7 @@ from remit.http.access import Access
 from remit.http.guard import Token, digest_of
 from remit.journal.kinds import CommandCommitted, CommandStarted, GateRefused
 from remit.parts.model_gateway.kinds import ModelGatewayAnswered, ModelGatewayAsked
-from remit.testing.models import (
+from remit_testing.models import (
     AnthropicSpeech,
     Canned,
     ChatSpeech,

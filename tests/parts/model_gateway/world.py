@@ -19,7 +19,7 @@ from remit.journal.event import HeadQuery
 from remit.journal.kinds import Payload, decode
 from remit.parts.model_gateway.opening import open_mounts
 from remit.settings import load
-from remit.testing.models import Canned, ModelServer, Received, Streamed
+from remit_testing.models import Canned, ModelServer, Received, Streamed
 from tests.patience import PATIENCE_S
 
 P = TypeVar("P", bound=Payload)
