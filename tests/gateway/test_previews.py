@@ -3,12 +3,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from remit import Remit, Run, recipe
+import msgspec
+import pytest
+
+from remit import Remit, Run, recipe, tool
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.provider import CallContext, Preview, ToolResult
 from tests.opened import OpenRemit, until, until_waiting
+
+MADE = "(made by moment as the tool runs)"
 
 
 class Desk:
@@ -83,3 +88,42 @@ async def test_a_question_of_a_recipe_changes_nothing(remit_in: OpenRemit) -> No
         await until(remit, row.job, lambda one: one.state == "waiting" and question not in one.waiting_for)
         (later,) = await remit.service.confirmations.pending()
         assert await remit.service.confirmations.preview(later.confirmation) is None
+
+
+def moment() -> float:
+    return 1.0
+
+
+class When(msgspec.Struct):
+    """A moment, which is the clock's where none is given."""
+
+    zone: str = "UTC"
+    at: float = msgspec.field(default_factory=moment)
+
+
+@tool("desk.note", level="L1")
+def note(text: str, when: When, more: list[When], until: When | None = None) -> str:
+    """Write something down."""
+    return f"{text} {when.at} {more} {until}"
+
+
+@pytest.mark.parametrize(
+    ("args", "left_out"),
+    [
+        ({"when": {}, "more": []}, {"/when/zone": "UTC", "/when/at": MADE, "/until": None}),
+        ({"when": {"at": 1.0, "zone": ""}, "more": [{"at": 1.0, "zone": ""}, {"zone": ""}]}, {"/more/at": MADE}),
+        ({"when": {"at": 1.0, "zone": ""}, "more": [], "until": {"zone": ""}}, {"/until/at": MADE}),
+    ],
+)
+async def test_a_question_shows_what_a_clock_makes_as_the_call_runs(
+    remit_in: OpenRemit, args: dict[str, Any], left_out: dict[str, Any]
+) -> None:
+    async with remit_in(tools=[note]) as remit:
+        outcome = await remit.call("desk.note", {"text": "tide", **args})
+        (question,) = await remit.service.confirmations.pending(described=True)
+        assert question.confirmation == outcome.confirmation
+        assert question.defaults is not None
+        assert left_out.items() <= question.defaults.items()
+        assert {place for place, how in question.defaults.items() if how == MADE} == {
+            place for place, how in left_out.items() if how == MADE
+        }

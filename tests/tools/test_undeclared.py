@@ -42,27 +42,35 @@ def plain(path: str, ctx: CallContext, limit: int = 1, *, shape: Shape | None = 
 def nested(options: Options) -> None: ...
 def deeper(jobs: list[Job]) -> None: ...
 def either(what: Options | str = "x") -> None: ...
-def odd(what: Any = object()) -> None: ...  # noqa: B008 - what JSON cannot say
+def odd(what: Any = ...) -> None: ...
 def ready(path: str, limit: int = 100) -> None: ...
+
+
+MADE = "(made by Options.<lambda> as the tool runs)"
 
 
 @pytest.mark.parametrize(
     ("function", "places"),
     [
-        (plain, []),
-        (nested, ["options.at"]),
-        (deeper, ["jobs.options.at", "jobs.more.at", "jobs.key"]),
-        (either, ["what.at"]),
-        (odd, ["what"]),
+        (plain, {}),
+        (nested, {"options.at": MADE}),
+        (
+            deeper,
+            {"jobs.options.at": MADE, "jobs.more.at": MADE, "jobs.key": MADE.replace("Options", "Job")},
+        ),
+        (either, {"what.at": MADE}),
+        (odd, {"what": "(Ellipsis)"}),
     ],
 )
-def test_defaults_that_the_schema_does_not_declare_are_named(function: Callable[..., Any], places: list[str]) -> None:
+def test_defaults_that_the_schema_does_not_declare_are_named(
+    function: Callable[..., Any], places: dict[str, str]
+) -> None:
     made = tool("odd.tool")(function)
     assert undeclared(made.function, made.meta.input_schema) == places
 
 
-@pytest.mark.parametrize(("declared", "places"), [({}, ["limit"]), ({"default": 100}, [])])
-def test_a_ready_schema_declares_them_too(declared: dict[str, Any], places: list[str]) -> None:
+@pytest.mark.parametrize(("declared", "places"), [({}, {"limit": "(100)"}), ({"default": 100}, {})])
+def test_a_ready_schema_declares_them_too(declared: dict[str, Any], places: dict[str, str]) -> None:
     schema = {"type": "object", "properties": {"path": {}, "limit": declared}, "required": ["path"]}
     made = tool("odd.ready", input_schema=schema)(ready)
     assert undeclared(made.function, made.meta.input_schema) == places

@@ -338,7 +338,7 @@ def _modules(settings: Settings) -> Iterator[Check]:
             yield Check("module", "ok", f"{name}: {brings}")
             for tool in found.tools:
                 if places := undeclared(tool.function, tool.meta.input_schema):
-                    what = f"{tool.meta.name}: the approver of a call does not see the default of {', '.join(places)}"
+                    what = f"{tool.meta.name}: the approver of a call does not see the value of {', '.join(places)}"
                     yield Check("defaults", "warn", what, _DECLARE)
 
 

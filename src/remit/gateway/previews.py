@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import ProviderError
 from remit.redact import line
-from remit.tools.provider import Preview, Previews, PreviewsWithin
+from remit.tools.provider import MakesDefaults, Preview, Previews, PreviewsWithin
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from remit.gateway.confirmation import Confirmation
     from remit.tools.catalog import Catalog, Tool
 
@@ -35,6 +37,18 @@ async def preview_of(catalog: Catalog, found: Confirmation) -> Preview | None:
         return Preview(what="What the call would change is unknown.", problem=line(why))
 
 
+def _leaves_out(value: Any, steps: Sequence[str]) -> bool:
+    """Return whether a value, or one of those in it, has no member at a place; lists and mappings are no step of it."""
+    if isinstance(value, list):
+        return any(_leaves_out(item, steps) for item in value)
+    if not isinstance(value, dict):
+        return False
+    name, *rest = steps
+    if name in value:
+        return bool(rest) and _leaves_out(value[name], rest)
+    return not rest or any(_leaves_out(item, steps) for item in value.values())
+
+
 class Defaults:
     """The defaults of tools that a list of questions is about; each tool is looked up once."""
 
@@ -53,7 +67,14 @@ class Defaults:
         tool = self._tools[request.tool_name]
         if tool is None or tool.quarantined is not None or tool.contract_hash != request.contract_hash:
             return None
-        return tool.input.defaults(found.args)
+        made = tool.provider.made(tool.meta.name) if isinstance(tool.provider, MakesDefaults) else {}
+        left_out = {
+            f"/{place.replace('.', '/')}": how
+            for place, how in made.items()
+            if _leaves_out(found.args, place.split("."))
+        }
+        declared = tool.input.defaults(found.args)
+        return {**declared, **left_out} if declared is not None else None
 
     async def _find(self, name: str) -> Tool | None:
         """A tool of the catalog; once a provider has kept the list waiting, no other one may."""

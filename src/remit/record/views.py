@@ -236,7 +236,8 @@ class ConfirmationView(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds since the Unix epoch."""
     defaults: dict[str, Any] | None = None
     """Defaults that the tool declares for what `args` leaves out, by JSON pointer; null: not known here, since the tool
-    is not here or is another one by now. The digest covers them by the tool's contract.
+    is not here or is another one by now. The digest covers them by the tool's contract. One that the tool makes as it
+    runs, such as the time, is text in brackets that says so.
     """
     untrusted: tuple[UntrustedArgument, ...] = ()
     """The arguments that no trusted text holds, and where the model read them."""

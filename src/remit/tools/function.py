@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
+import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import update_wrapper
 from typing import Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, final, overload
@@ -24,6 +25,7 @@ from remit.errors import ProviderError, UsageError
 from remit.frames import exit_words, frames_of
 from remit.large import is_large
 from remit.process.enclosure import SandboxTerms
+from remit.redact import line
 from remit.settings.mcp import terms_of
 from remit.tools import hints
 from remit.tools.budget import parse_budget
@@ -314,35 +316,38 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 
 _EMPTY: Final = frozenset({list, dict, set, frozenset, tuple, bytearray})
 """Factories of nothing."""
+_WORDS: Final = 200
+"""Characters of the words for a default."""
 
 
-def undeclared(function: Callable[..., Any], input_schema: JsonSchema | None) -> list[str]:
-    """Return the places of such defaults: a parameter, or a field of the type of one (`job.at`).
+def undeclared(function: Callable[..., Any], input_schema: JsonSchema | None) -> dict[str, str]:
+    """Return such defaults by place, a parameter or a field of the type of one (`job.at`), as words for people.
 
     Raises SchemaError for hints that cannot be read.
     """
     hints = hints_of(function)
     declared = (input_schema or {}).get("properties", {})
-    found = []
+    found: dict[str, str] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if hints.get(name) is CallContext or name not in declared | hints:
             continue
         if parameter.default is not parameter.empty and "default" not in declared.get(name, {}):
-            found.append(name)
+            found[name] = line(f"({reprlib.repr(parameter.default)})", _WORDS)
         if name in declared and name in hints:
-            found += [f"{name}.{place}" for place in _made(msgspec.inspect.type_info(hints[name]), ())]
+            found |= {f"{name}.{at}": how for at, how in _made(msgspec.inspect.type_info(hints[name]), ())}
     return found
 
 
-def _made(kind: msgspec.inspect.Type, above: tuple[type, ...]) -> Iterator[str]:
-    """Yield the fields below a type whose defaults its schema does not declare."""
+def _made(kind: msgspec.inspect.Type, above: tuple[type, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the fields below a type whose defaults its schema does not declare, and what makes each."""
     if isinstance(kind, msgspec.inspect.StructType | msgspec.inspect.DataclassType):
         if kind.cls in above:
             return
         for field in kind.fields:
             if field.default_factory is not msgspec.NODEFAULT and field.default_factory not in _EMPTY:
-                yield field.name
-            yield from (f"{field.name}.{place}" for place in _made(field.type, (*above, kind.cls)))
+                maker = getattr(field.default_factory, "__qualname__", "a function")
+                yield field.name, line(f"(made by {maker} as the tool runs)", _WORDS)
+            yield from ((f"{field.name}.{at}", how) for at, how in _made(field.type, (*above, kind.cls)))
         return
     for name in ("type", "item_type", "value_type"):
         if isinstance(inner := getattr(kind, name, None), msgspec.inspect.Type):

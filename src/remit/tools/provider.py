@@ -272,6 +272,15 @@ class PreviewsWithin(Protocol):
         ...
 
 
+@runtime_checkable
+class MakesDefaults(Protocol):
+    """A provider whose tools have defaults that their schemas do not say."""
+
+    def made(self, name: str) -> Mapping[str, str]:
+        """Return these of a tool by place, such as `job.at`, as words for people."""
+        ...
+
+
 T = TypeVar("T", bound=msgspec.Struct)
 _VALUES: Final = ("default", "const", "enum", "examples")
 """Keywords that hold values and no schemas."""

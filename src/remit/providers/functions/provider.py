@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -31,7 +31,7 @@ from remit.process.enclosure import (
 )
 from remit.process.live import Live
 from remit.tools.alone import Answer
-from remit.tools.function import PROVIDER_ID, FunctionTool
+from remit.tools.function import PROVIDER_ID, FunctionTool, undeclared
 from remit.tools.meta import ToolMeta
 from remit.tools.naming import check_provider_id
 from remit.tools.provider import CallContext, ToolResult
@@ -193,6 +193,10 @@ class FunctionProvider:
     def typed(self, name: str) -> bool:
         found = self._tools.get(name)
         return found is not None and found.built
+
+    def made(self, name: str) -> Mapping[str, str]:
+        found = self._tools.get(name)
+        return undeclared(found.function, found.meta.input_schema) if found is not None else {}
 
     async def close(self) -> None:
         self._closed = True
