@@ -74,6 +74,9 @@ def test_what_pages_and_examples_show_fits_one_of_them(text: str) -> None:
         ('[[mcp.servers]]\nname = "a"\ncomand = ["npx"]', False),
         ('[[policy.rules]]\neffect = "ask"\ntools = "fs.*"\nexpires = "2h"', True),
         ('[[policy.rules]]\neffect = "refuse"', False),
+        ('[[policy.tests]]\ntool = "fs.read"\nexpect = "allow"\ntaken = { r = { calls = 2, sum = 9.5 } }', True),
+        ('[[policy.tests]]\ntool = "fs.read"\nexpects = "allow"', False),
+        ('[[policy.tests]]\ntool = "fs.read"\nexpect = "maybe"', False),
         ('[[policy.rules]]\neffect = "ask"\ntool = "fs.*"', False),
     ],
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -22,6 +22,8 @@ from remit.policy.table import Table, closest, describe
 from remit.tools.meta import Level, ToolMeta
 from remit.tools.naming import key_of
 
+SOMEONE: Final = "someone"
+"""The caller of a test that names none."""
 _GIVEN_KEYS: Final = ("calls", "sum")
 """Every key of what was taken of a limit."""
 
@@ -82,9 +84,45 @@ def _tables(table: Table, key: str) -> Mapping[str, Any]:
     return dict(value)
 
 
-KEYS: Final = (
-    "args", "at", "expect", "input", "kind", "principal", "recipe", "rule", "seen", "taken", "tool", "untrusted",
-)  # fmt: skip
+class TakenTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What earlier calls took of a limit."""
+
+    calls: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Their number."""
+    sum: Annotated[float, msgspec.Meta(ge=0)] = 0
+    """Their sum."""
+
+
+class CaseTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One `[[policy.tests]]` table: its keys, and their forms for editors. `parse_case` says what fits."""
+
+    tool: Annotated[str, msgspec.Meta(min_length=1)]
+    """The tool's full name."""
+    expect: Effect
+    """The decision that the policy should come to."""
+    rule: str = ""
+    """The id of the rule that must decide, such as `writes-in-docs` or `default:L1`; without it, any."""
+    args: dict[str, Any] = {}
+    """The arguments; those that do not matter can be left out."""
+    principal: str = SOMEONE
+    """The caller."""
+    recipe: str = ""
+    """The recipe whose job makes the call."""
+    untrusted: str | tuple[str, ...] = ()
+    """Arguments to treat as coming from untrusted text."""
+    kind: CallerKind | msgspec.UnsetType = msgspec.UNSET
+    """The kind of the caller; without it, `job` with a recipe, else `session`."""
+    input: Any = None
+    """The job's input."""
+    seen: dict[str, Any] = {}
+    """Earlier results of tools: `{ "orders.get" = { status = "pending" } }`."""
+    taken: dict[str, TakenTable] = {}
+    """The takings of earlier calls from limits, by rule: `{ refunds = { calls = 2, sum = 90 } }`."""
+    at: str = ""
+    """The time at which the call is made: `2026-05-01T12:00:00Z`."""
+
+
+KEYS: Final = tuple(sorted(CaseTable.__struct_fields__))
 """Every key of a test's table."""
 
 
@@ -144,7 +182,7 @@ def parse_case(raw: object, number: int) -> Case:
         raise table.error("tool", "is missing", "Write the full name of a tool, such as fs.read.")
     recipe = table.text("recipe")
     kind: CallerKind = table.choice("kind", CALLER_KINDS) if "kind" in table else "job" if recipe else "session"
-    caller = Caller(principal=table.text("principal", "somebody"), kind=kind, recipe=recipe, stream="job/tested")
+    caller = Caller(principal=table.text("principal", SOMEONE), kind=kind, recipe=recipe, stream="job/tested")
     expect = table.choice("expect", EFFECTS)
     return Case(
         now=moment_of(table, "at"),

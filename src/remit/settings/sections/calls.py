@@ -28,7 +28,10 @@ class PolicySettings(Section, frozen=True):
     ] = msgspec.field(default_factory=dict)
     tests: Annotated[
         Tables,
-        About("Tests of the rules, one `[[policy.tests]]` table each; `remit policy test` runs them."),
+        About(
+            "Tests of the rules, one `[[policy.tests]]` table each; `remit policy test` runs them.",
+            entry="remit.policy.cases:CaseTable",
+        ),
     ] = ()
     taint: Annotated[
         Literal["ask", "strict", "deny", "allow"],
