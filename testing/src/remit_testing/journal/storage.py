@@ -16,7 +16,7 @@ from remit.journal.kinds import TimeRecorded
 from remit.journal.writer import StreamWriter
 from remit_testing.clock import START, ManualClock
 
-PATIENCE_S: Final = 20.0
+PATIENCE_S: Final = 60.0
 """Seconds after which a journal that does not come to an end has failed; never waited where it keeps its promises."""
 LEASE: Final = 30 * SECOND
 """The time that leases last in these checks, in microseconds."""
