@@ -210,3 +210,14 @@ async def test_a_push_that_is_refused_is_said_and_loses_nothing(site: Site) -> N
     assert (view.state, result.changes.pr) == ("review", "")
     assert "not shown as a pull request" in result.summary
     assert git(site.folder, "show", f"{result.changes.commit}:clock.txt") == "mended"
+
+
+async def test_a_remote_that_shows_no_branch_is_said_and_loses_nothing(site: Site) -> None:
+    git(site.remote, "symbolic-ref", "HEAD", "refs/heads/absent")
+    settings = site.folder / "workflow.toml"
+    settings.write_text(settings.read_text().replace('target_branch = "main"\n', ""))
+    view = await site.run(await site.work.issue("Mend the clock"), "mend")
+    (result,) = view.results.values()
+    assert (view.state, result.changes.pr) == ("review", "")
+    assert "target_branch" in result.summary
+    assert git(site.remote, "branch", "--list", BRANCH)

@@ -114,10 +114,14 @@ class Publication:
     async def pull(self, body: str, *, draft: bool) -> PullArgs:
         """Return the call that has the pull request say something. Raise ProviderError for a remote that is away."""
         order = self._order
+        target = order.constraints.target_branch or await self._remote.default()
+        if not target:
+            why = "the remote has no branch that a pull request could be meant for: push one, or set target_branch"
+            raise ProviderError(why, cause=None)
         return PullArgs(
             issue_ref=order.issue_ref,
             branch=branch_of(self._table, order.issue),
-            target=order.constraints.target_branch or await self._remote.default(),
+            target=target,
             title=self._title or order.issue_ref,
             body=body,
             draft=draft,
@@ -126,6 +130,6 @@ class Publication:
     async def _call(self, tool: str, args: dict[str, object]) -> dict[str, object]:
         passage = await self._door.call(self._session, tool, args)
         if not passage.ok:
-            raise ProviderError(f"{tool}: {passage.reason}", cause=None)
+            raise ProviderError(f"{tool}: {passage.reason.removeprefix(f'{tool}: ')}", cause=None)
         given: dict[str, object] = passage.value
         return given
