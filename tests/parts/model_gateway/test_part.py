@@ -373,6 +373,29 @@ async def test_a_request_that_cannot_be_read_passes_by_setting(
         assert len(await gateway.events(ModelGatewayAsked)) == (unread == "pass")
 
 
+async def test_a_count_of_tokens_is_judged_for_it_holds_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = [{"id": "no", "effect": "deny", "tools": ["model.anthropic"], "reason": "no"}]
+    for refused in (False, True):
+        given = rules if refused else []
+        count = same(Canned(status=200, body=b'{"input_tokens":7}'))
+        async with world(count, monkeypatch, policy__rules=given) as gateway:
+            path, body = QUESTIONS["messages"]
+            async with gateway.http.post(f"{gateway.url}{path}/count_tokens", json=body) as response:
+                assert response.status == (400 if refused else 200)
+            assert len(gateway.provider.received) == (not refused)
+            assert [event.token_count for event in await gateway.events(CommandCommitted)] == ([] if refused else [0])
+
+
+async def test_a_list_of_models_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with world(same(Canned(status=200, body=b'{"data":[]}')), monkeypatch) as gateway:
+        async with gateway.http.get(f"{gateway.url}/openai/models") as response:
+            assert (response.status, await response.read()) == (200, b'{"data":[]}')
+        assert gateway.provider.received[0].path == "/v1/models"
+        assert await gateway.events(CommandStarted) == []
+        [answered] = await gateway.events(ModelGatewayAnswered)
+        assert answered.end == "complete"
+
+
 async def test_a_request_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     async with world(speaks(), monkeypatch, model_gateway__request_bytes=50) as gateway:
         status, headers, _ = await gateway.ask("chat")

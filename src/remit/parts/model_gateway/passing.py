@@ -25,16 +25,16 @@ from remit.models.faults import Cut, ModelFault, Rejected, Server, Timeout
 from remit.models.message import Message
 from remit.models.port import Sending
 from remit.models.remote import CONNECT_S, MAX_EVENT_BYTES, MAX_REPLY_BYTES
-from remit.models.reply import Delta, Reply, Watch
+from remit.models.reply import Delta, Reply, Usage, Watch
 from remit.models.wires.wire import Failure
 from remit.parts.model_gateway.kinds import End, ModelGatewayAnswered
-from remit.parts.model_gateway.wires import RESPONSES, Row, closed_calls, spaces_of, whole_events
+from remit.parts.model_gateway.wires import RESPONSES, closed_calls, spaces_of, whole_events
 
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.models.names import ModelName
     from remit.models.prompt import Ask, Toolset
-    from remit.parts.model_gateway.wires import Request
+    from remit.parts.model_gateway.wires import Request, Route
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 _OK: Final = 200
@@ -141,8 +141,9 @@ class Client:
 class Answer:
     """What comes back, read beside being passed on."""
 
-    def __init__(self, row: Row | None, ask_id: str, producer: str, keep: int, watch: Watch) -> None:
-        self._row = row
+    def __init__(self, route: Route, ask_id: str, producer: str, keep: int, watch: Watch) -> None:
+        row = self._row = route.row
+        self._usage = Usage() if route.kind == "count" else None
         self._reducer = row.reducer(ask_id, producer) if row is not None else None
         self._watch = watch
         self._keep = keep
@@ -188,7 +189,7 @@ class Answer:
     def reply(self) -> Reply:
         """Return what the whole answer is. Raise ModelFault if it is none, or not whole."""
         if self._reducer is None or self._row is None:
-            return Reply(message=Message("assistant", ()), stop="answer")
+            return Reply(message=Message("assistant", ()), stop="answer", usage=self._usage)
         if self.fault is None and not self.streams:
             self._take(self._whole())
         if self.fault is not None:
@@ -282,8 +283,9 @@ class PassedModel:
             watch(delta)
 
         self._end = "failed"
-        row = self._request.route.row
-        answer = self._answer = Answer(row, sending.ask.id, self.name.producer, self._keeping.bytes, heard)
+        answer = self._answer = Answer(
+            self._request.route, sending.ask.id, self.name.producer, self._keeping.bytes, heard
+        )
         try:
             reply = await self._reply(answer)
         except Cut:

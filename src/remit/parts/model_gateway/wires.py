@@ -19,8 +19,8 @@ from remit.models.wires.openai_chat import ChatReducer, OpenAIChat
 from remit.models.wires.openai_responses import OpenAIResponses, ResponsesReducer
 from remit.models.wires.wire import Reducer, Wire, obj, objs, text
 
-Kind = Literal["model", "aside", "other"]
-"""A question to a model; what costs nothing, such as a count of tokens; anything else that the provider offers."""
+Kind = Literal["model", "count", "aside", "other"]
+"""A question to a model; a count of its tokens, which is free; a look at a list; anything else of the provider's."""
 _LIMITED: Final = 429
 _GEMINI_MODEL: Final = re.compile(r"models/([^/:]+):(stream)?[gG]enerateContent")
 _encode: Final = msgspec.json.Encoder().encode
@@ -165,8 +165,10 @@ def route_of(method: str, path: str) -> Route | None:
     rest = path[len(family.prefix) :]
     if not (rest == family.version or rest.startswith(f"{family.version}/")) and not _versioned(family, rest):
         rest = f"{family.version}{rest}"
-    if method in {"GET", "HEAD"} or rest.endswith(_COUNTS):
+    if method in {"GET", "HEAD"}:
         return Route(family, rest, "aside", None)
+    if rest.endswith(_COUNTS):
+        return Route(family, rest, "count", None)
     if family is GEMINI and (named := _GEMINI_MODEL.search(rest)) is not None:
         return Route(family, rest, "model", CONTENT, named[1], bool(named[2]))
     row = _QUESTIONS.get(rest) if family is not GEMINI else None

@@ -1,0 +1,250 @@
+"""A program that knows nothing of Remit is recorded, ended by a budget, replayed without a provider, and forked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from remit_testing.models import Canned, ModelServer, Received
+from tests.cli.conftest import Finished, Project, project
+from tests.patience import PATIENCE_S
+
+__all__ = ["project"]
+
+AGENT: Final = Path(__file__).with_name("agent.py")
+KILLS: Final = int(os.environ.get("REMIT_TEST_KILLS", "3"))
+pytestmark = pytest.mark.slow
+
+
+def answer(said: str = "bye", turns: int = 1) -> Callable[[Received], Canned]:
+    """Return what wants so many calls of the tool, then says a text."""
+
+    def answers(request: Received) -> Canned:
+        done = sum(message["role"] == "tool" for message in request.body["messages"])
+        call = {"id": f"call_{done}", "type": "function", "function": {"name": "write", "arguments": f'{{"x":{done}}}'}}
+        message = (
+            {"role": "assistant", "content": said} if done >= turns else {"role": "assistant", "tool_calls": [call]}
+        )
+        finish = "stop" if done >= turns else "tool_calls"
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        choice = {"index": 0, "message": message, "finish_reason": finish}
+        return Canned(
+            status=200, body=json.dumps({"id": "c", "model": "gpt-4o", "choices": [choice], "usage": usage}).encode()
+        )
+
+    return answers
+
+
+@contextmanager
+def provider(answers: Callable[[Received], Canned]) -> Iterator[ModelServer]:
+    """Serve beside the test, in a thread."""
+    server, ready, loop = ModelServer(answers), threading.Event(), asyncio.new_event_loop()
+    stop = asyncio.Event()
+
+    async def serve() -> None:
+        async with server.listening():
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    ready.wait()
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
+
+
+def agent(*words: str) -> tuple[str, ...]:
+    return ("--", sys.executable, str(AGENT), *words)
+
+
+def record(project: Project, server: ModelServer, *options: str, prompt: str = "hi", **env: str) -> Finished:
+    """Record the agent."""
+    given = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "provider-key", **env}
+    return project.apart("record", *options, *agent(prompt), env=given)
+
+
+def test_a_run_is_a_job_with_every_question_below_its_step(project: Project) -> None:
+    with provider(answer()) as server:
+        done = record(project, server, REACH="https://elsewhere.test/")
+    assert (done.status, done.out) == (0, "bye\n")
+    assert "2 requests, 30 tokens" in done.err
+    assert {request.headers["authorization"] for request in server.received} == {"Bearer provider-key"}
+    steps = project.here("trace", "last", "--json").json["steps"]
+    assert [(step["step"], step["name"]) for step in steps] == [
+        ("run", "tool.program.run"),
+        ("run/1", "model.openai:gpt-4o"),
+        ("run/2", "model.openai:gpt-4o"),
+    ]
+    result = project.here("show", "last", "--json").json["result"]
+    assert (result["exit_code"], result["seen"], result["tokens"]) == (0, True, 30)
+    assert [file["path"] for file in result["changed"]] == ["out.txt"]
+    assert result["tried"] == ["elsewhere.test:443"]
+    assert result["ungoverned"] == ["write call_0"]
+    assert project.here("usage", "--json").json[0]["tokens"] == 30
+    assert project.here("verify").status == 0
+
+
+def test_a_recorded_run_is_exported_for_strangers(project: Project) -> None:
+    with provider(answer()) as server:
+        record(project, server)
+    assert project.here("export", "last", "--output", "run.zip").status == 0
+    assert project.here("verify", "run.zip").status == 0
+
+
+def test_a_replay_reaches_no_model(project: Project) -> None:
+    with provider(answer()) as server:
+        record(project, server)
+    done = project.apart("replay", "last", "--json", *agent("hi"))
+    report = json.loads(done.out.removeprefix("bye\n"))
+    assert (done.status, report["matched"], report["recorded"], report["drifts"]) == (0, 2, 2, [])
+    assert "fields" in report["rules"], "the process id in `user` differs"
+
+
+@pytest.mark.parametrize(("results", "status", "matched"), [("drift", 0, 2), ("strict", 6, 1)])
+def test_a_result_that_differs_is_told_or_ends_it(project: Project, results: str, status: int, matched: int) -> None:
+    with provider(answer()) as server:
+        record(project, server)
+    done = project.apart("replay", "last", "--results", results, *agent("hi"), env={"NOISE": "loud"})
+    assert done.status == status
+    assert f"{matched} of 2 recorded questions" in done.out
+    assert "written loud" in done.out
+
+
+def test_the_first_difference_has_both_sides(project: Project) -> None:
+    with provider(answer()) as server:
+        record(project, server)
+    done = project.apart("replay", "last", "--json", *agent("something else"))
+    found = json.loads(done.out)["first_difference"]
+    assert (done.status, found["number"], found["step"]) == (6, 1, "run/1")
+    assert (found["path"], found["recorded"], found["now"]) == ("$.body.messages[0].content", "hi", "something else")
+    assert "NONDETERMINISTIC" in done.err
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
+def test_a_replay_elsewhere_leaves_the_recorded_folder_alone(project: Project, tmp_path: Path) -> None:
+    with provider(answer()) as server:
+        record(project, server)
+    before = (project.folder / "out.txt").stat().st_mtime_ns
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    journal = project.folder / ".remit" / "journal.db"
+    project.env["REMIT_CONFIG"] = str(project.folder / "remit.toml")
+    project.folder = copy
+    done = project.apart("--journal", str(journal), "replay", "last", *agent("hi"))
+    assert done.status == 0, done.err
+    assert (copy / "out.txt").read_text() == '{"x":0}'
+    assert (copy.parent / "out.txt").stat().st_mtime_ns == before
+
+
+def test_a_fork_asks_models_from_a_question_on(project: Project) -> None:
+    with provider(answer(turns=2)) as server:
+        record(project, server)
+    with provider(answer("other", turns=2)) as server:
+        given = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "provider-key"}
+        done = project.apart("replay", "last", "--fork-at", "3", *agent("hi"), env=given)
+        assert (done.status, done.out) == (0, "other\n")
+        assert len(server.received) == 1
+    result = project.here("show", "last", "--json").json["result"]
+    assert (result["requests"], result["tokens"]) == (3, 15)
+
+
+def test_a_budget_ends_a_run_in_the_middle(project: Project) -> None:
+    with provider(answer()) as server:
+        done = record(project, server, "--calls", "1")
+        assert len(server.received) == 1
+    assert done.status == 3
+    assert '"code":"BUDGET_EXCEEDED"' in done.err
+    result = project.here("show", "last", "--json").json["result"]
+    assert (result["exit_code"], result["requests"], result["refused"]) == (3, 2, 1)
+
+
+def test_a_refused_model_is_not_asked(project: Project) -> None:
+    rule = '[[policy.rules]]\nid = "cheap"\neffect = "deny"\ntools = ["model.openai"]\nreason = "too dear"\n'
+    project.configure(rule, modules=False)
+    with provider(answer()) as server:
+        done = record(project, server)
+        assert server.received == []
+    assert done.status == 3
+    assert "too dear" in done.err
+    steps = project.here("trace", "last", "--json").json["steps"]
+    assert [(step["step"], step["state"]) for step in steps][1:] == [("run/1", "blocked")]
+
+
+def test_a_program_that_asks_no_model_was_not_seen(project: Project) -> None:
+    done = project.apart("record", "--", sys.executable, "-c", "print(1)")
+    assert (done.status, done.out) == (0, "1\n")
+    assert "not seen" in done.err
+    assert project.here("show", "last", "--json").json["result"]["seen"] is False
+
+
+def test_a_program_that_cannot_be_started_is_said(project: Project) -> None:
+    done = project.apart("record", "--", "no-such-program")
+    assert done.status != 0
+    assert "No such file" in done.err
+
+
+def test_a_recorder_that_is_killed_takes_the_program_with_it(project: Project) -> None:
+    """At a moment of its own each time: in the tool, which waits, or wherever it is once it has begun."""
+    chance = random.Random(7)
+    with provider(answer(turns=3)) as server:
+        given = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "provider-key"}
+        for _ in range(KILLS):
+            out, wait = project.folder / "out.txt", project.folder / "wait"
+            out.unlink(missing_ok=True)
+            wait.unlink(missing_ok=True)
+            if chance.random() < 0.5:
+                os.mkfifo(wait)
+            process = project.start("record", *agent("hi"), env=given)
+            while not out.exists():
+                assert process.poll() is None
+                os.sched_yield()
+            process.kill()
+            process.communicate()
+            until(lambda: not _running(AGENT))
+    jobs = project.here("jobs", "--json").json
+    assert len(jobs) == KILLS
+    for job in jobs:
+        steps = [step for step in project.here("trace", job["job"], "--json").json["steps"] if "/" in step["step"]]
+        assert len({step["step"] for step in steps}) == len(steps)
+        events = project.here("trace", job["job"], "--events").out
+        assert events.count("command_started") <= len(steps)
+        assert events.count("command_committed") <= events.count("command_started")
+    assert project.here("verify").status == 0
+
+
+def until(met: Callable[[], bool]) -> None:
+    """Wait for something of the system that tells no one when it happens."""
+    ends = time.monotonic() + PATIENCE_S
+    while not met():
+        assert time.monotonic() < ends
+        os.sched_yield()
+
+
+def _running(program: Path) -> list[Any]:
+    """Processes that run a program."""
+    commands = Path("/proc").glob("[0-9]*/cmdline")
+    found = []
+    for command in commands:
+        try:
+            text = command.read_bytes()
+        except OSError:
+            continue
+        if str(program).encode() in text and b"record" not in text:
+            found.append(command)
+    return found
