@@ -32,7 +32,7 @@ CODE := $(wildcard src testing tests bench scripts)
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" build/lock/bin/pip-compile --quiet --generate-hashes --no-emit-options \
 	--allow-unsafe --strip-extras --annotation-style=line $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup demo format check static quick test versions dist wheel bench peers frameworks clients servers extras searxng agents conformance screenshots recording docs clean lock
+.PHONY: help setup demo format check static quick test versions dist tables wheel bench peers frameworks clients servers extras searxng agents conformance screenshots recording docs clean lock
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,10 @@ versions: setup ## The fast tests on each Python from 3.11 to 3.14 that this mac
 dist: setup ## Build wheel and source of the newest commit, with hashes, SBOM and provenance (KEY=key.pem signs it)
 	rm -rf dist
 	$(BIN)/python -m scripts.dist dist $(if $(KEY),--key $(KEY))
+
+tables: setup ## Write what documents derive: the tables of settings, the promised API
+	$(BIN)/python -m scripts.doc_tables
+	$(BIN)/python -m tests.api.golden.document
 
 wheel: setup ## Build the wheel, install it alone and run a job with it (CORE=1: a Remit without parts)
 	$(BIN)/python -m scripts.wheel dist $(if $(CORE),--core)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, Final, NamedTuple, get_type_hints
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
@@ -17,18 +20,24 @@ from remit.operation import Operation, operations
 from remit.parts.tickets.tickets import tickets_of
 from remit.record.views import ConfirmationView
 from remit.service.service import Service
+from remit.wiring.capabilities import FIRST_PARTY
+from remit.wiring.parts import nouns_of
 from tests.api.conftest import Served, bearer, token
 from tests.opened import OpenRemit, until_waiting
+from tests.parts.skills.project import skill
+from tests.parts.work.executors.repository import make_repository
 from tests.service.test_mcp import READ, Far
-from tests.service.test_steps import MAY, Door, passes
+from tests.service.test_steps import Door, passes
 
 pytestmark = pytest.mark.slow
 
 BY_NAME: Final = {route.name: route for route in ROUTES}
-DECLARED: Final = [(noun, one) for noun, kind in get_type_hints(Service).items() for one in operations(kind)]
+NOUNS: Final = {**get_type_hints(Service), **{noun.name: kind for noun, kind in nouns_of(FIRST_PARTY)}}
+DECLARED: Final = [(noun, one) for noun, kind in NOUNS.items() for one in operations(kind)]
 Prepare = Callable[["World"], Awaitable["Prepared"]]
 Prepared = tuple[list[str], Any]
 """What stands in the braces of the path, and the body."""
+MAY: Final = [{"effect": "allow", "tools": ["pad.*", "door.*", "outbox.*", "executor.*"]}]
 EVENT: Final = {"type": "message", "thread_id": "t1", "content": "hello"}
 
 
@@ -74,6 +83,10 @@ class World(NamedTuple):
     @property
     def example(self) -> Any:
         return self.operation.declaration.example
+
+    @property
+    def work(self) -> Any:
+        return self.remit.service.work
 
     async def ticket(self) -> str:
         return (await tickets_of(self.remit.service).create({"type": "TRIAGE", "event": EVENT})).id
@@ -170,6 +183,46 @@ async def pinned_server(world: World) -> Prepared:
     return ["far"], {"digest": diff.digest} if world.operation.shape is not None else world.example
 
 
+async def forked(world: World) -> Prepared:
+    path, _ = await job_of(fails)(world)
+    return path, {"at": "1"}
+
+
+async def two_jobs(world: World) -> Prepared:
+    jobs = [(await world.remit.start(ends())).id for _ in range(2)]
+    await world.remit.service.jobs.settled(jobs)
+    return jobs, world.example
+
+
+async def open_issue(world: World) -> dict[str, Any]:
+    return {"issue_ref": await world.work.issue("Ask the vendor")}
+
+
+async def hand_out(world: World) -> dict[str, Any]:
+    started = await world.work.start((await open_issue(world))["issue_ref"], "manual")
+    told = {"issue_ref": started.issue_ref, "run_id": started.run_id}
+    text = f"IssueRef: {started.issue_ref}\nRunId: {started.run_id}\nStatus: ok\n\nAsked.\n"
+    return {**told, "result": {**told, "status": "ok"}, "document": b64encode(text.encode()).decode()}
+
+
+async def take_back(world: World) -> dict[str, Any]:
+    handed = await hand_out(world)
+    await world.work.stop(handed["issue_ref"], "late")
+    return handed
+
+
+def work(*begin: Callable[[World], Awaitable[dict[str, Any]]], **more: Any) -> Prepare:
+    """Prepare what `begin` does, and give what the operation takes of it."""
+
+    async def prepare(world: World) -> Prepared:
+        known = {name: value for each in begin for name, value in (await each(world)).items()}
+        example = {} if world.example is msgspec.UNSET else world.example
+        fields = world.operation.shape.__struct_fields__ if world.operation.shape is not None else ()
+        return [], {**example, **{name: value for name, value in {**known, **more}.items() if name in fields}}
+
+    return prepare
+
+
 CALLS: Final[dict[str, Prepare]] = {
     "approvals.active": nothing,
     "approvals.revoke": remembered_approval,
@@ -213,8 +266,35 @@ CALLS: Final[dict[str, Prepare]] = {
     "tools.view": named("desk.write"),
     "tools.failures": nothing,
     "workers.page": nothing,
+    "drift.schema": named("sha256:0"),
+    "drift.uses": named("desk.write"),
+    "forks.diff": two_jobs,
+    "forks.make": forked,
+    "skills.disable": named("mail"),
+    "skills.enable": named("mail"),
+    "skills.view": named("mail"),
+    "work.decide": work(take_back, state="needs-human", reason="odd"),
+    "work.issue": work(),
+    "work.late": work(hand_out),
+    "work.result": work(hand_out),
+    "work.staged": work(open_issue, verb="stop", args={"issue_ref": "local#1", "reason": "late"}),
+    "work.start": work(open_issue, executor="manual"),
+    "work.stop": work(hand_out),
+    "work.submit": work(hand_out),
+    "work.switch": work(hand_out, executor="manual"),
+    "work.turn": work(open_issue, staged=False),
+    "work.view": work(open_issue),
+    "work.write": work(hand_out),
 }
-"""What each operation is called with."""
+"""What each operation is called with, beside its example; one that is not here needs no more than that."""
+
+
+def lay_out(folder: Path) -> None:
+    """Make a folder a repository with a person as its executor, and with a skill."""
+    for path in make_repository(folder / "made").iterdir():
+        path.rename(folder / path.name)
+    (folder / "workflow.toml").write_text('[executors.manual]\nprogram = "manual"\nisolation = "none"\n')
+    skill(folder / "skills", "mail")
 
 
 async def doubted(remit_in: OpenRemit, given: dict[str, Any]) -> str:
@@ -242,16 +322,23 @@ def test_an_operation_has_its_route_and_its_twin(noun: str, operation: Operation
 
 
 @pytest.mark.parametrize("operation", [one for _, one in DECLARED], ids=lambda one: one.declaration.name)
-async def test_an_operation_works_over_http(remit_in: OpenRemit, served: Served, operation: Operation) -> None:
+async def test_an_operation_works_over_http(
+    tmp_path: Path, remit_in: OpenRemit, served: Served, operation: Operation
+) -> None:
     declared = operation.declaration
-    recipes, flags = [ends, fails, passes, waits, writes], {**MAY, "jobs.drain_seconds": 0}
+    recipes, flags = [ends, fails, passes, waits, writes], {"policy.rules": MAY, "jobs.drain_seconds": 0}
+    if declared.name.startswith(("skills.", "work.")):
+        lay_out(tmp_path)
+        flags["skills.folders"] = [str(tmp_path / "skills")]
     given = {"providers": [Door(), Far(READ)], "recipes": recipes, "tools": [write], "flags": flags}
     doubtful = await doubted(remit_in, given) if declared.name == "steps.decide" else ""
     async with remit_in(**given) as remit, served(remit) as client:
-        path, body = await CALLS[declared.name](World(remit, operation, doubtful))
+        path, body = await CALLS.get(declared.name, nothing)(World(remit, operation, doubtful))
         route, names = BY_NAME[declared.name], iter(path)
         filled = "/".join(next(names) if part.startswith("{") else part for part in route.path.split("/"))
         sent = None if body is msgspec.UNSET else body
+        if route.method == "GET" and sent:
+            filled, sent = f"{filled}?{urlencode(sent)}", None
         answer = await client.ask(route.method, filled, sent)
         assert answer.status == route.status, answer.json
         if route.answer is not None:

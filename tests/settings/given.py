@@ -2,174 +2,76 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
-# For every setting without paths: what the file, the environment and the flags give it.
-SWITCHES = "tickets.derive_replies tickets.tool_only tickets.expose_warn_count skills.required serve.without_tls"
-VALUES: dict[str, tuple[Any, Any, Any]] = {
-    "app.principal": ("ann", "bob", "cyd"),
-    "tools.preferred_provider_order": (["a"], ["b", "c_*"], ["d", "e"]),
-    "tools.max_value_bytes": (1, 2, 3),
-    "tools.unprotected": (["a"], ["b", "c.*"], ["d"]),
-    "fs.max_read_bytes": (1, 2, 3),
-    "fs.search_anywhere": (False, True, False),
-    "web.search": (["stub"], ["ddg_html"], ["brave", "searxng"]),
-    "web.fuse": (True, False, True),
+import remit.wiring.sections  # noqa: F401 - declares the settings of the parts
+from remit.settings import documented
+
+Three = tuple[Any, Any, Any]
+_RANGE: Final = re.compile(r"an integer from (\d+) to \d+")
+
+
+def of_type(words: str) -> Three | None:
+    """Three values of a setting, by its type in words; None: its form needs values of its own."""
+    if whole := _RANGE.fullmatch(words):
+        least = int(whole[1])
+        return least, least + 1, least + 2
+    if words.startswith("one of "):
+        first, second, *_ = words.removeprefix("one of ").split(", ")
+        return first, second, first
+    plain: dict[str, Three] = {
+        "text": ("a", "b", "c"),
+        "true or false": (True, False, True),
+        "a list of non-empty texts": (["a"], ["b", "c"], ["d"]),
+    }
+    return plain.get(words)
+
+
+OWN: Final[dict[str, Three]] = {
     "web.searxng_url": ("http://a", "http://b", "http://c"),
-    "web.searxng_key": ("a", "b", "c"),
-    "web.searxng_timeout_ms": (1, 2, 3),
-    "web.brave_key": ("a", "b", "c"),
-    "web.serper_key": ("a", "b", "c"),
-    "web.folder": ("a", "b", "c"),
     "web.folder_url": ("http://a", "http://b", "http://c"),
-    "web.private": (["a:1"], ["b:1", "c:1"], ["d:1"]),
-    "web.robots": (False, True, False),
-    "sandbox.driver": ("container", "bwrap", "container"),
-    "sandbox.min_isolation": ("kernel", "namespaces", "kernel"),
-    "sandbox.warm": (1, 2, 3),
-    "sandbox.container_program": ("a", "b", "c"),
-    "sandbox.container_image": ("a", "b", "c"),
-    "sandbox.container_runtime": ("a", "b", "c"),
-    "sandbox.commands": (["python"], ["node"], []),
-    "sandbox.network": (["a.example"], ["b.example:443"], []),
-    "sandbox.wall_ms": (1, 2, 3),
-    "sandbox.cpu_ms": (1, 2, 3),
-    "sandbox.cpu_percent": (1, 2, 3),
-    "sandbox.memory_bytes": (1, 2, 3),
-    "sandbox.pids": (1, 2, 3),
-    "sandbox.descriptors": (1, 2, 3),
-    "sandbox.file_bytes": (1, 2, 3),
-    "sandbox.tmp_bytes": (1, 2, 3),
-    "sandbox.workspace_bytes": (1, 2, 3),
-    "sandbox.workspace_files": (1, 2, 3),
-    "sandbox.stdout_bytes": (1, 2, 3),
-    "sandbox.stderr_bytes": (1, 2, 3),
-    "sandbox.artifact_bytes": (1, 2, 3),
-    "sandbox.artifact_files": (1, 2, 3),
-    "confirm.expires_seconds": (1, 2, 3),
-    "confirm.max_open": (1, 2, 3),
-    "confirm.proof": ("terminal", "token", "signed"),
-    "confirm.own": (True, False, True),
-    "jobs.concurrency": (1, 2, 3),
     "dbos.queue": ("one", "two", "three"),
-    "dbos.concurrency": (1, 2, 3),
-    "dbos.rate": (4, 5, 6),
-    "dbos.rate_seconds": (7, 8, 9),
-    "dbos.poll_millis": (10, 11, 12),
-    "dbos.ahead": (13, 14, 15),
-    "jobs.engine": ("one", "two", "three"),
     "jobs.quotas": ({"principal": 1}, {"recipe": 2}, {"label:team": 3}),
-    "jobs.queue": (1, 0, 3),
     "jobs.share": ("principal", "recipe", "label:team"),
-    "jobs.lease_seconds": (1, 2, 3),
-    "jobs.drain_seconds": (0, 2, 3),
-    "evidence.inline_limit_bytes": (0, 2, 3),
-    "evidence.raw_limit_bytes": (0, 2, 3),
-    "evidence.max_items_per_report": (1, 2, 3),
-    "evidence.retention_days": (1, 2, 3),
-    "output.color": ("always", "never", "always"),
-    "tools.choose": ("safest", "order", "safest"),
-    "jobs.code_version": ("2", "git", "package:shop"),
-    "jobs.mismatch": ("fail", "warn", "fail"),
-    "tools.schema_gate": ("warn", "off", "warn"),
-    "tools.trusted_output": (["a"], ["b", "c.*"], ["d"]),
-    "tools.always_trusted_output": (["a"], ["b", "c.*"], ["d"]),
-    "tools.untrusted_output": (["a"], ["b", "c.*"], ["d"]),
-    "tools.only": (["mcp"], ["fs", "mcp"], ["web"]),
-    "tools.no_mcp": (True, False, True),
     "mcp.servers": ([{"name": "a"}], [{"name": "b"}], []),
-    "mcp.timeout_ms": (1, 2, 3),
-    "mcp.grace_ms": (1, 2, 3),
-    "mcp.log_bytes": (1, 2, 3),
-    "mcp.drain_ms": (0, 10, 20),
-    "mcp.first_use": ("refuse", "trust", "refuse"),
-    "mcp.elicitation": ("defaults", "decline", "defaults"),
-    "mcp.sampling": ("forward", "refuse", "forward"),
-    "mcp.ask": ("client", "terminal", "both"),
-    "mcp.patience": (0, 10, 20),
-    "mcp.waiting": ("result", "error", "result"),
-    "mcp.person_ms": (0, 10, 20),
-    "mcp.expose_tools": ("search", "all", "search"),
-    "mcp.always": (["a"], ["b", "c.*"], ["d"]),
-    "mcp.instructions": (0, 10, 20),
-    "mcp.max_message_bytes": (1, 2, 3),
-    "mcp.expose": (["a"], ["b", "c_*"], ["d"]),
-    "mcp.untrusted_input": (["a"], ["b", "c_*"], ["d"]),
     "mcp.clients": ([{"principal": "a"}], [{"principal": "b"}], []),
-    "readiness.required": (["a"], ["b", "c"], ["d"]),
-    "app.capabilities": (["a"], ["b", "c"], ["d"]),
-    **dict.fromkeys(SWITCHES.split(), (True, False, True)),
     "limits.tools": ({"web.*": {"rate": "1/s"}}, {"mail.*": {"rate": "9/d"}}, {}),
     "runners.entries": (
         [{"name": "a", "serves": ["a.*"]}],
         [{"name": "b", "serves": ["b.*"]}],
         [{"name": "c", "serves": ["c.*"]}],
     ),
-    "skills.switched_off": ("park", "finish", "park"),
     "skills.named": ({"a": {"enabled": False}}, {"b": {"enabled": True}}, {}),
-    "tickets.cutover_until_ms": (1, 2, 3),
-    "browser.hosts": (["a"], ["b", "*.c"], ["d"]),
-    "browser.private": (["a:1"], ["b:1", "c:1"], ["d:1"]),
-    "browser.secrets": (["A=B@a"], ["C=D@c"], ["E=F@e"]),
-    "browser.inner_sandbox": (False, True, False),
-    **{
-        f"browser.{name}": (1, 2, 3)
-        for name in ["browsers", "pages", "idle_seconds", "download_bytes", "snapshot_chars"]
-    },
-    **{f"web.{name}": (1, 2, 3) for name in ("cooldown_seconds", "max_bytes", "pause_ms", "pages", "pages_bytes")},
-    **{f"documents.{name}": (1, 2, 3) for name in ("max_bytes", "max_pages", "max_chars", "seconds", "undo")},
-    "browser.memory_bytes": (2**28, 2**29, 2**30),
-    "recorder.origin": ("a.example/log", "b.example/log", "c.example/log"),
     "recorder.key_command": (["a"], ["b"], ["c"]),
-    "recorder.every_events": (10, 20, 30),
-    "recorder.every_seconds": (1, 2, 3),
-    "recorder.session_seconds": (60, 61, 62),
     "recorder.command": (["a"], ["b"], ["c"]),
     "recorder.url": ("https://a.example", "https://b.example", "https://c.example"),
     "recorder.token": ("${A}", "${B}", "${C}"),
     "recorder.witness": ("https://a.example", "https://b.example", "https://c.example"),
-    "recorder.witness_key": ("a", "b", "c"),
     "recorder.stamp_url": ("https://a.example", "https://b.example", "https://c.example"),
-    "recorder.stamp_seconds": (1, 2, 3),
     "recorder.stamp_roots": ("/a", "/b", "/c"),
-    "audit.reads": ("values", "all", "off"),
     "audit.key": ("${A}", "${B}", "${C}"),
     "audit.anchor_url": ("http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3"),
-    "audit.anchor_key": ("a", "b", "c"),
     "audit.key_command": (["a"], ["b"], ["c"]),
     "telemetry.otlp_url": ("https://a.example", "https://b.example", "https://c.example"),
     "telemetry.headers": ({"a": "…"}, {"b": "…"}, {"c": "…"}),
-    "telemetry.values": (True, False, True),
-    **{name: ([{"name": "a"}], [{"name": "b"}], []) for name in ("notify.targets", "retention.rules")},
-    "serve.drain_seconds": (1, 2, 3),
-    "serve.queue_bytes": (1, 2, 3),
+    "notify.targets": ([{"name": "a"}], [{"name": "b"}], []),
+    "retention.rules": ([{"name": "a"}], [{"name": "b"}], []),
     "serve.public_url": ("https://a.example", "https://b.example", "https://c.example"),
     "clients.entries": ([{"principal": "a"}], [{"principal": "b"}], []),
     "mcp.servers_json": ("[]", '[{"name":"b"}]', '[{"name":"c"}]'),
-    "mcp.server_name": ("a", "b", "c"),
-    "mcp.server_cmd": ("a", "b", "c"),
     "mcp.server_args_json": ("…", "…", "…"),
     "mcp.server_args": ("…", "…", "…"),
-    "mcp.server_cwd": ("a", "b", "c"),
-    "models.default": ("openai:a", "ollama:b", "scripted:c"),
     "models.openai_url": ("http://a", "http://b", "http://c"),
     "models.anthropic_url": ("http://a", "http://b", "http://c"),
     "models.google_url": ("http://a", "http://b", "http://c"),
     "models.ollama_url": ("http://a", "http://b", "http://c"),
-    "models.patience_seconds": (1, 2, 3),
-    "models.attempts": (2, 3, 4),
-    "models.first_pause_ms": (2, 3, 4),
-    "models.longest_pause_seconds": (2, 3, 4),
-    "models.at_once": (1, 2, 3),
-    "models.day_tokens": (0, 2, 3),
-    "models.day_cents": (0, 2, 3),
     "models.prices": ([{"model": "a"}], [{"model": "b"}], []),
-    "policy.taint": ("deny", "allow", "deny"),
-    "policy.remembered": (False, True, False),
     "policy.rules": ([{"effect": "ask"}], [{"effect": "deny"}], []),
     "policy.groups": ({"a": ["x"]}, {"b": ["y"]}, {}),
     "policy.tests": ([{"expect": "ask"}], [{"expect": "deny"}], []),
 }
+"""The values of settings whose form is narrower than their type."""
 
 
 MASKED = {"web.searxng_key", "web.brave_key", "web.serper_key"}
@@ -191,3 +93,10 @@ PATHS = {
     "skills.folders",
     "serve.tls_key",
 }
+
+VALUES: Final[dict[str, Three]] = {
+    setting.key: values
+    for setting in documented()
+    if setting.key not in PATHS and (values := OWN.get(setting.key) or of_type(setting.type)) is not None
+}
+"""Three values of every setting that is no path."""

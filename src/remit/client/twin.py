@@ -75,7 +75,8 @@ def _request(operation: Operation) -> Callable[..., Any]:
         )
         return answer if declared.answer is None else getattr(answer, declared.answer.__struct_fields__[0])
 
-    ask.__name__, ask.__doc__ = operation.function.__name__, operation.function.__doc__
+    ask.__name__ = operation.function.__name__
+    ask.__doc__ = operation.function.__doc__ or declared.summary
     return ask
 
 
