@@ -64,10 +64,9 @@ def exported(file: Path) -> Recorded:
 
 async def _offered(remit: Remit) -> Recorded:
     tools = sorted(await remit.service.tools.metas(), key=lambda tool: tool.name)
-    views = await remit.service.recipes.views()
-    recipes = [(one.name, one.about.partition("\n")[0]) for one in views]
-    parameters = {one.name: tuple(each.name for each in one.parameters) for one in views}
-    return Recorded(tools=tuple(tools), recipes=tuple(recipes), parameters=parameters)
+    outlines = remit.service.recipes.outlines()
+    recipes = tuple((one.name, one.about) for one in outlines)
+    return Recorded(tools=tuple(tools), recipes=recipes, parameters={one.name: one.parameters for one in outlines})
 
 
 def _keep(found: Recorded, place: Path) -> None:

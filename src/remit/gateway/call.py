@@ -16,8 +16,6 @@ from remit.gateway.outcome import Outcome, refused
 from remit.gateway.turns import Line
 from remit.journal.kinds import UNSET
 from remit.large import decode
-from remit.policy.decision import CallerKind
-from remit.policy.overlay import Overlay
 from remit.tools.budget import Budget
 from remit.tools.provider import JobFacts
 
@@ -32,7 +30,8 @@ if TYPE_CHECKING:
     from remit.journal.kinds.calls import DecisionFacts
     from remit.journal.writer import StreamWriter
     from remit.models.reply import Watch
-    from remit.policy.decision import Decision, Query
+    from remit.policy.decision import CallerKind, Decision, Query
+    from remit.policy.overlay import Overlay
     from remit.policy.rules import Policy
     from remit.tools.catalog import Tool
     from remit.tools.peer import Peer

@@ -17,13 +17,13 @@ from remit.codes import Code
 from remit.errors import NotFoundError, StateError
 from remit.jobs.routes import LackingError, route_of
 from remit.journal.kinds import ErrorInfo
-from remit.policy.overlay import Overlay, parse_overlay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from remit.journal.event import Blob
     from remit.journal.kinds import JobCreated, SkillPin
+    from remit.policy.overlay import Overlay
 
 READ: Final = "skill.read"
 """The tool that reads a file of a skill; every skill lets an agent call it."""
@@ -52,6 +52,8 @@ def pins_of(created: JobCreated | None) -> tuple[SkillPin, ...]:
 
 def overlays_of(pins: Sequence[SkillPin]) -> tuple[Overlay, ...]:
     """Return what skills add to the policy: one list of tools, and the rules of each. Raises PolicyError."""
+    from remit.policy.overlay import parse_overlay  # noqa: PLC0415 - rules are slow to load, and few jobs have skills
+
     tools = [tool for pin in pins for tool in pin.tools]
     listed = parse_overlay("skill", (), sorted({*tools, *_ALWAYS}))
     active = [pin for pin in pins if pin.rules and not pin.offered]

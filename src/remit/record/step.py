@@ -24,7 +24,6 @@ from remit.journal.kinds import (
     WaitCompleted,
 )
 from remit.journal.kinds import ToolInvocationStarted as Started
-from remit.jsonrpc.message import REPAIRS
 from remit.models.message import Refusal, decode
 from remit.redact import line, mask, preview, preview_of
 
@@ -100,6 +99,8 @@ def _with_result(diff: StateDiff, inline: OptionalRaw, ref: OptionalRef) -> Stat
 
 def repairs(started: Started, finished: ToolInvocationFinished | None) -> str:
     """Return what was repaired in a call's arguments and result, for people; empty: nothing was."""
+    from remit.jsonrpc.message import REPAIRS  # noqa: PLC0415 - few steps had anything repaired
+
     parts = (("arguments", started.repaired), ("result", finished.repaired if finished is not None else {}))
     return "; ".join(
         f"{part}: {REPAIRS.get(kind, line(kind))}{f' ({number} times)' if number > 1 else ''}"

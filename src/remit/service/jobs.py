@@ -34,7 +34,6 @@ from remit.journal.sharded.placement import new_identifier
 from remit.journal.values import is_pruned
 from remit.operation import Body, By, FromKey, JobReference, operation
 from remit.record.heads import find_job, fit_identifier, head_of, open_job, prove_job
-from remit.record.job_story import JobStory, job_view
 from remit.record.search import Found, JobSearch, principal_of, search
 from remit.record.values import encoded, title_of, value_of
 from remit.record.views import JobRow, JobView, job_row
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from remit.jobs.bound import RecipeCall
     from remit.jobs.plans.plan import Plan
     from remit.jobs.replay import ReplayReport, Stop
+    from remit.record.job_story import JobStory
     from remit.service.many import Labels, Replayed
     from remit.service.parts import Parts
     from remit.service.retrying import Retried
@@ -127,10 +127,14 @@ class Jobs:
 
     async def view(self, job: str) -> JobView:
         """One job, whole, as it is at one moment. Raises NotFoundError."""
+        from remit.record.job_story import job_view
+
         return await job_view(self._journal, job)
 
     async def story(self, job: str, known: JobStory | None = None) -> JobStory:
         """The job as a page shows it; `known` is one of earlier, carried on. Raises NotFoundError."""
+        from remit.record.job_story import JobStory
+
         story = known or JobStory(await self.row(job))
         await story.carry_on(self._journal)
         return story

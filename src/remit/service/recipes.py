@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
@@ -46,6 +46,15 @@ class RecipeView(msgspec.Struct, frozen=True, kw_only=True):
     parameters: tuple[ParameterView, ...]
 
 
+class Outline(NamedTuple):
+    """A recipe in a line."""
+
+    name: str
+    about: str
+    """The first line of its documentation."""
+    parameters: tuple[str, ...]
+
+
 class KnownRecipes:
     """The recipes of this process."""
 
@@ -70,6 +79,13 @@ class KnownRecipes:
     def names(self) -> list[str]:
         """Every name, sorted."""
         return self.registry.names()
+
+    def outlines(self) -> list[Outline]:
+        """Return what a face names and completes, by name; for the version of a recipe its code would be read."""
+        return [
+            Outline(one.name, inspect.cleandoc(one.__doc__ or "").partition("\n")[0], tuple(one.signature.parameters))
+            for one in self.registry.all()
+        ]
 
 
 def recipe_view(recipe: Recipe[..., Any]) -> RecipeView:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.errors import PolicyError
-from remit.policy.overlay import parse_overlay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -378,6 +377,8 @@ def _names(names: list[str], code: str, form: re.Pattern[str], what: str) -> tup
 def _rules(raw: list[Any]) -> tuple[dict[str, Any], ...]:
     """Return rules that deny or ask, as they are written."""
     try:
+        from remit.policy.overlay import parse_overlay  # noqa: PLC0415 - rules are slow to load, and who looks has none
+
         parse_overlay("skill", raw)
     except PolicyError as error:
         raise InvalidManifestError("risk", error.message) from error

@@ -20,6 +20,7 @@ from remit.capability import Check, Look
 from remit.ids import new_id
 
 if TYPE_CHECKING:
+    from remit.parts.work.references import IssueRef
     from remit.process.enclosure import Enclosures
     from remit.settings import Settings
 
@@ -139,3 +140,8 @@ def _read(file: Path) -> bytes:
 def _named(places: list[Path]) -> str:
     more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
     return ", ".join(map(str, places[:_NAMED])) + more
+
+
+def tree_folder(root: Path, issue: IssueRef, run_id: str) -> Path:
+    """Return where the worktree of a run is. No `%` is in its name, which some agents would decode."""
+    return root / "trees" / issue.file_name.replace("%", "=") / run_id

@@ -14,7 +14,6 @@ from remit.errors import ProviderError, StateError, UsageError
 from remit.jobs.state import ENDED
 from remit.operation import Body, By, operation
 from remit.parts.work.executors.registry import MANUAL, hand_of, tool_of
-from remit.parts.work.executors.worktree import paths_of
 from remit.parts.work.flow import parent_in
 from remit.parts.work.forms import Form, read_result_in
 from remit.parts.work.references import IssueRef
@@ -286,6 +285,8 @@ class Work:
         except ProviderError as error:
             why = f"the commit cannot be looked at: {error}"
             raise StateError(why, code=Code.env_unavailable, remedy="Install git.") from error
+        from remit.parts.work.executors.worktree import paths_of  # noqa: PLC0415 - who looks has no tree
+
         broken = paths_of(changed, rules.forbidden_paths)
         if not broken:
             return result

@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING
 from remit.codes import Code
 from remit.errors import PolicyError, UsageError
 from remit.parts.work.control import ControlPlane
-from remit.parts.work.decisions import DecisionProvider
-from remit.parts.work.executors.port import GRANT
-from remit.parts.work.executors.provider import ExecutorProvider
 from remit.parts.work.folder import WorkFolder
 from remit.parts.work.noun import Work
-from remit.parts.work.outbox.local import LocalForge
-from remit.parts.work.outbox.provider import OutboxProvider, OutboxRows
-from remit.parts.work.outbox.remote import Pushes
 from remit.parts.work.runs import Runs, RunsOpening
 from remit.parts.work.staging import StagedRuns, StagedWrite
 from remit.parts.work.store import WorkStore
@@ -52,6 +46,8 @@ class ProjectForge:
 
     def _forge(self, table: OutboxTable) -> Forge:
         if table.backend == "local":
+            from remit.parts.work.outbox.local import LocalForge  # noqa: PLC0415 - who looks writes to no forge
+
             return LocalForge(self._journal, principal(self._settings))
         try:
             from remit.parts.work.outbox.forges import open_forge  # noqa: PLC0415 - an extra, for who has a forge
@@ -68,6 +64,12 @@ def open_providers(opening: Opening) -> tuple[ToolProvider, ...]:
     """
     if not has_workflow(opening.settings):
         return ()
+    from remit.parts.work.decisions import DecisionProvider  # noqa: PLC0415 - who looks calls none of its tools
+    from remit.parts.work.executors.port import GRANT  # noqa: PLC0415 - as above
+    from remit.parts.work.executors.provider import ExecutorProvider  # noqa: PLC0415 - as above
+    from remit.parts.work.outbox.provider import OutboxProvider, OutboxRows  # noqa: PLC0415 - as above
+    from remit.parts.work.outbox.remote import Pushes  # noqa: PLC0415 - as above
+
     if any(rule.get("id") == GRANT for rule in opening.settings.policy.rules):
         remedy = "Give the rule another id: decisions about governed runs are recorded under this one."
         raise PolicyError(f'the rule id "{GRANT}" is taken by the approval of runs', remedy=remedy)
@@ -107,7 +109,9 @@ def open_work(opening: NounOpening) -> Work:
     service, settings = opening.service, opening.parts.settings
     journal = opening.parts.journal
     store, root = WorkStore(journal), WorkFolder(settings)
-    given = RunsOpening(store, service.jobs, service.sessions, opening.principal, root, settings.folder, opening.worker)
+    given = RunsOpening(
+        store, service.jobs, lambda: service.sessions, opening.principal, root, settings.folder, opening.worker
+    )
     runs, forge = Runs(given), ProjectForge(journal, settings)
     control = ControlPlane(runs, forge, settings, opening.principal)
 

@@ -16,12 +16,9 @@ from remit.jobs.state import ENDED, stream_of
 from remit.jobs.state import KIND as JOB
 from remit.journal.leases import heads_changed_within
 from remit.journal.sharded.placement import new_identifier
-from remit.parts.work.decisions import RECIPE as DECISION
-from remit.parts.work.executors.provider import tree_folder
 from remit.parts.work.executors.registry import MANUAL, hand_of
-from remit.parts.work.executors.worktree import Worktree
 from remit.parts.work.flow import dependencies_in, field_in, parent_in
-from remit.parts.work.folder import WorkFolder
+from remit.parts.work.folder import WorkFolder, tree_folder
 from remit.parts.work.order import NO_CONTRACTS, WorkOrder
 from remit.parts.work.pack import ContextPack
 from remit.parts.work.references import IssueRef, RunId
@@ -34,6 +31,8 @@ from remit.redact import line
 from remit.service.options import Options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from remit.journal.journal import Journal
     from remit.service.jobs import Jobs
     from remit.service.parts import Worker
@@ -67,7 +66,8 @@ class RunsOpening(NamedTuple):
 
     store: WorkStore
     jobs: Jobs
-    sessions: Sessions
+    sessions: Callable[[], Sessions]
+    """Asked when a run calls a tool: to look needs no gateway, and none of the tools behind it."""
     principal: str
     """Acts where no one else is named."""
     root: WorkFolder
@@ -188,7 +188,9 @@ class Runs:
         """Start the job that asks a person whether the result of a run is good."""
         labels = {"issue": str(issue), "decides": run_id}
         options = Options(title=f"{issue} {run_id}: is it good?", labels=labels, principal=self._principal)
-        await self._jobs.start_named(DECISION, {"issue_ref": str(issue), "run_id": run_id}, options)
+        from remit.parts.work.decisions import RECIPE  # noqa: PLC0415 - with all that makes a recipe
+
+        await self._jobs.start_named(RECIPE, {"issue_ref": str(issue), "run_id": run_id}, options)
 
     async def is_asked(self, issue: IssueRef, run_id: str) -> bool:
         """Return whether a person is, or was, asked about the result of a run."""
@@ -202,6 +204,8 @@ class Runs:
         """
         for run in reversed((await self.store.unit(issue)).runs.values()):
             place = tree_folder(self._place.path, issue, run.run_id)
+            from remit.parts.work.executors.worktree import Worktree  # noqa: PLC0415 - who looks has no tree
+
             tree = Worktree.of(repository_of(workflow, self._folder, run.role), place, issue, run.run_id)
             try:
                 if run.executor != MANUAL:
@@ -255,8 +259,9 @@ class Runs:
 
     async def call(self, tool: str, args: dict[str, Any], by: str, key: str = "") -> dict[str, Any]:
         """Call a tool of the outbox through the gate. Raise NotFoundError or StateError with what to do."""
-        session = await self._sessions.open("cli", principal=by or self._principal, client="work")
-        outcome = await self._sessions.call(session, tool, args, principal=by or self._principal, key=key)
+        sessions = self._sessions()
+        session = await sessions.open("cli", principal=by or self._principal, client="work")
+        outcome = await sessions.call(session, tool, args, principal=by or self._principal, key=key)
         if outcome.status == "ok":
             value: dict[str, Any] = outcome.value
             return value

@@ -17,7 +17,6 @@ from remit.jobs.state import ENDED
 from remit.journal import kinds as k
 from remit.operation import Source, operations
 from remit.parts.work import kinds as w
-from remit.parts.work.executors.provider import shown_order
 from remit.parts.work.executors.registry import MANUAL, hand_of, tool_of
 from remit.parts.work.outbox.remote import branch_of
 from remit.parts.work.references import IssueRef
@@ -108,6 +107,8 @@ class StagedRuns(Runs):
             return
         order = await self.store.order(issue, run.run_id)
         hand = hand_of(workflow, run.executor)
+        from remit.parts.work.executors.provider import shown_order  # noqa: PLC0415 - for who previews a run
+
         shown = shown_order(order, hand, str(repository_of(workflow, self._folder, run.role)))
         self._writes.append(StagedWrite(by=tool_of(run.executor), what=shown.what, diff=shown.diff))
         table = workflow.outbox

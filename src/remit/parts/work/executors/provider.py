@@ -28,7 +28,7 @@ from remit.parts.work.executors.program import ProgramExecutor
 from remit.parts.work.executors.publication import Publication
 from remit.parts.work.executors.registry import MANUAL, Hand, faults_of, hand_of, hands_of, name_of, tool_of
 from remit.parts.work.executors.worktree import Beginning, Beginnings, Worktree
-from remit.parts.work.folder import WorkFolder
+from remit.parts.work.folder import WorkFolder, tree_folder
 from remit.parts.work.order import WorkOrder
 from remit.parts.work.outbox.provider import PullArgs
 from remit.parts.work.outbox.remote import Remote
@@ -409,11 +409,6 @@ def not_begun(order: WorkOrder, why: str, cause: Code | None = None) -> WorkResu
         summary=why,
         result_code=cause.name if cause is not None and cause.name in RESULT_CODES else Code.env_unavailable.name,
     )
-
-
-def tree_folder(root: Path, issue: IssueRef, run_id: str) -> Path:
-    """Return where the worktree of a run is. No `%` is in its name, which some agents would decode."""
-    return root / "trees" / issue.file_name.replace("%", "=") / run_id
 
 
 def _told(ctx: CallContext) -> Progress:
