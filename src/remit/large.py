@@ -37,6 +37,8 @@ def decode(data: bytes) -> Any:
 
 def is_large(value: object) -> bool:
     """Return whether a value is large; it looks at no more of it than that takes."""
+    if type(value) in _SCALARS:
+        return False
     if type(value) is dict and len(value) <= _FEW:  # as most arguments and results are
         for one in value.values():
             if type(one) not in _SCALARS and (type(one) is not str or len(one) > _SHORT):

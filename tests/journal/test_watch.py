@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.watch import Watch
+from remit.journal import watch as watching
+from remit.journal.watch import FileBell, Watch
 from tests.patience import PATIENCE_S
 
 
@@ -171,3 +175,103 @@ async def test_what_others_write_may_have_changed_heads() -> None:
     others.version = 2
     assert await asyncio.wait_for(task, PATIENCE_S) > mark
     await watch.close()
+
+
+class Bell(FileBell):
+    """Rings when a test says so, or not at all."""
+
+    def __init__(self, *, works: bool = True) -> None:
+        self.works = works
+        self.armed = asyncio.Event()
+        self.ring: Callable[[], None] | None = None
+
+    def arm(self, ring: Callable[[], None]) -> bool:
+        self.ring = ring
+        self.armed.set()
+        return self.works
+
+    def disarm(self) -> None:
+        self.ring = None
+
+    def close(self) -> None:
+        """Nothing is kept for it."""
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A journal counts as quiet from the beginning, and slow looks come after the test."""
+    monkeypatch.setattr(watching, "_QUIET_S", -1.0)
+    monkeypatch.setattr(watching, "_SLOW_POLL_S", 10 * PATIENCE_S)
+
+
+@pytest.mark.usefixtures("quiet")
+async def test_a_quiet_journal_is_not_looked_at_until_the_bell_rings() -> None:
+    others, bell = Others(), Bell()
+    watch = Watch(others, bell)
+    task = await waiting(watch, await watch.changed(0))
+    async with asyncio.timeout(PATIENCE_S):
+        await bell.armed.wait()
+        others.looked.clear()
+        for _ in range(20):
+            await asyncio.sleep(0)  # noqa: TID251 - time for a look, had there been one
+        assert not others.looked.is_set()
+        others.version = 2
+        assert bell.ring is not None
+        bell.ring()
+        await task
+    await watch.close()
+
+
+@pytest.mark.usefixtures("quiet")
+async def test_what_was_written_before_the_bell_was_armed_is_seen() -> None:
+    others = Others()
+
+    class Late(Bell):
+        def arm(self, ring: Callable[[], None]) -> bool:
+            others.version = 2
+            return super().arm(ring)
+
+    watch = Watch(others, Late())
+    async with asyncio.timeout(PATIENCE_S):
+        await watch.changed(await watch.changed(0))
+    await watch.close()
+
+
+@pytest.mark.parametrize("works", [False, True])
+async def test_a_write_that_rings_no_bell_is_seen_all_the_same(monkeypatch: pytest.MonkeyPatch, *, works: bool) -> None:
+    monkeypatch.setattr(watching, "_QUIET_S", -1.0)
+    monkeypatch.setattr(watching, "_SLOW_POLL_S", 0.01)
+    others, bell = Others(), Bell(works=works)
+    watch = Watch(others, bell)
+    task = await waiting(watch, await watch.changed(0))
+    async with asyncio.timeout(PATIENCE_S):
+        await bell.armed.wait()
+        others.version = 2
+        await task
+    await watch.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of writes to a file")
+async def test_the_kernel_rings_once_for_the_next_write(tmp_path: Path) -> None:
+    file = tmp_path / "journal.db-wal"
+    bell, rung = FileBell(str(file)), list[int]()
+    assert not bell.arm(lambda: rung.append(0)), "there is no such file"
+    file.touch()
+    heard = asyncio.Event()
+    for number in (1, 2):
+        heard.clear()
+
+        def ring(number: int = number) -> None:
+            rung.append(number)
+            heard.set()
+
+        assert bell.arm(ring)
+        with file.open("ab") as log:
+            log.write(b"one")
+            log.flush()
+            log.write(b"two")
+        async with asyncio.timeout(PATIENCE_S):
+            await heard.wait()
+    assert rung == [1, 2]
+    bell.close()
+    bell.close()

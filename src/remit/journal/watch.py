@@ -3,6 +3,9 @@
 A *mark* grows with every write that was noticed. A caller with the newest mark waits; one with an older mark missed
 something and returns at once. So a write between two looks is never missed, whether anyone waited then or not.
 
+Where nothing was written for a while, the kernel is asked to tell of the next write to the file (inotify, on Linux),
+and three looks a second are enough: a process that waits for nothing hardly wakes for it.
+
 There are two marks. Most writes only add events to streams that exist, which concerns only their followers; the
 other one grows when a head changed in more than its newest event: a stream was made, woken, parked or closed.
 """
@@ -10,8 +13,11 @@ other one grows when a head changed in more than its newest event: a stream was 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Callable
-from time import perf_counter
+from contextlib import suppress
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Final
 
 from remit.errors import JournalError
@@ -25,6 +31,12 @@ _POLL_S: Final = 0.002
 """The interval at which it is asked whether another process wrote, while someone follows events."""
 _HEADS_POLL_S: Final = 0.01
 """The same, while heads are all that is waited for."""
+_QUIET_S: Final = 1.0
+"""After so long without a write the kernel is asked to tell of the next one."""
+_SLOW_POLL_S: Final = 0.3
+"""The interval at which it is asked all the same then, should the kernel miss one."""
+_MODIFIED, _ONCE = 0x2, 0x80000000
+"""IN_MODIFY and IN_ONESHOT of inotify(7)."""
 
 
 class ChangeMarker:
@@ -48,15 +60,66 @@ class ChangeMarker:
                 future.set_exception(error)
 
 
+class FileBell:
+    """Rings at the next write to a file, by any process; only Linux tells (inotify(7))."""
+
+    def __init__(self, path: str) -> None:
+        self._path = os.fsencode(path)
+        self._descriptor = -1
+        self._loop = asyncio.get_running_loop()
+        self._ring: Callable[[], None] | None = None
+
+    def arm(self, ring: Callable[[], None]) -> bool:
+        """Have `ring` called once, on the event loop. False where the system does not tell."""
+        if sys.platform != "linux":
+            return False
+        import ctypes  # noqa: PLC0415 - only a process that is quiet for a while needs it
+
+        system = ctypes.CDLL(None)
+        try:
+            if self._descriptor < 0:
+                self._descriptor = system.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+                self._loop.add_reader(self._descriptor, self._rang)
+            if system.inotify_add_watch(self._descriptor, self._path, _MODIFIED | _ONCE) >= 0:
+                self._ring = ring
+                return True
+        except (AttributeError, NotImplementedError, OSError, ValueError):  # another libc, an event loop of its own
+            pass
+        self.close()
+        return False
+
+    def disarm(self) -> None:
+        """Call no one any more."""
+        self._ring = None
+
+    def close(self) -> None:
+        """Let go of what the kernel keeps for it."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            with suppress(NotImplementedError):
+                self._loop.remove_reader(descriptor)
+            os.close(descriptor)
+
+    def _rang(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self._descriptor, 4_096)
+        ring, self._ring = self._ring, None
+        if ring is not None:
+            ring()
+
+
 class Watch:
     """Marks of one opened journal; used on its event loop only."""
 
-    def __init__(self, others: Callable[[], int | None] | None = None) -> None:
+    def __init__(self, others: Callable[[], int | None] | None = None, bell: FileBell | None = None) -> None:
         """`others` is a cheap number that changes with every write of another process; None: there is none that writes.
 
-        It may return None where it cannot tell at the moment, and raise JournalError.
+        It may return None where it cannot tell at the moment, and raise JournalError. `bell` rings at such a write.
         """
         self._others = others
+        self._bell = bell
+        self._stirred = monotonic()
+        """When something was last written."""
         self._seen: int | None = None
         """Nothing can have been missed before the first look."""
         self._closed = False
@@ -87,6 +150,7 @@ class Watch:
 
     def notify(self, heads: bool) -> None:
         """This process wrote; `heads`: more than events."""
+        self._stirred = monotonic()
         self._events.grow()
         if heads:
             self._heads.grow()
@@ -98,6 +162,8 @@ class Watch:
         if self._poller is not None:
             self._poller.cancel()
             await asyncio.wait([self._poller])
+        if self._bell is not None:
+            self._bell.close()
 
     def fail(self, error: JournalError) -> None:
         """A waiter gets this error instead of news."""
@@ -109,6 +175,7 @@ class Watch:
         if found is None or found == self._seen:
             return
         if self._seen is not None:
+            self._stirred = monotonic()
             self._events.grow()
             self._heads.grow()
         self._seen = found
@@ -117,14 +184,36 @@ class Watch:
         """While someone waits, look for writes of other processes."""
         try:
             while self._events.waiting or self._heads.waiting:
-                pause = _POLL_S if self._events.waiting else _HEADS_POLL_S
-                # Real time, whatever clock the journal has: other processes do not wait for a manual one.
-                await asyncio.sleep(pause)  # noqa: TID251 - see above
+                quiet = self._bell is not None and monotonic() - self._stirred > _QUIET_S
+                if not (quiet and self._bell is not None and await self._rung(self._bell)):
+                    pause = _POLL_S if self._events.waiting else _HEADS_POLL_S
+                    # Real time, whatever clock the journal has: other processes do not wait for a manual one.
+                    await asyncio.sleep(pause)  # noqa: TID251 - see above
                 self._look()
         except JournalError as error:
             self.fail(error)
         finally:
             self._poller = None
+
+    async def _rung(self, bell: FileBell) -> bool:
+        """Wait for the next write, or for the slow look; False where the bell does not ring on this system."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def ring() -> None:
+            self._stirred = monotonic()
+            if not future.done():
+                future.set_result(None)
+
+        if not bell.arm(ring):
+            self._bell = None
+            return False
+        self._look()  # what was written before the bell was armed
+        try:
+            if monotonic() - self._stirred > _QUIET_S:
+                await asyncio.wait([future], timeout=_SLOW_POLL_S)
+        finally:
+            bell.disarm()
+        return True
 
 
 Took = Callable[[float], None]

@@ -34,7 +34,7 @@ from remit.journal.sqlite.connection import (
 )
 from remit.journal.sqlite.groups import GroupWriter, data_version
 from remit.journal.sqlite.schema import Transaction
-from remit.journal.watch import Watch
+from remit.journal.watch import FileBell, Watch
 from remit.journal.writer import copy_error
 
 T = TypeVar("T")
@@ -79,7 +79,7 @@ class SqliteStore:
         """Whether bytes were erased since the log was last emptied."""
         self._write_to(self._db)
         self._writer = CommitThread("remit-journal", self._write, self._written, self._write_at_once)
-        self._watch = Watch(None if in_memory else self._others_wrote)
+        self._watch = Watch() if in_memory else Watch(self._others_wrote, FileBell(f"{path}-wal"))
         self._reader = None if in_memory else ReadThread("remit-journal-read")
 
     def _open(self, opened: contextlib.ExitStack, busy_ms: int) -> None:
