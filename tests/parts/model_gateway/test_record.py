@@ -6,7 +6,10 @@ import asyncio
 import json
 import os
 import random
+import re
+import shlex
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -17,7 +20,7 @@ from typing import Any, Final
 
 import pytest
 
-from remit_testing.models import Canned, ModelServer, Received
+from remit_testing.models import Canned, ModelServer, Received, Streamed
 from tests.cli.conftest import Finished, Project, project
 from tests.patience import PATIENCE_S
 
@@ -48,7 +51,7 @@ def answer(said: str = "bye", turns: int = 1) -> Callable[[Received], Canned]:
 
 
 @contextmanager
-def provider(answers: Callable[[Received], Canned]) -> Iterator[ModelServer]:
+def provider(answers: Callable[[Received], Streamed | Canned]) -> Iterator[ModelServer]:
     """Serve beside the test, in a thread."""
     server, ready, loop = ModelServer(answers), threading.Event(), asyncio.new_event_loop()
     stop = asyncio.Event()
@@ -197,6 +200,40 @@ def test_a_program_that_cannot_be_started_is_said(project: Project) -> None:
     done = project.apart("record", "--", "no-such-program")
     assert done.status != 0
     assert "No such file" in done.err
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_program_and_the_job_says_how(how: signal.Signals, project: Project) -> None:
+    ready = project.folder / "ready"
+    os.mkfifo(ready)
+    program = f"import time; open({str(ready)!r}, 'w').close(); time.sleep(600)"
+    process = project.start("record", "--", sys.executable, "-c", program)
+    with ready.open():
+        pass
+    process.send_signal(how)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert project.here("show", "last", "--json").json["result"]["exit_code"] == 128 + signal.SIGTERM
+
+
+def test_the_commands_of_the_page_do_what_it_says(project: Project) -> None:
+    """With a `claude` on the path that is the agent of these tests."""
+    page = (Path(__file__).parents[3] / "docs" / "record.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    assert [line.split()[1] for line in lines] == ["record", "trace", "replay"]
+    claude = project.folder / "bin" / "claude"
+    claude.parent.mkdir()
+    claude.write_text(f'#!/bin/sh\nexec {sys.executable} {AGENT} "$2"\n')
+    claude.chmod(0o755)
+    project.env["PATH"] = f"{claude.parent}:{project.env['PATH']}"
+    with provider(answer()) as server:
+        given = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "provider-key"}
+        ends = [project.apart(*shlex.split(line)[1:], env=given) for line in lines]
+        assert len(server.received) == 2
+    assert [end.status for end in ends] == [0, 0, 0]
+    assert "run/2" in ends[1].out
+    assert "2 of 2 recorded questions" in ends[2].out
 
 
 def test_a_recorder_that_is_killed_takes_the_program_with_it(project: Project) -> None:
