@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,12 @@ def test_a_server_of_the_environment_that_is_left_out_is_told_of(project: Projec
     done = project.apart(*words)
     assert "MCP_SERVERS_JSON" in done.out + done.err
     assert "skipped" in done.out + done.err
+
+
+def test_a_server_of_the_environment_that_is_whole_is_not_warned_of(project: Project) -> None:
+    project.env |= {"MCP_SERVER_NAME": "files", "MCP_SERVER_CMD": sys.executable}
+    done = project.here("doctor")
+    assert "skipped" not in done.out + done.err
 
 
 def test_a_customary_name_that_nothing_reads_is_told_of(project: Project) -> None:

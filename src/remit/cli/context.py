@@ -28,7 +28,7 @@ R = TypeVar("R")
 MEMORY: Final = ":memory:"
 _EMPTY: Final = ":memory:?mode=ro"
 """Stands in for a journal that is not there (see the SQLite backend)."""
-_NO_SERVERS: Final[dict[str, Any]] = {"servers": (), "servers_json": "", "server_cmd": ""}
+_NO_SERVERS: Final[dict[str, Any]] = {"servers": (), "servers_json": "", "server_cmd": "", "server_name": ""}
 _NAMED: Final = frozenset({"command line", "REMIT_JOURNAL", "REMIT_JOURNAL_URL"})
 """Sources of journal.url by which a person says which journal is meant, and not where one is to be made."""
 Requirement = Literal["needed", "wanted", "recorded", "described", "unused"]

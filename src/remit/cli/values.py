@@ -52,11 +52,12 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 def seconds(text: str, what: str) -> int:
     """Seconds from a duration such as 90s, 30m, 8h or 2d. Raises UsageError."""
-    from remit.jobs.plans.problem import EXPECTED, parse_duration
+    from remit.jobs.plans.problem import parse_duration
 
     millis = parse_duration(text)
     if millis is None or millis < 1000:  # noqa: PLR2004 - a second
-        raise UsageError(f"{what} is {text!r}, not {EXPECTED}", code=Code.USAGE, remedy="Write it like 30m or 8h.")
+        why = f"{what} is {text!r}, not a second or more, such as 10s or 1h30m"
+        raise UsageError(why, code=Code.USAGE, remedy="Write it like 30m or 8h.")
     return millis // 1000
 
 
