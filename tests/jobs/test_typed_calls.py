@@ -96,11 +96,13 @@ def test_arguments_that_do_not_fit_are_refused_with_what_the_tool_takes() -> Non
     assert "two" in caught.value.remedy
 
 
-@pytest.mark.parametrize("given", [(1,), ({}, {}), ("a", "b", "c")])
-async def test_arguments_of_a_name_are_one_dict(given: tuple[object, ...]) -> None:
+@pytest.mark.parametrize(
+    ("given", "named"), [((1,), {}), (({}, {}), {}), (("a", "b", "c"), {}), ((), {"one": 1}), (({},), {"two": 2})]
+)
+async def test_arguments_of_a_name_are_one_dict(given: tuple[object, ...], named: dict[str, object]) -> None:
     @recipe("wrongly")
     async def wrongly(run: Run) -> object:
-        return await run.call("t.add", *given)  # type: ignore[call-overload]
+        return await run.call("t.add", *given, **named)  # type: ignore[call-overload]
 
     async with Remit(":memory:", tools=[add], recipes=[wrongly], policy=[]) as remit:
         with pytest.raises(JobEndedError, match=r"run.call takes the arguments of t.add as one dict"):

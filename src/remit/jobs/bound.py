@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from remit.codes import Code
 from remit.errors import UsageError
@@ -60,9 +60,12 @@ class RecipeCall(Generic[T_co]):
         return f"<call of the recipe {self.recipe.name} with {preview_of(self.input)}>"
 
 
-def args_of(tool: str, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what stands behind a tool's name in `run.call`: one dict at most. Raises UsageError."""
-    if len(given) > 1 or (given and not isinstance(given[0], dict | None)):
+_OPTIONS: Final = frozenset(("key", "timeout", "undo", "conversation"))
+
+
+def args_of(tool: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what stands behind a tool's name in `run.call`: one dict at most, and options. Raises UsageError."""
+    if len(given) > 1 or named.keys() - _OPTIONS or (given and not isinstance(given[0], dict | None)):
         remedy = f'Write run.call("{tool}", {{"name": value}}), or run.call(function, name=value).'
         raise UsageError(f"run.call takes the arguments of {tool} as one dict", code=Code.INVALID_INPUT, remedy=remedy)
     return given

@@ -261,8 +261,8 @@ class Run:
         Of a function the result is what it returns, in its own type. Raises CallError if the call does not end well.
         """
         if isinstance(tool, str):
-            if len(args) != 1 or type(args[0]) is not dict:
-                args = args_of(tool, args)
+            if kwargs or len(args) != 1 or type(args[0]) is not dict:
+                args = args_of(tool, args, kwargs)
             return await self._call_named(tool, *args, **kwargs)
         return tool.typed((await self._call_named(tool.meta.name, tool.arguments(*args, **kwargs))).value)
 
