@@ -58,7 +58,7 @@ async def looked(lab: Lab) -> list[Result]:
             job = await remit.start(writes(count=1))
             await remit.settled(job.id)
         results: list[Result] = []
-        for command in (("jobs",), ("show", "last"), ("confirm",)):
+        for command in (("jobs",), ("show", "last"), ("confirm",), ("work", "board"), ("tools",)):
             name = f"remit {' '.join(command)}, processor time"
             sample = partial(_processor, "--journal", journal, *command)
             floor = partial(_processor, "--help")
