@@ -15,6 +15,7 @@ from tests.security.test_planted import commands
 pytestmark = pytest.mark.slow
 WORKFLOW: Final = '[executors.shell]\nprogram = "true"\nisolation = "none"\n'
 MAKES: Final = {
+    "record": ("no-such-program",),
     "run": ("report",),
     "mcp approve": ("nothing",),
     "mcp call": ("nothing.x",),
@@ -26,7 +27,17 @@ MAKES: Final = {
     "work serve": ("--once",),
 }
 """Commands that make a journal where none is, and what they are given."""
-LASTING: Final = {"serve", "worker", "mcp serve", "mcp wrap", "tickets work", "witness", "init", "mcp login"}
+LASTING: Final = {
+    "serve",
+    "worker",
+    "mcp serve",
+    "mcp wrap",
+    "tickets work",
+    "witness",
+    "init",
+    "mcp login",
+    "model-gateway",
+}
 """They run until they are ended, or begin a folder of their own."""
 
 

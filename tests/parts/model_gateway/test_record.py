@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -200,6 +201,25 @@ def test_a_program_that_cannot_be_started_is_said(project: Project) -> None:
     done = project.apart("record", "--", "no-such-program")
     assert done.status != 0
     assert "No such file" in done.err
+
+
+def test_the_wires_are_served_alone(project: Project) -> None:
+    with provider(answer()) as server:
+        given = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "provider-key"}
+        process = project.start("model-gateway", "--port", "0", env=given)
+        assert process.stdout is not None
+        env = {
+            **os.environ,
+            "OPENAI_BASE_URL": f"{process.stdout.readline().strip()}/openai/v1",
+            "OPENAI_API_KEY": "any",
+        }
+        done = subprocess.run(
+            [*agent("hi")[1:]], cwd=project.folder, env=env, capture_output=True, text=True, check=False
+        )
+        process.terminate()
+        process.communicate(timeout=PATIENCE_S)
+        assert (done.stdout, len(server.received)) == ("bye\n", 2)
+    assert len(project.here("sessions", "--json").json) == 1
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

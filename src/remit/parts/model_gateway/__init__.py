@@ -23,6 +23,11 @@ CAPABILITIES: Final = (
                 about="Run a program, and record its model calls, whatever made it.",
                 command="remit.parts.model_gateway.commands:command",
             ),
+            Command(
+                word="model-gateway",
+                about="Serve the wires of models' providers alone: /openai, /anthropic and /gemini.",
+                command="remit.parts.model_gateway.commands:serve_command",
+            ),
         ),
         kinds=kinds_of("remit.parts.model_gateway.kinds", "model_gateway", "asked answered tried"),
         modules=("aiohttp", "uvicorn"),

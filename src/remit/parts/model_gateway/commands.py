@@ -14,6 +14,7 @@ import msgspec
 
 from remit.cli import exit_codes
 from remit.cli.context import State
+from remit.cli.listening import Listening, listening_options
 from remit.cli.options import json_option, pass_state
 from remit.codes import Code
 from remit.errors import StateError, UsageError
@@ -23,7 +24,6 @@ from remit.jobs.state import stream_of
 from remit.parts.model_gateway.answers import Answers, Finding, recording_of
 from remit.parts.model_gateway.canonical import RULES_VERSION
 from remit.parts.model_gateway.clis import Place
-from remit.parts.model_gateway.opening import NAME, Listener
 from remit.parts.model_gateway.programs import (
     RUN,
     ProgramProvider,
@@ -33,7 +33,7 @@ from remit.parts.model_gateway.programs import (
     recorded_program,
 )
 from remit.parts.model_gateway.runs import Run
-from remit.parts.model_gateway.settings import ModelGatewaySettings
+from remit.parts.model_gateway.settings import NAME, ModelGatewaySettings
 from remit.randomness import salt
 from remit.service.handle import ended
 from remit.service.options import Options
@@ -168,6 +168,35 @@ def _tell(state: State, job: str, program: str, result: RunResult) -> None:
     state.note(f"see: {state.command('trace', job)}")
 
 
+# --- the wires alone
+
+
+@click.command("model-gateway")
+@listening_options(8_322)
+@pass_state
+def serve_command(state: State, listening: Listening) -> int:
+    """Serve the wires of models' providers alone: /openai, /anthropic and /gemini.
+
+    As `remit serve` does: to the clients of [[clients]], or to this machine alone. Each call is judged and recorded.
+    """
+    from remit.cli.running import run_async
+
+    return run_async(lambda stop: _serve(state, listening, stop), gentle=True)
+
+
+async def _serve(state: State, listening: Listening, stop: Stop) -> int:
+    from remit.cli.door import Door
+    from remit.parts.model_gateway.opening import open_mounts
+
+    flags = {**listening.flags, "model_gateway.serve": True}
+    async with AsyncExitStack() as stack:
+        remit = await stop.unless(stack.enter_async_context(state.remit(creates=True, flags=flags)))
+        if remit is not None:
+            door = Door(state, listening, remit.settings, remit.clock)
+            await door.serve(open_mounts(remit, door.guard), "", stop.requested)
+    return exit_codes.OK
+
+
 # --- replay
 
 
@@ -224,6 +253,8 @@ def require_place(recorded: str, here: Path) -> None:
 
 async def _run_on(remit: Remit, answers: Answers, program: tuple[str, ...], stop: Stop) -> int:
     """Run a program that is given recorded answers alone; the exit status. Nothing is recorded."""
+    from remit.parts.model_gateway.opening import Listener
+
     folder = answers.recording.args["folder"]
     require_place(folder, Path.cwd())
     own = settings_of(remit.settings, NAME, ModelGatewaySettings)

@@ -15,7 +15,7 @@ from remit.http.router import Mount, Router
 from remit.models.registry import KEYS
 from remit.parts.model_gateway.part import ModelGateway, Provider, paths
 from remit.parts.model_gateway.runs import Run, Runs, SessionLedger
-from remit.parts.model_gateway.settings import ModelGatewaySettings
+from remit.parts.model_gateway.settings import NAME, ModelGatewaySettings
 from remit.parts.model_gateway.wires import ANTHROPIC, GEMINI, OPENAI
 from remit.service.door import SessionDoor
 from remit.settings.parts import settings_of
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.settings import Settings
 
-NAME: Final = "model_gateway"
 _MOST: Final = 10_000
 """Clients whose runs are remembered."""
 

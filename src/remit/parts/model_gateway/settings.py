@@ -1,8 +1,11 @@
 """Settings of the model gateway."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from remit.settings.section import About, Bytes, Section
+
+NAME: Final = "model_gateway"
+"""Of the part, and of its table."""
 
 
 class ModelGatewaySettings(Section, frozen=True):
