@@ -208,6 +208,8 @@ class Look(NamedTuple):
     settings: Settings
     open: Callable[[], AbstractAsyncContextManager[Any]]
     """Opens a `Remit` over the journal, without tools and modules; raises JournalError."""
+    live: bool = False
+    """Whether programs may be started to look."""
 
 
 class Check(NamedTuple):

@@ -361,7 +361,7 @@ async def _parts(state: State, settings: Settings, *, live: bool) -> AsyncIterat
             engine_part(parts, settings.jobs.engine)
     except RemitError as error:
         yield Check.failed("engine", error)
-    look = Look(settings, lambda: state.remit(code="unused", blank=True))
+    look = Look(settings, lambda: state.remit(code="unused", blank=True), live)
     try:
         checks = await checks_of(parts, look)
     except RemitError as error:

@@ -147,6 +147,9 @@ class Story:
         for attempt in step.attempts:
             if attempt.decided_by and attempt.decided_by not in told:
                 self._more(f"{one_line(attempt.decided_by)} resolved it")
+            if attempt.reported_by:
+                remarks = f" ({', '.join(attempt.remarks)})" if attempt.remarks else ""
+                self._more(f"as {one_line(attempt.reported_by)} reports, which made the call{remarks}", "dim")
 
     def _took(self, step: StepNarrative) -> str:
         if step.attempts and step.attempts[-1].duration_us:

@@ -244,6 +244,7 @@ class Decisions:
                 side_effects=side != "read",
                 requires_confirm=payload.get("confirms", False) or payload.get("rule_id") == "default:confirm",
                 version=payload.get("tool_version", ""),
+                **({"alias": payload["alias"]} if payload.get("alias") else {}),
             )
         elif payload.get("code") == "UNKNOWN_TOOL" or payload.get("rule_id") == "default:unknown-tool":
             return None

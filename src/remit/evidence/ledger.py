@@ -19,7 +19,7 @@ _FACTS = (
 )
 
 
-_COLUMNS = sorted(("stream", "announced", "ended", "outcome", "effect", "effect_by", *_FACTS))
+_COLUMNS = sorted(("stream", "announced", "ended", "outcome", "effect", "effect_by", "reported_by", *_FACTS))
 
 
 def _line(row: dict[str, Any]) -> bytes:
@@ -102,7 +102,8 @@ class Ledger:
                 raise RejectedError(
                     "event_contradicted", f"{event.stream}: {invocation} ended, and was not announced there"
                 )
-            row |= {"ended": event.seq, "outcome": payload.get("outcome", "success")}
+            reported = {name: payload[name] for name in ("reported_by",) if name in payload}
+            row |= {"ended": event.seq, "outcome": payload.get("outcome", "success"), **reported}
             if payload.get("step_outcome") == "uncertain" or payload.get("uncertain"):
                 row["outcome"] = "unknown"
             self._tell(row, payload.get("effect", ""), payload.get("effect_by", ""))

@@ -24,7 +24,7 @@ from remit.journal.blobs import pack
 from remit.journal.event import Blob
 from remit.journal.kinds import ErrorInfo, EvidenceAttached, Payload, SchemaGateWarned, ToolInvocationFinished
 from remit.large import decode
-from remit.tools.provider import EvidenceCandidate, ToolResult
+from remit.tools.provider import EvidenceCandidate, Report, ToolResult
 
 if TYPE_CHECKING:
     from remit.clock import Clock
@@ -261,6 +261,7 @@ def events_of(
     step_outcome: StepOutcome,
     tool: Tool,
     by: str = "",
+    report: Report | None = None,
 ) -> tuple[list[Payload], tuple[Blob, ...]]:
     """Return the events of an announced call's end: `tool_invocation_finished`, after warnings and evidence if any."""
     events: list[Payload] = []
@@ -299,6 +300,8 @@ def events_of(
             effect=outcome.effect.known,
             effect_by=outcome.effect.by,
             repaired=dict(checked.repaired),
+            reported_by=report.by if report else "",
+            remarks=report.remarks if report else (),
         )
     )
     return events, blobs

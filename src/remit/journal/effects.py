@@ -55,7 +55,7 @@ _WORDS: Final = {
     "committed": "it happened",
     "unknown": "it is unknown whether it happened",
 }
-_SAYERS: Final = {"tool": ", as the tool says", "person": ", as a person says"}
+_SAYERS: Final = {"tool": ", as the tool says", "person": ", as a person says", "client": ", as its client reports"}
 
 UNSENT_CAUSES: Final = frozenset({Code.ProviderClosed.name, Code.SpawnFailed.name})
 """Causes after which the tool certainly did not get the call, so that anyone may make it again."""
@@ -84,6 +84,13 @@ def of_failure(code: str, cause: str, *, unheard: bool) -> Effect:
     if code in _UNUSABLE:
         return COMMITTED
     return DECLINED if cause in _DECLINING or code in _BLOCKED else FAILED
+
+
+def effect_reported(effect: Effect, *, open_: bool) -> Effect:
+    """Return what is known of an effect by the report of the client that made the call itself."""
+    if effect.known and open_:
+        return Effect("unknown", "client")
+    return Effect(effect.known, "client") if effect.by == "tool" else effect
 
 
 def effect_of(started: ToolInvocationStarted, finished: ToolInvocationFinished | None) -> Effect:

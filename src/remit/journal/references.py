@@ -158,7 +158,7 @@ _FREQUENT: Final[dict[str, type[Payload]]] = {
 _FACTS: Final = frozenset(
     (
         *("invocation_id", "step", "tool_name", "arguments_hash", "idempotency_key", "attempt", "confirmation"),
-        *("rule_id", "risk_level", "policy_kept", "facts"),
+        *("rule_id", "risk_level", "policy_kept", "facts", "reported_by"),
     )
 )
 

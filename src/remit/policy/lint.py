@@ -246,7 +246,7 @@ def _dead(rule: Rule, scope: _Scope) -> Finding:
 
 def _patterns(rule: Rule, scope: _Scope) -> Iterator[Finding]:
     for pattern in rule.tools:
-        if not any(rule.names(pattern, tool.name, key) for tool, key in scope.tools.values()):
+        if not any(rule.means(pattern, tool, key) for tool, key in scope.tools.values()):
             message = f"names {pattern!r}, which matches no tool of the catalog"
             yield _finding("dead-pattern", rule, message, _guess(pattern, scope))
 

@@ -306,7 +306,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     def unconcerned(self, tool: ToolMeta, key: str) -> str:
         """Return why the rule is not about this tool; empty where it is."""
-        if self.tools and not any(self.names(pattern, tool.name, key) for pattern in self.tools):
+        if self.tools and not any(self.means(pattern, tool, key) for pattern in self.tools):
             return f"tools: {tool.name} is not among {', '.join(self.tools)}"
         if self.providers and not any(name_matches(pattern, tool.provider_id) for pattern in self.providers):
             return f"providers: {tool.provider_id} is not among {', '.join(self.providers)}"
@@ -358,9 +358,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
             said["default"] = True
         return said
 
-    def names(self, pattern: str, name: str, key: str) -> bool:
-        """Return whether one of its patterns in `tools` means the tool of this name and key."""
-        return name_matches(pattern, name) or pattern == key or (self.wide and name_matches(pattern, key))
+    def means(self, pattern: str, tool: ToolMeta, key: str) -> bool:
+        """Return whether one of its patterns in `tools` means this tool, by its name, its alias or this key."""
+        named = name_matches(pattern, tool.name) or (bool(tool.alias) and name_matches(pattern, tool.alias))
+        return named or pattern == key or (self.wide and name_matches(pattern, key))
 
 
 def parse_rules(raw: Iterable[object]) -> tuple[Rule, ...]:

@@ -271,7 +271,7 @@ class FactReader:
         confirms = payload.confirms or payload.rule_id == _CONFIRM_RULE
         form = (
             name, payload.provider_id, payload.capability_level, payload.risk_level, payload.side_effect,
-            confirms, schema, payload.tool_version,
+            confirms, schema, payload.tool_version, payload.alias,
         )  # fmt: skip
         tool = self._made.get(form)
         if tool is None:
@@ -279,6 +279,7 @@ class FactReader:
             tool = self._made[form] = self._named[name] = ToolMeta(
                 name=name,
                 provider_id=payload.provider_id,
+                alias=payload.alias,
                 input_schema=await self._schema(schema),
                 capability_level=level,
                 risk_level=risk,

@@ -193,6 +193,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The provider's own code."""
     decided_by: str = ""
     """The person who resolved it, where it was not recorded."""
+    reported_by: str = ""
+    """The client that made the call itself and reported its end."""
+    remarks: tuple[str, ...] = ()
+    """Remarks on its report."""
     again_ms: int | None = None
     """Milliseconds until a model was asked again; null: this was the last attempt, or it is a tool's."""
 

@@ -273,6 +273,8 @@ class Try(NamedTuple):
             message=error.message if error else "",
             cause=error.cause if error else "",
             decided_by=of_tool.decided_by if of_tool is not None else "",
+            reported_by=of_tool.reported_by if of_tool is not None else "",
+            remarks=of_tool.remarks if of_tool is not None else (),
             again_ms=finished.again_ms if isinstance(finished, k.CommandCommitted) else None,
         )
 
@@ -377,7 +379,8 @@ def _started(one: k.ToolInvocationStarted) -> str:
 def _finished(one: k.ToolInvocationFinished) -> str:
     error = one.error.words if one.error else ""
     decided = f"as {one.decided_by} says" if one.decided_by else ""
-    return joined(one.step, one.outcome, decided, error or shown(one.result, one.result_blob))
+    decided = f"as {one.reported_by} reports" if one.reported_by else decided
+    return joined(one.step, one.outcome, decided, *one.remarks, error or shown(one.result, one.result_blob))
 
 
 def _model_asked(one: k.CommandStarted) -> str:

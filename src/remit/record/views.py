@@ -319,6 +319,8 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Leaves of the newest of them whose stamp follows from the root certificates that are known here."""
     stamped_at: int = 0
     """When that stamp says it was, in microseconds since the Unix epoch."""
+    reported: int = 0
+    """Ends of calls that a client made itself and reported: that they happened so is its word."""
     skipped: tuple[str, ...] = ()
     """Parts that recorded something which was not compared, for an extra is not installed, and how to install it."""
     uncovered: int = 0

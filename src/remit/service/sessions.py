@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from remit.models.reply import Watch
     from remit.policy.decision import CallerKind
 
-FaceName = Literal["mcp", "http", "python", "cli"]
+FaceName = Literal["mcp", "http", "python", "cli", "hook"]
 _CLIENT: Final = "client"
 """The source of rules that limit a call to some tools, in the ids of rules."""
 _MAX_OPEN: Final = 10_000
@@ -100,6 +100,7 @@ class Sessions:
         client: str = "",
         client_version: str = "",
         via: str = "",
+        client_session: str = "",
         subject: str = "",
         identity: Identity | None = None,
     ) -> str:
@@ -116,6 +117,7 @@ class Sessions:
             client=client,
             client_version=client_version,
             via=via,
+            client_session=client_session,
             token_issuer=identity.issuer if identity else "",
             token_subject=identity.subject if identity else "",
             token_key=identity.key if identity else "",
@@ -283,6 +285,8 @@ class _Open:
             opened = self.opened
             title = f"{opened.client or f'a {opened.face} client'} as {opened.principal}"
             labels = {"face": opened.face, "principal": opened.principal}
+            if opened.client_session:
+                labels["client_session"] = opened.client_session
             patch = HeadPatch(state="open", title=title, labels=labels, subject=self._subject)
             await self._journal.append(writer, opened, synced=True, patch=patch)
         return writer

@@ -122,7 +122,7 @@ class Verification:
         self._consistency = Consistency(services.journal)
         self._proven = set[str]()
         self._streams = self._events = self._erased = self._sealed = self._signed = self._unchecked = 0
-        self._pruned = self._removed = self._keyless = 0
+        self._pruned = self._removed = self._keyless = self._reported = 0
         self._verifiers = verifiers
         self._findings: list[Findings] = []
         self._damaged = set[str]()
@@ -140,6 +140,7 @@ class Verification:
 
         async def visit(events: Sequence[Event], payloads: Sequence[Payload | None]) -> None:
             self._allowed.note(events, payloads)
+            self._reported += sum(bool(getattr(payload, "reported_by", "")) for payload in payloads)
             await reading.take(events, payloads)
             for verifier in self._verifiers:
                 self._told(head.stream, verifier.take(head, events))
@@ -195,6 +196,7 @@ class Verification:
             stamps=sum(one.stamps for one in parts),
             stamped=max((one.stamped for one in parts), default=0),
             stamped_at=max((one.stamped_at for one in parts), default=0),
+            reported=self._reported,
             skipped=tuple(one.skipped for one in parts if one.skipped),
             uncovered=sum(one.uncovered for one in parts),
             keys=next((one.keys for one in parts if one.keys), ""),

@@ -54,6 +54,8 @@ class ToolMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     """Full dotted name in the catalog, such as `fs.read`."""
     provider_id: str
+    alias: str = ""
+    """Another name by which rules know it, which several tools may share, such as `agent.shell`; empty: it has none."""
     description: str = ""
     input_schema: JsonSchema | None = None
     output_schema: JsonSchema | None = None

@@ -249,6 +249,26 @@ class Reconciles(Protocol):
         ...
 
 
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client says of a call that it made itself."""
+
+    by: str
+    """The client, such as `claude`."""
+    remarks: tuple[str, ...] = ()
+    """Remarks on it, as `tool_invocation_finished` has them."""
+    open: bool = False
+    """Whether what the call began goes on, so that its effect is not known yet."""
+
+
+@runtime_checkable
+class Reports(Protocol):
+    """A provider whose calls are made by a client once the gate allows them; it hears how they ended."""
+
+    def report(self, invocation_id: str) -> Report | None:
+        """Return what the client said of a call that has ended, once; None: it said nothing."""
+        ...
+
+
 @runtime_checkable
 class Previews(Protocol):
     """A provider that can show, before a call is approved, what it would change."""

@@ -262,6 +262,8 @@ def _print_intact(state: State, report: VerifyReport, checked: str) -> None:
         out.line(f"pruned: {gone}; the stub of each continues its chain")
     if report.checkpoints:
         _print_checkpoints(state, report)
+    if report.reported:
+        state.note(f"{counted(report.reported, 'end')} of calls stand as their clients reported them")
     for part in report.skipped:
         state.note(f"not all that was signed was compared: {part}")
     if report.erased:

@@ -131,6 +131,7 @@ class Announce:
             capability_level=int(meta.capability_level),
             risk_level=meta.risk_level,
             provider_id=meta.provider_id,
+            alias=meta.alias,
             side_effect=meta.side_effect,
             repeatable=meta.repeatable,
             attempt=request.attempt,

@@ -162,6 +162,7 @@ class Confirm:
             edited_from=before.id if before is not None and before.request.edited_from else "",
             risk_level=call.tool.meta.risk_level,
             side_effect=call.tool.meta.side_effect,
+            alias=call.tool.meta.alias,
             confirms=call.tool.meta.requires_confirm,
             request_schema_hash=call.tool.input.hash,
             decided_at=call.decided_at,

@@ -20,14 +20,14 @@ from remit.gateway.outcome import LIMITED, Outcome, answered, in_doubt
 from remit.gateway.result import Checked, Kept, Results, StepOutcome, events_of, remedy_of
 from remit.gateway.schema_gate import KeptTexts
 from remit.journal.blobs import Packed, pack
-from remit.journal.effects import COMMITTED, LOST, UNSENT_CAUSES
+from remit.journal.effects import COMMITTED, LOST, UNSENT_CAUSES, effect_reported
 from remit.journal.event import Blob
 from remit.journal.kinds import UNSET, CommandCommitted, ErrorInfo, GateRefused, ToolInvocationFinished
 from remit.large import is_large
 from remit.models.message import digest_of, encode
 from remit.models.reply import Usage
 from remit.redact import line
-from remit.tools.provider import ToolResult
+from remit.tools.provider import Reports, ToolResult
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services
@@ -63,6 +63,9 @@ class RecordOutcome:
         if call.request.repeats and effect.known == "none":
             effect = LOST  # this attempt had none; that of the one before is unknown
         outcome = checked.failure or outcome
+        provider = call.tool.provider
+        report = provider.report(call.invocation_id) if isinstance(provider, Reports) else None
+        effect = effect_reported(effect, open_=report.open) if report is not None else effect
         step_outcome = _step_outcome(call, outcome, effect)
         outcome = replace(
             outcome,
@@ -81,6 +84,7 @@ class RecordOutcome:
             step=call.request.step,
             step_outcome=step_outcome,
             tool=call.tool,
+            report=report,
         )
         await call.journal.append(call.writer, *events, synced=call.request.leaves, blobs=blobs)
         if call.request.provenance is not None:
@@ -315,6 +319,7 @@ def _known(call: Call) -> dict[str, Any]:
         return {}
     return {
         "provider_id": tool.meta.provider_id,
+        "alias": tool.meta.alias,
         "tool_version": tool.meta.version,
         "capability_level": int(tool.meta.capability_level),
         "risk_level": tool.meta.risk_level,

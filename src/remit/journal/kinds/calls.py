@@ -38,7 +38,7 @@ class DecisionFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 Done = Literal["pure", "success", "side_effect_committed", "compensated"]
 Undone = Literal["retryable_failure", "permanent_failure", "compensatable_failure", "uncertain"]
 Known = Literal["", "none", "committed", "unknown"]
-Sayer = Literal["", "remit", "tool", "person"]
+Sayer = Literal["", "remit", "tool", "person", "client"]
 
 
 class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
@@ -60,6 +60,8 @@ class ToolInvocationStarted(Payload, frozen=True, kw_only=True):
     risk_level: str = ""
     """The risk as its provider says it: `read_only`, `write` or `unknown`; empty: an older Remit did not record it."""
     provider_id: str = ""
+    alias: str = ""
+    """The other name by which rules know the tool."""
     side_effect: Literal["read", "write", "unknown"] = "read"
     repeatable: bool = True
     attempt: int = 1
@@ -121,9 +123,13 @@ class ToolInvocationFinished(Payload, frozen=True, kw_only=True):
     effect: Known = ""
     """The known effect, however good the result was; empty: it only reads, or an older Remit made it."""
     effect_by: Sayer = ""
-    """The one who says so: `remit`, which did not send it or heard nothing; the `tool`, by its answer; a `person`."""
+    """The one who says so: `remit`, unsent or unheard; the `tool`, by its answer; a `person`; the `client`."""
     repaired: dict[str, int] = msgspec.field(default_factory=dict)
     """The places of the result that were repaired as it was read, by [kind](mcp.md#what-cannot-be-read)."""
+    reported_by: str = ""
+    """The client that made the call itself and reports how it ended, such as `claude`; empty: Remit made the call."""
+    remarks: tuple[str, ...] = ()
+    """Remarks on a report: `arguments_changed`, `joined_by_order`, `background`."""
 
     @property
     def duration_us(self) -> int:
@@ -194,6 +200,7 @@ class GateRefused(Payload, frozen=True, kw_only=True):
     args_blob: OptionalRef = UNSET
     provider_id: str = ""
     """The provider of the tool, and below it what the gate knew of the tool; empty: there is no such tool."""
+    alias: str = ""
     tool_version: str = ""
     capability_level: int = 0
     risk_level: str = ""

@@ -15,13 +15,15 @@ class SessionOpened(Payload, frozen=True, kw_only=True):
 
     KIND: ClassVar[str] = "session_opened"
     session: str
-    face: Literal["mcp", "http", "python", "cli"] = "mcp"
+    face: Literal["mcp", "http", "python", "cli", "hook"] = "mcp"
     principal: str = ""
     client: str = ""
     """The program, as it names itself."""
     client_version: str = ""
     via: str = ""
-    """The transport of an MCP client: `stdio` or `http`."""
+    """The transport of an MCP client: `stdio` or `http`; of a `hook`, the mode of the guard."""
+    client_session: str = ""
+    """The client's own name for the session, such as `claude/` and an id, if its calls come by hooks."""
     token_issuer: str = ""
     """The issuer of the token (JWT) that proved who came; empty: it was a token of `[[clients]]`, or there was none."""
     token_subject: str = ""

@@ -41,6 +41,7 @@ class ConfirmationRequested(Payload, frozen=True, kw_only=True):
     risk_level: str = ""
     """Of the tool, as in `tool_invocation_started`; in the confirmation's own stream, as all that follows."""
     side_effect: Literal["read", "write", "unknown"] = "read"
+    alias: str = ""
     confirms: bool = False
     """Whether the tool itself demands a confirmation."""
     request_schema_hash: SharedDigest = ""

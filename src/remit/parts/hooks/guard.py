@@ -1,0 +1,307 @@
+"""The guard: takes the calls of agents through the gate, and their reports into the record.
+
+A call is open from the moment the gate lets it through, its intent on disk, until its agent says how it ended. Where
+the agent says nothing by the end of its turn, the outcome is unknown; a report that comes later is taken all the same,
+also by the guard of another process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.canonical import canonical, sha256
+from remit.codes import Code
+from remit.errors import NotCanonicalError, RemitError
+from remit.gateway.outcome import Outcome, failed, in_doubt
+from remit.gateway.result import Checked, StepOutcome, events_of
+from remit.journal.effects import COMMITTED, FAILED, READS, effect_reported
+from remit.journal.event import NO_PATCH, HeadPatch, HeadQuery
+from remit.journal.kinds import ToolInvocationFinished, ToolInvocationStarted, decode
+from remit.parts.hooks.hook import NONE, Hook, Mode, Verdict, common_args, step_of
+from remit.parts.hooks.kinds import HooksCallUngated
+from remit.parts.hooks.provider import CALL, AgentCall, AgentTools
+from remit.record.heads import CALL as CALL_KIND
+from remit.record.heads import SESSION
+from remit.service.calls import Live
+from remit.tools.provider import Report
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.journal.journal import Journal
+    from remit.record.outcome import OutcomeView
+    from remit.tools.catalog import Tool
+
+_log: Final = logging.getLogger("remit.hooks")
+MARKER: Final = ": remit-guard-status"
+"""The command by which it is tried whether an agent asks; it does nothing."""
+ASKED: Final = "remit guard status: the gate was asked"
+"""The answer to it, which its model reads. Nothing is recorded of it."""
+_APPROVE: Final = "A person has to approve this call: {remedy}. Then make the same call again."
+_UNSAID: Final = "its agent did not say how the call ended"
+_LOOK: Final = "Find out what happened before you repeat it."
+_LAST: Final = 100
+"""Sessions that a new guard looks through for calls that the one before left open."""
+
+
+class _Session:
+    """A session of an agent, and its calls that are open here or were left open before."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.open: list[tuple[AgentCall, asyncio.Task[OutcomeView]]] = []
+        self.refused: set[str] = set()
+        """Calls that the gate refused, by the agent's own ids."""
+        self.left: list[_Left] | None = None
+        """None: the record was not looked at, for this guard opened the session."""
+
+
+class _Left:
+    """A call that was announced, and of which no report is recorded."""
+
+    def __init__(self, stream: str, started: ToolInvocationStarted) -> None:
+        self.stream = stream
+        self.started = started
+        self.doubted = False
+        """Whether it is recorded that its outcome is unknown."""
+
+
+class Guard:
+    """Answers hooks."""
+
+    def __init__(self, remit: Remit, tools: AgentTools, *, mode: Mode, hold_s: int) -> None:
+        """Answer over an open Remit whose catalog holds `tools`."""
+        self._service = remit.service
+        self._journal: Journal = remit.runtime.journal
+        self._catalog = remit.runtime.catalog
+        self._tools = tools
+        self._mode = mode
+        self._hold_s = hold_s
+        self._sessions: dict[str, _Session] = {}
+        self._opening = asyncio.Lock()
+
+    @property
+    def busy(self) -> bool:
+        """Return whether a call is open."""
+        return any(session.open for session in self._sessions.values())
+
+    async def settle_left(self) -> None:
+        """Record of the calls that a guard before this one left open that their outcomes are unknown (rule 3)."""
+        heads = await self._journal.heads(HeadQuery(kind=SESSION, labels={"face": "hook"}, limit=_LAST))
+        for head in heads:
+            session = _Session(head.stream.partition("/")[2])
+            session.left = await self._left_in(session.name)
+            self._sessions[head.labels["client_session"]] = session
+            await self._doubt_left(session)
+
+    async def answer(self, hook: Hook, gone: asyncio.Future[Any]) -> Verdict:
+        """Return the verdict on a hook; `gone` ends when its agent no longer waits. Never raises for a call."""
+        if hook.moment == "before" and MARKER in {hook.args.get("command"), hook.args.get("cmd")}:
+            return Verdict("deny", ASKED)
+        session = await self._session(hook)
+        match hook.moment:
+            case "before":
+                return await self._before(session, hook, gone)
+            case "after" | "failed":
+                await self._after(session, hook)
+            case "stop" | "end":
+                await self._stop(session, hook)
+            case _:
+                pass
+        return NONE
+
+    # --- sessions
+
+    async def _session(self, hook: Hook) -> _Session:
+        name = f"{hook.agent}/{hook.session}"
+        async with self._opening:
+            session = self._sessions.get(name)
+            if session is None:
+                session = self._sessions[name] = await self._opened(name, hook)
+        return session
+
+    async def _opened(self, name: str, hook: Hook) -> _Session:
+        query = HeadQuery(kind=SESSION, labels={"face": "hook", "client_session": name}, limit=1)
+        for head in await self._journal.heads(query):
+            session = _Session(head.stream.partition("/")[2])
+            session.left = await self._left_in(session.name)
+            return session
+        return _Session(
+            await self._service.sessions.open("hook", client=hook.agent, via=self._mode, client_session=name)
+        )
+
+    # --- before a call
+
+    async def _before(self, session: _Session, hook: Hook, gone: asyncio.Future[Any]) -> Verdict:
+        call = AgentCall(hook)
+        self._tools.learn(call.name, call.kind)
+        begun = asyncio.ensure_future(call.begun.wait())
+        task = asyncio.create_task(self._made(session, call, gone))
+        try:
+            await asyncio.wait({task, begun}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            begun.cancel()
+        if call.begun.is_set():
+            session.open.append((call, task))
+            return NONE if self._mode != "gate" else Verdict("allow", "Remit's rules allow it.")
+        if hook.call:
+            session.refused.add(hook.call)
+        return NONE if self._mode == "observe" else _refusal(task)
+
+    async def _made(self, session: _Session, call: AgentCall, gone: asyncio.Future[Any]) -> OutcomeView:
+        CALL.set(call)
+
+        async def ask(confirmation: str) -> bool:
+            decided = asyncio.ensure_future(self._service.confirmations.decided(confirmation))
+            try:
+                await asyncio.wait({decided, gone}, timeout=self._hold_s, return_when=asyncio.FIRST_COMPLETED)
+                return decided.done() and not gone.done()
+            finally:
+                decided.cancel()
+
+        live = Live(ask=ask if self._hold_s and self._mode != "observe" else None)
+        return await self._service.sessions.call(session.name, call.name, call.args, client=call.hook.words, live=live)
+
+    # --- after a call
+
+    async def _after(self, session: _Session, hook: Hook) -> None:
+        opened = self._matching(session, hook)
+        if opened is None:
+            await self._late(session, hook)
+            return
+        (call, task), remarks = opened
+        session.open.remove((call, task))
+        call.end(hook, *remarks)
+        await asyncio.shield(task)
+
+    def _matching(
+        self, session: _Session, hook: Hook
+    ) -> tuple[tuple[AgentCall, asyncio.Task[OutcomeView]], tuple[str, ...]] | None:
+        """Return the open call that a report is about, and what does not fit; without an id the oldest alike."""
+        if hook.call:
+            found = [each for each in session.open if each[0].hook.call == hook.call]
+            changed = bool(found) and found[0][0].hook.args != hook.args
+            return (found[0], ("arguments_changed",) if changed else ()) if found else None
+        tool = [each for each in session.open if each[0].hook.tool == hook.tool]
+        alike = [each for each in tool if each[0].hook.args == hook.args]
+        if alike:
+            return alike[0], ("joined_by_order",) if len(alike) > 1 else ()
+        return (tool[0], ("arguments_changed", "joined_by_order")) if tool else None
+
+    async def _stop(self, session: _Session, hook: Hook) -> None:
+        """Leave no call of a turn that has ended open; a subagent's end says nothing of the others'."""
+        ended = [each for each in session.open if each[0].hook.subagent == hook.subagent or hook.moment == "end"]
+        for call, task in ended:
+            session.open.remove((call, task))
+            call.end(None)
+            await asyncio.shield(task)
+        await self._doubt_left(session)
+        if ended:
+            session.left = await self._left_in(session.name)  # their reports may still come
+
+    # --- what another guard left
+
+    async def _left_in(self, session: str) -> list[_Left]:
+        """Return the calls of a session of which no report is recorded."""
+        stream = f"{SESSION}/{session}"
+        parts = await self._journal.heads(HeadQuery(prefix=f"{stream}/part/"))
+        calls = await self._journal.heads(HeadQuery(kind=CALL_KIND, labels={"session": session}))
+        left: dict[str, _Left] = {}
+        for name in (stream, *(head.stream for head in (*parts, *calls))):
+            for event in await self._journal.read(name):
+                payload = decode(event.kind, event.data)
+                if isinstance(payload, ToolInvocationStarted):
+                    left[payload.invocation_id] = _Left(name, payload)
+                elif isinstance(payload, ToolInvocationFinished) and payload.invocation_id in left:
+                    left[payload.invocation_id].doubted = True
+                    if payload.reported_by:
+                        del left[payload.invocation_id]
+        return list(left.values())
+
+    async def _doubt_left(self, session: _Session) -> None:
+        for left in session.left or ():
+            if not left.doubted:
+                left.doubted = True
+                await self._record(left, in_doubt(_UNSAID, _LOOK), Checked(), None)
+
+    async def _late(self, session: _Session, hook: Hook) -> None:
+        """Record a report of a call that is not open here: one that was left open, or one that had no leave."""
+        name, kind = step_of(hook)
+        left = next((each for each in session.left or () if _is_about(each.started, hook, name)), None)
+        if left is None or session.left is None:
+            why: Any = "refused" if hook.call and hook.call in session.refused else "not_asked"
+            arguments = sha256(_encoded(common_args(hook, kind)))
+            ungated = HooksCallUngated(
+                agent=hook.agent, tool_name=name, why=why, call_id=hook.call, arguments_hash=arguments
+            )
+            await self._service.sessions.record(session.name, ungated)
+            _log.warning("%s made a call without leave: %s (%s)", hook.agent, name, why)
+            return
+        session.left.remove(left)
+        remarks = () if hook.call else ("joined_by_order",)
+        report = Report(by=hook.agent, remarks=(*remarks, "background") if hook.background else remarks)
+        if hook.moment == "failed":
+            outcome = failed(Code.TOOL_EXEC_FAILED, hook.error, "See the reason.")
+        else:
+            outcome = Outcome(status="ok", value=hook.result)
+        await self._record(left, outcome, Checked(encoded=_encoded(hook.result)), report)
+
+    async def _record(self, left: _Left, outcome: Outcome, checked: Checked, report: Report | None) -> None:
+        """Record the end of a call that another guard announced, in its stream."""
+        started = left.started
+        tool = await self._tool(started)
+        if tool is None:
+            return
+        effect = outcome.effect
+        if started.side_effect == "read":
+            effect = READS
+        elif report is not None:
+            effect = effect_reported(COMMITTED if outcome.ok else FAILED, open_="background" in report.remarks)
+        outcome = msgspec.structs.replace(outcome, effect=effect, invocation_id=started.invocation_id)
+        done: StepOutcome = "side_effect_committed" if effect.known == "committed" else "pure"
+        events, blobs = events_of(
+            outcome,
+            checked,
+            invocation_id=started.invocation_id,
+            step=started.step,
+            step_outcome="uncertain" if outcome.uncertain else "permanent_failure" if not outcome.ok else done,
+            tool=tool,
+            report=report,
+        )
+        head = await self._journal.head(left.stream)
+        kind = head.kind if head is not None else SESSION
+        # A lease of the guard before may still run: it is gone, for this one has the lock.
+        patch = HeadPatch(state="done", closed=True, due_at=None, release=True) if kind == CALL_KIND else NO_PATCH
+        writer = self._journal.writer(left.stream, kind, head)
+        await self._journal.append(writer, *events, synced=True, patch=patch, blobs=blobs)
+
+    async def _tool(self, started: ToolInvocationStarted) -> Tool | None:
+        self._tools.learn(started.tool_name, started.alias.removeprefix("agent."))
+        return await self._catalog.find(started.tool_name)
+
+
+def _is_about(started: ToolInvocationStarted, hook: Hook, name: str) -> bool:
+    told = started.client.get("call_id", "")
+    return told == hook.call if hook.call else not told and started.tool_name == name
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return canonical(value)
+    except NotCanonicalError:
+        return canonical(str(value))
+
+
+def _refusal(task: asyncio.Task[OutcomeView]) -> Verdict:
+    try:
+        outcome = task.result()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the call must not be made
+        _log.exception("a call could not be taken through the gate")
+        why = error.message if isinstance(error, RemitError) else type(error).__name__
+        return Verdict("deny", f"Remit could not decide about it: {why}")
+    if outcome.status == "pending":
+        return Verdict("deny", _APPROVE.format(remedy=outcome.remedy.removeprefix("Decide with: ")))
+    return Verdict("deny", f"{outcome.code}: {outcome.reason}. {outcome.remedy}".replace("..", "."))

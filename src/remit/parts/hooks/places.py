@@ -1,0 +1,290 @@
+"""The files by which an agent is told to ask the guard, and what stands there: put in, and taken out byte for byte."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from remit.errors import SettingsError, UsageError
+from remit.mcp_config.connection_record import digest_of
+from remit.mcp_config.connections import Change, Connection
+from remit.mcp_config.foreign import plain
+from remit.mcp_config.json_members import JsonText
+from remit.parts.hooks.serving import DEADLINE_S, GuardFolder, program
+
+if TYPE_CHECKING:
+    from remit.parts.hooks.hook import AgentName, Moment
+
+_MORE_S: Final = 20
+"""Seconds that an agent waits longer than its client: most agents make the call once their own limit has passed."""
+_CLAUDE: Final[Mapping[str, Moment]] = {
+    "SessionStart": "begin",
+    "PreToolUse": "before",
+    "PostToolUse": "after",
+    "PostToolUseFailure": "failed",
+    "SubagentStop": "stop",
+    "Stop": "stop",
+    "SessionEnd": "end",
+}
+_EVENTS: Final[Mapping[AgentName, Mapping[str, Moment]]] = {
+    "claude": _CLAUDE,
+    "codex": {"SessionStart": "begin", "PreToolUse": "before", "PostToolUse": "after", "Stop": "stop"},
+    "gemini": {
+        "SessionStart": "begin",
+        "BeforeTool": "before",
+        "AfterTool": "after",
+        "AfterAgent": "stop",
+        "SessionEnd": "end",
+    },
+    "qwen": {name: moment for name, moment in _CLAUDE.items() if name != "SubagentStop"},
+    "copilot": {"sessionStart": "begin", "preToolUse": "before", "postToolUse": "after", "sessionEnd": "end"},
+}
+_FREESTANDING: Final = ("-Os", "-static", "-nostdlib", "-fno-stack-protector", "-fno-builtin")
+"""Options for a program without a libc: it starts in a third of the time."""
+_MATCHED: Final = frozenset(("before", "after", "failed"))
+_MANAGED: Final = Path("/etc/claude-code/managed-settings.d/50-remit.json")
+_HOOK_TYPES: Final = frozenset(("command", "prompt", "agent", "http", "mcp_tool"))
+_TYPES: Final[Mapping[str, type]] = {
+    "model": str,
+    "env": dict,
+    "permissions": dict,
+    "apiKeyHelper": str,
+    "cleanupPeriodDays": int,
+    "includeCoAuthoredBy": bool,
+    "outputStyle": str,
+    "language": str,
+}
+"""Types of Claude's settings of which a wrong one makes it drop the whole file; `status` finds the others."""
+
+
+class Client(NamedTuple):
+    """The program that an agent starts for a hook."""
+
+    command: tuple[str, ...]
+    """It, and what it asks."""
+    starter: tuple[str, ...]
+    """Starts the guard if it does not run, and asks it."""
+    deadline_s: int
+
+    def words(self, agent: AgentName, moment: Moment) -> str:
+        """Return the command line of one hook. A program that is missing must not let a call run."""
+        line = shlex.join([*self.command, f"{agent}.{moment}", *self.starter, f"{agent}.{moment}"])
+        return f"{line} || exit 2" if moment == "before" else line
+
+
+def make_client(folder: GuardFolder, config: Path | None, deadline_s: int = DEADLINE_S) -> Client:
+    """Make the client: a program compiled here, or where there is no compiler Python's. Raises OSError."""
+    folder.make()
+    here = Path(__file__).parent
+    words: tuple[str, ...] = (sys.executable, "-I", "-S", str(folder.client.with_suffix(".py")))
+    compiler = shutil.which("cc")
+    made = None
+    if compiler is not None and sys.platform == "linux" and platform.machine() in {"x86_64", "aarch64"}:
+        made = subprocess.run(  # noqa: S603 - the machine's own compiler, of our own source
+            [compiler, *_FREESTANDING, "-o", str(folder.client), str(here / "client.c")],
+            capture_output=True,
+            check=False,
+        )
+    if made is not None and made.returncode == 0:
+        words = (str(folder.client),)
+    else:
+        shutil.copyfile(here / "client.py", words[-1])
+    settings = ["--config", str(config.absolute())] if config is not None else []
+    command = (*words, str(folder.socket), str(deadline_s))
+    return Client(command, (*program(), *settings, "guard", "ask"), deadline_s)
+
+
+def file_of(agent: AgentName, env: Mapping[str, str], *, managed: bool = False) -> Path:
+    """Return the file in which an agent looks for its user's hooks. Raises UsageError."""
+    if managed:
+        if agent != "claude":
+            raise UsageError(
+                f"{agent} has no folder of managed settings that Remit knows", remedy="Leave --managed out."
+            )
+        return _MANAGED
+    if not env.get("HOME"):
+        raise UsageError("HOME is not set, so the agent's files cannot be found", remedy="Set HOME.")
+    home = Path(env["HOME"])
+    return {
+        "claude": Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json",
+        "codex": Path(env.get("CODEX_HOME") or home / ".codex") / "hooks.json",
+        "gemini": home / ".gemini/settings.json",
+        "opencode": Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "opencode/plugin/remit.js",
+        "qwen": home / ".qwen/settings.json",
+        "copilot": home / ".copilot/hooks/remit.json",
+    }[agent]
+
+
+def connected(agent: AgentName, text: str | None, file: Path, client: Client) -> tuple[str, tuple[Change, ...]]:
+    """Return a file's text with our hooks, and what was put in. Raises SettingsError if the agent would not read it."""
+    if agent == "opencode":
+        source = Path(__file__).with_name("opencode.js").read_text("utf-8")
+        socket, seconds, starter = client.command[-2], client.command[-1], json.dumps(client.starter)
+        return source.replace("SOCKET", json.dumps(socket)).replace("SECONDS", seconds).replace("STARTER", starter), ()
+    if agent == "claude":
+        check_claude(text or "{}", str(file))
+    document = JsonText(text or "", str(file))
+    if agent == "copilot" and document.at(("version",)) is None:
+        document = document.with_value(("version",), 1)
+    changes = []
+    for event, moment in _EVENTS[agent].items():
+        entry = _entry(agent, moment, client)
+        document = _with_entry(document, event, entry)
+        changes.append(Change(event, entry))
+    return document.text, tuple(changes)
+
+
+def taken_out(connection: Connection, text: str) -> str | None:
+    """Return a file's text without our hooks; None: there was no file. Raises SettingsError."""
+    if digest_of(text) == connection.digest or text == (connection.original or ""):
+        return connection.original
+    if not connection.changes:
+        raise SettingsError(
+            f"{connection.file}: was changed since it was connected", remedy="Remove it there yourself."
+        )
+    document = JsonText(text, connection.file)
+    for change in connection.changes:
+        document = _without_entry(document, change)
+    return document.text
+
+
+def _entry(agent: AgentName, moment: Moment, client: Client) -> dict[str, Any]:
+    words, limit = client.words(agent, moment), client.deadline_s + _MORE_S
+    if agent == "copilot":
+        return {"type": "command", "bash": words, "timeoutSec": limit}
+    limit *= 1_000 if agent in {"gemini", "qwen"} else 1
+    hook: dict[str, Any] = {"type": "command", "command": words, "timeout": limit}
+    if agent == "claude" and moment != "before":  # without a shell, which takes most of the time
+        program, *args = shlex.split(words)
+        hook |= {"command": program, "args": args}
+    if agent in {"gemini", "qwen"}:
+        hook = {"name": f"remit-{moment}", **hook}
+    return {"matcher": "*", "hooks": [hook]} if moment in _MATCHED else {"hooks": [hook]}
+
+
+def _with_entry(document: JsonText, event: str, entry: dict[str, Any]) -> JsonText:
+    path = ("hooks", event)
+    entries = document.at(path)
+    if entries is None:
+        return document.with_value(path, [entry])
+    if not isinstance(entries, list):
+        raise SettingsError(f"{document.where}: hooks.{event} is not a list", remedy="Correct it there.")
+    source = document.source(path)
+    end = len(plain(source)[:-1].rstrip())
+    comma = ", " if entries else ""
+    return document.with_value(path, [*entries, entry], f"{source[:end]}{comma}{json.dumps(entry)}{source[end:]}")
+
+
+def _without_entry(document: JsonText, change: Change) -> JsonText:
+    path = ("hooks", change.name)
+    entries = document.at(path) or []
+    if change.entry not in entries:
+        raise SettingsError(
+            f"{document.where}: hooks.{change.name} was changed since it was connected",
+            remedy="Take Remit's hook out there yourself.",
+        )
+    number = entries.index(change.entry)
+    rest = [*entries[:number], *entries[number + 1 :]]
+    if not rest:
+        document = document.without(path)
+        return document.without(path[:1]) if document.at(path[:1]) == {} else document
+    source, spans = document.source(path), list(_spans(document.source(path)))
+    start = spans[number - 1][1] if number else spans[0][0]
+    end = spans[number][1] if number else spans[1][0]
+    return document.with_value(path, rest, source[:start] + source[end:])
+
+
+def _spans(source: str) -> Iterator[tuple[int, int]]:
+    """Yield where the items of a list stand in its text."""
+    text, decoder, at = plain(source), json.JSONDecoder(), 1
+    while True:
+        while text[at] in " \t\r\n,":
+            at += 1
+        if text[at] == "]":
+            return
+        _, end = decoder.raw_decode(text, at)
+        yield at, end
+        at = end
+
+
+def check_claude(text: str, where: str) -> None:
+    """Raise SettingsError for a value for which Claude would drop the whole file, and our hooks with it."""
+    try:
+        settings = json.loads(text)
+    except ValueError as error:
+        raise SettingsError(
+            f"{where}: {error}", remedy="Correct it: Claude drops a file that is not plain JSON."
+        ) from error
+    for path, why in _faults(settings):
+        raise SettingsError(f"{where}: {path} {why}", remedy="Correct it: Claude drops the whole file for it.")
+
+
+def _faults(settings: Any) -> Iterator[tuple[str, str]]:
+    if not isinstance(settings, dict):
+        yield "it", "is not an object"
+        return
+    for name, kind in _TYPES.items():
+        if name in settings and not isinstance(settings[name], kind):
+            yield name, f"is not of the type {kind.__name__}"
+    hooks = settings.get("hooks", {})
+    for event, matchers in hooks.items() if isinstance(hooks, dict) else [("hooks", None)]:
+        for number, matcher in enumerate(matchers if isinstance(matchers, list) else [None]):
+            place = f"hooks.{event}[{number}]"
+            inner = matcher.get("hooks") if isinstance(matcher, dict) else None
+            if not isinstance(matcher, dict) or not isinstance(matcher.get("matcher", ""), str):
+                yield place, "has no text as its matcher"
+            elif not isinstance(inner, list) or not all(_is_hook(hook) for hook in inner):
+                yield place, "has a hook of a type that Claude does not know"
+
+
+def _is_hook(hook: object) -> bool:
+    return isinstance(hook, dict) and hook.get("type") in _HOOK_TYPES
+
+
+_ON: Final[Mapping[str, tuple[str, ...]]] = {
+    "claude": ("--settings", '{"disableAllHooks": false}'),
+    "codex": ("-c", "features.hooks=true"),
+}
+"""Arguments that win over a repository's files."""
+_OFF: Final = frozenset(("--bare", "--safe-mode", "--setting-sources", "--settings", "--pure", "--disable"))
+_OFF_ENV: Final = ("CLAUDE_CODE_SIMPLE", "OPENCODE_PURE")
+
+
+def with_hooks_on(words: Sequence[str], agents: Sequence[AgentName], env: Mapping[str, str]) -> list[str]:
+    """Return the command of an agent, with its hooks on. Raises UsageError if they would be off."""
+    name = Path(words[0]).name
+    if name not in agents:
+        raise UsageError(f"{name} is not connected", remedy=f"Connect it: remit guard connect {name}.")
+    off = [word for word in words[1:] if word.partition("=")[0] in _OFF or "features.hooks" in word]
+    off += [variable for variable in _OFF_ENV if env.get(variable)]
+    if off:
+        raise UsageError(f"{off[0]} may switch the hooks of {name} off", remedy="Leave it out.")
+    return [words[0], *_ON.get(name, ()), *words[1:]]
+
+
+def off_switches(agent: AgentName, project: Path, env: Mapping[str, str]) -> Iterator[tuple[Path, int, str]]:
+    """Yield the lines of a project's or user's files that switch an agent's hooks off: file, number, text."""
+    home = Path(env.get("HOME") or "/")
+    files: Mapping[str, Sequence[tuple[Path, str]]] = {
+        "claude": [(base / ".claude" / name, "disableAllHooks") for base in (project, home) for name in _CLAUDE_FILES],
+        "codex": [(base / ".codex/config.toml", "hooks") for base in (project, home)],
+        "gemini": [(base / ".gemini/settings.json", '"enabled"') for base in (project, home)],
+        "qwen": [(base / ".qwen/settings.json", "disableAllHooks") for base in (project, home)],
+        "copilot": [(base / ".github/copilot/settings.json", "disableAllHooks") for base in (project,)],
+    }
+    for file, word in files.get(agent, ()):
+        if not file.is_file():
+            continue
+        for number, line in enumerate(file.read_text("utf-8", "replace").splitlines(), 1):
+            if word in line and ("true" in line if word == "disableAllHooks" else "false" in line):
+                yield file, number, line.strip()
+
+
+_CLAUDE_FILES: Final = ("settings.json", "settings.local.json")

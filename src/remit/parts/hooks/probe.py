@@ -1,0 +1,228 @@
+"""Whether an agent asks the gate: it is run once before a scripted model on loopback, which wants one marked call.
+
+The guard refuses that call with words that the model then reads: who reads them knows that the gate was asked. Without
+them the command was run, which does nothing. The key is none, and the model's address is this machine's.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final, Literal, NamedTuple
+
+from remit.parts.hooks.guard import ASKED, MARKER
+from remit.parts.hooks.hook import AgentName, is_shell
+from remit.parts.hooks.places import off_switches
+
+Answer = Literal["asked", "not asked", "not installed", "no model call"]
+_LIMIT_S: Final = 60
+_ARGS: Final[Mapping[AgentName, tuple[str, ...]]] = {
+    "claude": ("-p", "go", "--allowedTools", "Bash"),
+    "codex": (
+        *("exec", "--skip-git-repo-check", "-s", "read-only", "-c", 'model_provider="probe"', "-c", 'model="probe-1"'),
+        *(
+            "-c",
+            'model_providers.probe={name="probe",base_url="$URL/v1",wire_api="responses",env_key="OPENAI_API_KEY"}',
+        ),
+        "go",
+    ),
+    "gemini": ("-p", "go", "--skip-trust", "--yolo"),
+    "opencode": ("run", "go"),
+    "qwen": ("-p", "go", "--yolo", "--auth-type", "openai"),
+    "copilot": ("-p", "go", "--allow-all-tools"),
+}
+_ENV: Final = {
+    "ANTHROPIC_BASE_URL": "$URL",
+    "ANTHROPIC_API_KEY": "probe",
+    "ANTHROPIC_MODEL": "claude-sonnet-4-5",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "OPENAI_BASE_URL": "$URL/v1",
+    "OPENAI_API_KEY": "probe",
+    "OPENAI_MODEL": "probe-1",
+    "GOOGLE_GEMINI_BASE_URL": "$URL",
+    "GEMINI_API_KEY": "probe",
+    "GEMINI_MODEL": "gemini-2.5-pro",
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    "OPENCODE_CONFIG_CONTENT": json.dumps(
+        {
+            "provider": {
+                "probe": {
+                    "npm": "@ai-sdk/openai-compatible",
+                    "options": {"baseURL": "$URL/v1", "apiKey": "probe"},
+                    "models": {"m": {}},
+                }
+            },
+            "model": "probe/m",
+            "small_model": "probe/m",
+        }
+    ),
+    "COPILOT_OFFLINE": "true",
+    "COPILOT_PROVIDER_BASE_URL": "$URL/v1",
+    "COPILOT_PROVIDER_API_KEY": "probe",
+    "COPILOT_MODEL": "probe-1",
+}
+
+
+class Finding(NamedTuple):
+    """The answer of one run of an agent."""
+
+    agent: AgentName
+    where: str
+    """The folder that it ran in; `an empty folder` for one of its own."""
+    answer: Answer
+    why: str = ""
+    """The lines that switch its hooks off, or what it printed last."""
+
+
+def probe(agent: AgentName, project: Path, env: Mapping[str, str]) -> Iterator[Finding]:
+    """Run an agent in an empty folder and in a project, and say whether it asked."""
+    program = shutil.which(agent, path=env.get("PATH"))
+    if program is None:
+        yield Finding(agent, "", "not installed")
+        return
+    with tempfile.TemporaryDirectory(prefix="remit-guard-") as empty:
+        for folder, where in ((Path(empty), "an empty folder"), (project, str(project))):
+            answer, said = _run(program, agent, folder, env)
+            lines = [f"{file}:{number}: {text}" for file, number, text in off_switches(agent, folder, env)]
+            why = "" if answer == "asked" else "; ".join(lines) or said[-200:]
+            yield Finding(agent, where, answer, why)
+
+
+def _run(program: str, agent: AgentName, folder: Path, env: Mapping[str, str]) -> tuple[Answer, str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Model) as server:
+        model: Any = server
+        model.asked = model.called = False
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        own = {name: value.replace("$URL", url) for name, value in _ENV.items()}
+        try:
+            ran = subprocess.run(  # noqa: S603 - the agent that is looked at
+                [program, *(word.replace("$URL", url) for word in _ARGS[agent])],
+                cwd=folder,
+                env={**env, **own},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_LIMIT_S,
+                check=False,
+            )
+            said = ran.stdout.decode("utf-8", "replace")
+        except subprocess.TimeoutExpired:
+            said = f"it did not end within {_LIMIT_S} s"
+        server.shutdown()
+    return "asked" if model.asked else "not asked" if model.called else "no model call", " ".join(said.split())
+
+
+class _Model(BaseHTTPRequestHandler):
+    """The model: it speaks the wire that it is asked on, and wants the marked call until it has read an answer."""
+
+    def do_POST(self) -> None:
+        """Answer a question."""
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        server: Any = self.server
+        server.asked = server.asked or ASKED.encode() in body
+        message, path = json.loads(body or b"{}"), self.path.partition("?")[0]
+        name = next((name for name in _names(message) if is_shell(name)), "")
+        call: dict[str, Any] = {"cmd" if name == "exec_command" else "command": MARKER, "description": "look"}
+        if "is_background" in str(
+            message.get("tools")
+        ):  # of Qwen's, which demands it; Claude refuses what it does not know
+            call["is_background"] = False
+        wants = (name, json.dumps(call)) if name and MARKER.encode() not in body else None
+        server.called = server.called or wants is not None
+        events = _events(path, wants)
+        stream = message.get("stream") or "stream" in path
+        data = b"".join(events) if stream else events[-1].partition(b"data: ")[2]
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream" if stream else "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+def _names(message: Mapping[str, Any]) -> Iterator[str]:
+    for tool in message.get("tools") or ():
+        for each in tool.get("functionDeclarations", [tool.get("function", tool)]):
+            yield str(each.get("name", ""))
+
+
+def _events(path: str, wants: tuple[str, str] | None) -> list[bytes]:
+    """Return an answer in the events of a wire: a call of a tool with its arguments, or a word."""
+    name, args = wants or ("", "")
+    if path.endswith("/messages"):
+        block = (
+            {"type": "tool_use", "id": "toolu_probe", "name": name, "input": {}}
+            if wants
+            else {"type": "text", "text": ""}
+        )
+        delta = {"type": "input_json_delta", "partial_json": args} if wants else {"type": "text_delta", "text": "done"}
+        usage = {"input_tokens": 1, "output_tokens": 1}
+        start = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage}
+        end = {"stop_reason": "tool_use" if wants else "end_turn", "stop_sequence": None}
+        return _named(
+            {"type": "message_start", "message": {**start, "stop_reason": None, "stop_sequence": None}},
+            {"type": "content_block_start", "index": 0, "content_block": block},
+            {"type": "content_block_delta", "index": 0, "delta": delta},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": end, "usage": usage},
+            {"type": "message_stop"},
+        )
+    if path.endswith("/responses"):
+        text = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]}
+        item = (
+            {"type": "function_call", "id": "f", "call_id": "call_probe", "name": name, "arguments": args}
+            if wants
+            else text
+        )
+        done = {"id": "r", "status": "completed", "output": [item], "usage": _tokens("input_tokens", "output_tokens")}
+        return _named(
+            {"type": "response.created", "response": {"id": "r"}},
+            {"type": "response.output_item.done", "output_index": 0, "item": item},
+            {"type": "response.completed", "response": done},
+        )
+    if "enerateContent" in path:
+        part = {"functionCall": {"name": name, "args": json.loads(args)}} if wants else {"text": "done"}
+        candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+        return [
+            _data({"candidates": [candidate], "usageMetadata": _tokens("promptTokenCount", "candidatesTokenCount")})
+        ]
+    call = {"index": 0, "id": "call_probe", "type": "function", "function": {"name": name, "arguments": args}}
+    said: dict[str, Any] = {"role": "assistant", "content": None if wants else "done"}
+    said |= {"tool_calls": [call]} if wants else {}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    reason = "tool_calls" if wants else "stop"
+    return [
+        _data({**chunk, "choices": [{"index": 0, "delta": said, "finish_reason": None}]}),
+        _data(
+            {
+                **chunk,
+                "choices": [{"index": 0, "delta": {}, "finish_reason": reason}],
+                "usage": _tokens("prompt_tokens", "completion_tokens"),
+            }
+        ),
+        b"data: [DONE]\n\n",
+    ]
+
+
+def _tokens(*names: str) -> dict[str, int]:
+    total = "totalTokenCount" if "TokenCount" in names[0] else "total_tokens"
+    return {**dict.fromkeys(names, 1), total: 2}
+
+
+def _data(event: Mapping[str, Any]) -> bytes:
+    return f"data: {json.dumps(event)}\n\n".encode()
+
+
+def _named(*events: Mapping[str, Any]) -> list[bytes]:
+    return [f"event: {event['type']}\n".encode() + _data(event) for event in events]

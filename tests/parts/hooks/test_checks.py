@@ -1,0 +1,56 @@
+"""`remit doctor` names what switches a connected agent's hooks off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.capability import Look
+from remit.parts.hooks.checks import check_agents
+from remit.parts.hooks.serving import GuardFolder
+from remit.settings import load
+
+
+@pytest.fixture
+def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "d"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    opened: Any = None
+    return Look(load(env={}, cwd=tmp_path), opened)
+
+
+def connect(look: Look, tmp_path: Path) -> None:
+    folder = GuardFolder(look.settings, {"XDG_DATA_HOME": str(tmp_path / "d")})
+    folder.connections.mkdir(parents=True)
+    (folder.connections / "a.json").write_text('{"client": "claude", "file": "x"}')
+
+
+async def test_without_an_agent_it_says_nothing(look: Look) -> None:
+    assert not list(await check_agents(look))
+
+
+async def test_a_connected_agent_is_named(look: Look, tmp_path: Path) -> None:
+    connect(look, tmp_path)
+    [check] = await check_agents(look)
+    assert (check.verdict, "remit guard status claude" in check.detail) == ("ok", True)
+
+
+async def test_a_line_that_switches_its_hooks_off_is_a_warning(look: Look, tmp_path: Path) -> None:
+    connect(look, tmp_path)
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.json").write_text('{"disableAllHooks": true}')
+    check = next(iter(await check_agents(look)))
+    assert check.verdict == "warn"
+    assert ".claude/settings.json:1" in check.detail
+
+
+async def test_live_an_agent_that_is_not_here_fails(
+    look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(look, tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    [check] = await check_agents(look._replace(live=True))
+    assert (check.verdict, "not installed" in check.detail) == ("fail", True)
