@@ -49,6 +49,11 @@ def test_what_is_not_for_reading_is_left_out() -> None:
         ),
         ("<dialog>HID</dialog><dialog open>VIS</dialog>", "VIS", 3),
         ("<div hidden><p>HID</p><div>HID</div></div>VIS<script>none</script>", "VIS", 6),
+        (
+            "<math><mi>E</mi><mo>=</mo><mi>m</mi><annotation encoding='tex'>E=m</annotation></math>",
+            "E=m",
+            0,
+        ),
         ('<input value="VIS"> <input type="hidden" value="H"><input type="password" value="H">', "VIS", 0),
         ("<select><option>ONE</option><option>TWO</option></select><textarea>VIS</textarea>", "ONE\n\nTWO\n\nVIS", 0),
     ],

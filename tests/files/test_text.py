@@ -67,6 +67,12 @@ def test_a_page_is_read_as_its_text_and_other_files_as_they_are() -> None:
     assert readable("a/page.html", b"\0") is None
 
 
+def test_a_control_character_costs_a_page_its_place_alone() -> None:
+    assert readable("a.html", b"<p>one\x1a two") == Readable("one\x1a two", "")
+    assert readable("a.txt", b"one\x1a two") is None
+    assert readable("a.txt", b"one\r\n\x1a") == Readable("one\r\n\x1a", "")  # how DOS ends a file
+
+
 def test_a_page_nested_deeper_than_pages_are_is_not_read() -> None:
     assert readable("a/page.html", b"<i>" * 2_100 + b"text") is None
 

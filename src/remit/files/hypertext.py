@@ -17,7 +17,9 @@ _DEEPEST: Final = 2_000
 """Open elements; browsers keep 512."""
 _PIECE: Final = 32_768
 _SPACES: Final = re.compile(r"[ \t\r\n\f]+")
-_UNREAD: Final = frozenset({"iframe", "math", "noembed", "noscript", "object", "script", "style", "svg", "template"})
+_UNREAD: Final = frozenset(
+    {"annotation", "annotation-xml", "iframe", "noembed", "noscript", "object", "script", "style", "svg", "template"}
+)
 """Elements whose content is not for reading."""
 _PARAGRAPHS: Final = frozenset(
     {"address", "article", "aside", "blockquote", "body", "dd", "details", "div", "dl", "dt", "fieldset", "figcaption"}

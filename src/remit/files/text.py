@@ -125,8 +125,10 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _CONTROL: Final = re.compile(
-    rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]"
-)  # not tab, line ends, form feed, escape: logs hold those
+    rb"[\x00-\x08\x0e-\x19\x1c-\x1f]|\x1a(?!\Z)"
+)  # not tab, line ends, form feed, escape, which logs hold, nor the mark of the end in files of DOS
+_NUL: Final = re.compile(rb"\x00")
+"""The one character that no page holds."""
 _DECLARED: Final = re.compile(rb"(?:coding|charset)[:=]\s*[\"']?([-\w.]{1,40})")
 _DECLARED_WITHIN: Final = 1_024
 _CODECS: Final = ("big5", "cp", "euc_", "gb", "iso8859", "johab", "koi8", "mac-", "shift_jis", "tis-620")
@@ -154,16 +156,17 @@ Reader = Callable[[str, bytes], Readable | None]
 """The text that a person reads in a file of this name, as `readable`."""
 
 
-def decode(data: bytes) -> str | None:
+def decode(data: bytes, binary: re.Pattern[bytes] = _CONTROL) -> str | None:
     """Bytes as text without byte order mark and with line ends as they are, or None where they are not text.
 
     UTF-8; UTF-16 or UTF-32 with a byte order mark; else the encoding that the first kilobyte declares, the way Python
     sources (PEP 263) and HTML pages do. An encoding is never guessed: a quotation in a wrong one would not be verbatim.
+    Where `binary` matches, it is no text.
     """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return _decoded(data[len(mark) :], encoding)
-    if _CONTROL.search(data):
+    if binary.search(data):
         return None
     text = _decoded(data, "utf-8")
     if text is not None:
@@ -177,10 +180,11 @@ def readable(name: str, data: bytes) -> Readable | None:
 
     None for what is not text, and for a page that nests its elements deeper than pages do.
     """
-    text = decode(data)
+    is_page = suffix_of(name) in _HYPERTEXT
+    text = decode(data, _NUL if is_page else _CONTROL)
     if text is None:
         return None
-    return _page(text) if suffix_of(name) in _HYPERTEXT else Readable(text, "")
+    return _page(text) if is_page else Readable(text, "")
 
 
 def is_utf8(text: str) -> bool:

@@ -14,7 +14,10 @@ STYLES = f"""<w:styles {W}>
 <w:style w:styleId="berschrift1"><w:name w:val="heading 1"/></w:style>
 <w:style w:styleId="berschrift2"><w:name w:val="heading 2"/></w:style></w:styles>"""
 CORE = '<c:p xmlns:c="urn:c" xmlns:dc="urn:dc"><dc:title>The  plan</dc:title></c:p>'
-NOTES = f'<w:footnotes {W}><w:footnote w:id="2"><w:p><w:r><w:t>See page 3.</w:t></w:r></w:p></w:footnote></w:footnotes>'
+NOTES = (
+    f'<w:footnotes {W}><w:footnote w:id="-1" w:type="separator"><w:p/></w:footnote>'
+    '<w:footnote w:id="2"><w:p><w:r><w:t>See page 3.</w:t></w:r></w:p></w:footnote></w:footnotes>'
+)
 RUN = "<w:r><w:t>{}</w:t></w:r>"
 BODY = (
     paragraph("Budget", "berschrift1")
@@ -33,7 +36,7 @@ WORD = """# Budget
 
 ## Costs
 
-Rent is 900\tEUR[footnote 2]
+Rent is 900\tEUR[footnote 1]
 
 new
 
@@ -43,7 +46,7 @@ new
 
 box
 
-[footnote 2]
+[footnote 1]
 See page 3."""
 CELLS: list[dict[str, object]] = [
     {"cell_type": "markdown", "source": ["# Title\n", "words"]},

@@ -189,6 +189,8 @@ class _Walk(Target):
         """Cells of the table rows that are open."""
         self._spans: list[int] = []
         """Columns of the cells that are open."""
+        self._notes: dict[str, dict[str, int]] = {}
+        """Numbers of notes, by their kind and identifier."""
         self._heading, self._place, self._level = "", NO_PLACE, ""
         self._in_run = self._in_text = self._hidden = False
         self._unread = 0
@@ -209,8 +211,8 @@ class _Walk(Target):
                 self._tabulate(name, number_of(values.get("val", "")))
             case "Fallback":
                 self._unread += 1
-            case "footnote" | "endnote":
-                self._add(f"[{name} {values.get('id', '')}]")
+            case "footnote" | "endnote" if values.get("type", "normal") == "normal":  # others are lines between
+                self._add(self._note(name, values.get("id", "")))
             case _:
                 self._mark(name, values)
 
@@ -272,7 +274,12 @@ class _Walk(Target):
         elif name == "vanish":
             self._hidden = values.get("val", "1") not in _OFF
         elif name in {"footnoteReference", "endnoteReference"}:
-            self._say(f"[{name.removesuffix('Reference')} {values.get('id', '')}]")
+            self._say(self._note(name.removesuffix("Reference"), values.get("id", "")))
+
+    def _note(self, kind: str, identifier: str) -> str:
+        """Return the mark of a note: they are counted as the text refers to them."""
+        known = self._notes.setdefault(kind, {})
+        return f"[{kind} {known.setdefault(identifier, len(known) + 1)}]"
 
     def _say(self, text: str) -> None:
         if self._paragraphs and not self._hidden and not self._unread:
