@@ -13,9 +13,9 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from remit import Remit, Run, recipe
-from remit.canonical import MAX_DEPTH
 from remit.codes import Code
 from remit.errors import RemitError
+from remit.gateway.result import KEPT_LEVELS
 from remit.jobs.state import ENDED
 from remit.jsonrpc.message import LEVELS, REPAIRS
 from remit.mcp_server.names import OwnNames
@@ -52,7 +52,7 @@ MENDED: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "utf8": ({"content": HALF}, "not_utf8"),
     "half": ({"content": HALF}, "half_pair"),
     "deep": ({"content": OK, "structuredContent": {"v": nested(300)}}, "too_deep"),
-    "deeper": ({"content": OK, "structuredContent": {"v": nested(199, None)}}, "too_deep"),
+    "deeper": ({"content": OK, "structuredContent": {"v": nested(61, None)}}, "too_deep"),
 }
 """What a client is told where a value cannot be read, or recorded whole; and the kind of repair that is recorded."""
 ERRORS: Final = ("-32000", "-32001", "-32050", "-32603", "-32700")
@@ -108,8 +108,8 @@ async def test_a_value_that_cannot_be_read_costs_itself(remit_in: OpenRemit, tmp
     assert {name: value for name, value in result.items() if name != "_meta"} == {**MENDED[how][0], "isError": False}
 
 
-def test_what_is_read_of_a_deep_message_can_be_recorded() -> None:
-    assert LEVELS == MAX_DEPTH + 2
+def test_as_much_is_kept_of_a_deep_value_whether_its_message_can_be_read_or_not() -> None:
+    assert LEVELS == KEPT_LEVELS + 2  # the message's own
 
 
 @pytest.mark.parametrize("how", MENDED)

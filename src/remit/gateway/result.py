@@ -180,6 +180,8 @@ _NO_MARK: Final = bytes(sorted(set(range(256)) - set(b'[]{}"')))
 _STEPS: Final = bytes(1 if byte in b"[{" else 255 for byte in range(256))
 """Of a bracket: one level more, or as a signed byte one less."""
 _SLICE: Final = 16_384
+KEPT_LEVELS: Final = 62
+"""Levels that are kept of a stranger's value that is too deep: as many as of one in a message that cannot be read."""
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -361,7 +363,7 @@ def _encoded(result: ToolResult) -> tuple[bytes, Mapping[str, int]]:
     except RecursionError:
         if repaired is None:
             raise
-    value, cut = _cut(result.value, MAX_DEPTH)
+    value, cut = _cut(result.value, KEPT_LEVELS)
     return as_json(value), {**repaired, "too_deep": repaired.get("too_deep", 0) + cut}
 
 

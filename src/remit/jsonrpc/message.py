@@ -16,8 +16,8 @@ from remit.large import decode
 
 CANCELLED: Final = "notifications/cancelled"
 PROGRESS: Final = "notifications/progress"
-LEVELS: Final = 202
-"""The depth to which a message is read that is too deep as a whole: its result may have the 200 levels of a record."""
+LEVELS: Final = 64
+"""The depth to which a message is read that is too deep as a whole: what every reader of JSON follows."""
 REPAIRED: Final = "dev.remit/repaired"
 """Key of `_meta`, of a result or of a call's parameters, under which a reader tells what `read` has repaired."""
 REPAIRS: Final[Mapping[str, str]] = MappingProxyType(
@@ -26,7 +26,7 @@ REPAIRS: Final[Mapping[str, str]] = MappingProxyType(
         "not_utf8": "a byte outside of UTF-8 became U+FFFD",
         "not_escape": "a backslash that begins no escape became U+FFFD",
         "not_json": "a word or number that JSON does not have became null",
-        "too_deep": f"a value below level {LEVELS - 2} became null",
+        "too_deep": f"what lies below level {LEVELS - 2} became null, for a record has 200",
     }
 )
 """The effect of each kind of repair on one place of a value."""
