@@ -135,13 +135,14 @@ async def running(command: Sequence[str], home: Path) -> AsyncIterator[Peer]:
             raise
 
 
-@pytest.mark.parametrize("sdk", SERVERS)
-async def test_a_client_hears_what_it_would_hear_directly(sdk: str, tmp_path: Path) -> None:
+async def test_clients_hear_what_they_would_hear_directly(tmp_path: Path) -> None:
+    show(await asyncio.gather(*(heard(sdk, tmp_path) for sdk in SERVERS)))
+
+
+async def heard(sdk: str, home: Path) -> Counter[str]:
+    """The differences between what an SDK's server answers directly and what it answers through Remit."""
     chance, differences = Random(f"{SEED} client {sdk}"), Counter[str]()
-    async with (
-        running(SERVERS[sdk], tmp_path) as direct,
-        running(wrapped(SERVERS[sdk], "echo"), tmp_path) as guarded,
-    ):
+    async with running(SERVERS[sdk], home) as direct, running(wrapped(SERVERS[sdk], "echo"), home) as guarded:
         await asyncio.gather(direct.greet(), guarded.greet())
         for number in range(1, NUMBER // 4 + 1):
             sent = from_client(chance, number)
@@ -150,26 +151,31 @@ async def test_a_client_hears_what_it_would_hear_directly(sdk: str, tmp_path: Pa
                 said = await direct.answers(sent._replace(data=sent.plain), FENCES)
                 theirs = [{**each, "id": sent.request_id} for each in said]
             differences[difference(sent, theirs, ours, sdk)] += 1
-    show(differences)
+    return differences
 
 
-@pytest.mark.parametrize("sdk", CLIENTS)
-async def test_a_client_sees_what_a_server_says(sdk: str, tmp_path: Path) -> None:
+async def test_clients_see_what_a_server_says(tmp_path: Path) -> None:
+    show(await asyncio.gather(*(seen(sdk, tmp_path) for sdk in CLIENTS)))
+
+
+async def seen(sdk: str, home: Path) -> Counter[str]:
+    """The differences between what an SDK's client sees directly and what it sees through Remit."""
     chance, differences = Random(f"{SEED} server {sdk}"), Counter[str]()
     async with (
-        running((*CLIENTS[sdk], *BYTES), tmp_path) as direct,
-        running((*CLIENTS[sdk], *wrapped(BYTES, "say")), tmp_path) as guarded,
+        running((*CLIENTS[sdk], *BYTES), home) as direct,
+        running((*CLIENTS[sdk], *wrapped(BYTES, "say")), home) as guarded,
     ):
         assert [await direct.line(), await guarded.line()] == [{}, {}]
         for _ in range(NUMBER // 4):
             sent = from_server(chance)
-            theirs, ours = await direct.seen(sent), await guarded.seen(sent)
+            theirs, ours = await asyncio.gather(direct.seen(sent), guarded.seen(sent))
             differences[difference(sent, theirs, ours, sdk)] += 1
-    show(differences)
+    return differences
 
 
-def show(differences: Counter[str]) -> None:
+def show(counted: Sequence[Counter[str]]) -> None:
     """Print what was counted, and fail at what is in no row."""
+    differences = sum(counted, Counter[str]())
     for name, times in differences.most_common():
         sys.stdout.write(f"{times:6}  {name or 'the same'}\n")
     strange = [name for name in differences if name.startswith("?")]
