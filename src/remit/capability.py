@@ -86,7 +86,9 @@ class Capability(NamedTuple):
     encloses: str = ""
     """The reference of a function from settings to the `Enclosures` that servers and functions run in; of one part."""
     recipes: tuple[str, ...] = ()
-    """References of recipes."""
+    """References of recipes, whose names are those of the recipes."""
+    inner_recipes: tuple[str, ...] = ()
+    """Names of those that its own commands start, rather than people."""
     nouns: tuple[Noun, ...] = ()
     routes: str = ""
     """The reference of a tuple of `remit.api.route.Route`: operations that are more than a method of a noun.

@@ -50,9 +50,20 @@ def test_run_without_a_name_lists_recipes_and_the_plans_here(project: Project) -
     write(project, "other.yaml", "a: 1\n")
     done = project.here("run")
     assert done.status == 0
-    assert "greet" in done.out
+    listed = [line.partition(" ")[0] for line in done.out.splitlines()]
+    assert listed.index("greet") < listed.index("agent")
+    assert not {"ticket_run", "work_run"} & set(listed)
     assert done.out.splitlines()[-2:] == ["PLAN", "plan.yaml"]
     assert project.here("run", "--json").json["plans"] == ["plan.yaml"]
+
+
+def test_the_tools_of_a_project_are_known_once_it_has_run(project: Project) -> None:
+    told = "only built-in tools are known"
+    assert told in project.here("policy", "lint").err
+    project.here("run", "greet", "--name", "Ann")
+    assert told not in project.here("policy", "lint").err
+    project.configure(modules=False)
+    assert told not in project.here("policy", "lint").err
 
 
 def test_the_recipe_of_a_file_runs_without_settings_that_name_it(project: Project) -> None:

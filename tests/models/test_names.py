@@ -46,3 +46,9 @@ def test_without_a_name_the_setting_is_named_that_gives_one() -> None:
     with pytest.raises(UsageError) as caught:
         parse("")
     assert "models.default" in caught.value.remedy
+
+
+def test_a_misspelt_provider_is_suggested() -> None:
+    with pytest.raises(UsageError) as refused:
+        parse("opnai:gpt")
+    assert refused.value.remedy.startswith("Did you mean openai")

@@ -38,6 +38,14 @@ HEAVY = (
 def test_every_reference_of_a_part_leads_somewhere(part: Capability) -> None:
     assert [reference for reference in part.references if resolve(reference) is None] == []
     assert all(isinstance(resolve(reference), Recipe) for reference in part.recipes)
+    names = [reference.rpartition(":")[2] for reference in part.recipes]
+    assert [resolve(reference).name for reference in part.recipes] == names
+    assert set(part.inner_recipes) <= set(names)
+
+
+async def test_a_prompt_completes_the_nouns_of_parts(remit_in: OpenRemit) -> None:
+    async with remit_in() as remit:
+        assert {"jobs", "tickets", "forks", "audit"} <= set(dir(remit.service))
 
 
 def test_parts_have_names_of_their_own() -> None:

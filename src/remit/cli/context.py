@@ -269,9 +269,13 @@ class State:
         from remit.wiring.providers import stand_ins_of
 
         found = recorded(settings) if self.catalog is None else exported(self.catalog)
-        if found is None and code == "recorded":
+        if found is None and code == "recorded" and self._has_own_tools():
             self.note("only built-in tools are known here: run `remit tools` once to record yours for this command")
         return stand_ins_of(found.tools if found is not None else ())
+
+    def _has_own_tools(self) -> bool:
+        settings = self.settings()
+        return bool(self.modules or settings.app.modules or settings.mcp.servers)
 
     def _import(self, settings: Settings, code: Requirement) -> bool:
         """Import the user's modules, once; whether that went well. What they print must not mix with the result."""

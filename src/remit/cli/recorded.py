@@ -46,6 +46,12 @@ async def record(remit: Remit) -> None:
     _keep(await _offered(remit), _place(remit.settings))
 
 
+async def record_once(remit: Remit) -> None:
+    """Keep what it offers if nothing was kept before."""
+    if not _place(remit.settings).exists():
+        await record(remit)
+
+
 async def export(remit: Remit) -> bytes:
     """Return what it offers, for `--catalog`: the same tools make the same bytes, to be kept beside the rules."""
     return msgspec.json.format(msgspec.json.encode(await _offered(remit), order="deterministic"), indent=2) + b"\n"

@@ -101,7 +101,7 @@ def list_runnable(state: State, folder: Path) -> int:
     if state.as_json:
         state.output.json({"recipes": recipes, "plans": plans})
         return exit_codes.OK
-    show_recipes(state, recipes)
+    show_recipes(state, _for_people(recipes))
     if plans:
         state.output.out.line()
         state.output.out.line(state.output.out.style("PLAN", "dim"))
@@ -109,6 +109,15 @@ def list_runnable(state: State, folder: Path) -> int:
             state.output.out.line(plan)
     state.note("Run one: remit run NAME --PARAMETER VALUE. `remit run NAME --help` explains its parameters.")
     return exit_codes.OK
+
+
+def _for_people(recipes: list[RecipeView]) -> list[RecipeView]:
+    """Return what people run, their own first: not what other commands start."""
+    from remit.wiring.capabilities import FIRST_PARTY
+
+    ships = {reference.rpartition(":")[2] for part in FIRST_PARTY for reference in part.recipes}
+    inner = {name for part in FIRST_PARTY for name in part.inner_recipes}
+    return sorted((one for one in recipes if one.name not in inner), key=lambda one: one.name in ships)
 
 
 def recipe_views(state: State) -> list[RecipeView]:

@@ -83,7 +83,7 @@ def _facts(view: StepView, told: StepNarrative | None) -> list[tuple[str, str]]:
             ("prompt", model.prompt_hash),
         ]
     if effect is not None:
-        said += [("side effect", f"{effect.side_effect}: {effect.words}"), ("idempotency key", effect.idempotency_key)]
+        said += [("side effect", f"{effect.kind}: {effect.words}"), ("idempotency key", effect.idempotency_key)]
         said += [("before", one_line(effect.before)), ("after", one_line(effect.after))]
     said.append(("repaired", told.repaired))
     for drift in told.drifts:

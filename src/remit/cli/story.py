@@ -172,7 +172,7 @@ class Story:
             self._more(", ".join(filter(None, (f"{model.provider} {model.model}", prompt, model.words))), "dim")
         if step.state_diff is not None:
             key = step.state_diff.idempotency_key[:_HASH]
-            self._more(f"{step.state_diff.side_effect}: {step.state_diff.words}, key {key}", "dim")
+            self._more(f"{step.state_diff.kind}: {step.state_diff.words}, key {key}", "dim")
             if step.state_diff.before:
                 self._more(one_line(f"before {step.state_diff.before}, after {step.state_diff.after}"), "dim")
         if step.repaired:

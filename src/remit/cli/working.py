@@ -14,6 +14,7 @@ from remit.cli.ends import end_of, present, status
 from remit.cli.errors import InterruptedByUserError
 from remit.cli.output import reserved_stdout
 from remit.cli.prompt import Prompt
+from remit.cli.recorded import record_once
 from remit.cli.running import Stop, run_async
 from remit.cli.watch import Lines, LiveView, Silent, Watch, followed
 from remit.errors import RemitError
@@ -86,6 +87,8 @@ async def _work(
             remit.service.jobs.keeper = ""
         stop.hurry = engine.stop
         try:
+            if not remit.settings.mcp.servers:  # which no listing has to start
+                await record_once(remit)
             remit.awaited.update(map(stream_of, chosen))
             engine.start(only=remit.awaited, keep=True)
             engine.wake()  # it may have been started to end what `choose` waited for

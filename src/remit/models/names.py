@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from remit.errors import UsageError
+from remit.nearest import did_you_mean
 
 Provider = Literal["openai", "anthropic", "google", "ollama", "openai-compatible", "scripted"]
 PROVIDERS: Final[tuple[Provider, ...]] = (
@@ -84,7 +85,8 @@ def parse(text: str) -> ModelName:
     provider, colon, rest = text.partition(":")
     known: Provider | None = next((name for name in PROVIDERS if name == provider), None)
     if not colon or not rest or known is None or len(text) > _MAX or not text.isprintable():
-        raise UsageError(f"{text[:_MAX]!r} names no model", remedy=f"Write {FORMS}.")
+        meant = did_you_mean(provider, PROVIDERS) if known is None else ""
+        raise UsageError(f"{text[:_MAX]!r} names no model", remedy=f"{meant} Write {FORMS}.".lstrip())
     if known != "openai-compatible":
         return ModelName(provider=known, model=rest)
     url, _, model = rest.partition("#")

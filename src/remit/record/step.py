@@ -52,6 +52,11 @@ class StateDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result, where it is too long for its event and was not read."""
 
     @property
+    def kind(self) -> str:
+        """Return the effect that the tool declares, for people."""
+        return "may write" if self.side_effect == "unknown" else self.side_effect
+
+    @property
     def words(self) -> str:
         """Return effect and who says so, for people."""
         if self.effect == "undone":

@@ -57,6 +57,10 @@ class ServiceOnUse:
         made = vars(self)[name] = resolve(noun.open)(opening)
         return made
 
+    def __dir__(self) -> list[str]:
+        """Name the nouns of parts too, for a prompt that completes them."""
+        return [*super().__dir__(), *(noun.name for part in self._parts.parts for noun in part.nouns)]
+
     @cached_property
     def jobs(self) -> Jobs:
         from remit.service.jobs import Jobs

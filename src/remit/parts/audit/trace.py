@@ -355,7 +355,7 @@ def _facts(step: StepNarrative) -> Iterable[tuple[str, str]]:
         came = "timed out" if waited.timed_out else "" if waited.until is None else f"came {line(waited.answer)}"
         yield f"waited for {waited.type}", line(" ".join(filter(None, (waited.key, waited.by, came))))
     if effect is not None:
-        yield "effect", f"{effect.side_effect}: {effect.words}; key {_short(effect.idempotency_key)}"
+        yield "effect", f"{effect.kind}: {effect.words}; key {_short(effect.idempotency_key)}"
         yield "before", effect.before
         yield "after", effect.after
     yield "repaired", step.repaired

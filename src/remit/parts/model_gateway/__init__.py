@@ -14,6 +14,7 @@ CAPABILITIES: Final = (
         providers="remit.parts.model_gateway.programs:open_programs",
         provider_ids=("program",),
         recipes=("remit.parts.model_gateway.programs:recorded_program",),
+        inner_recipes=("recorded_program",),
         serves="remit.parts.model_gateway.opening:open_mounts",
         replays="remit.parts.model_gateway.commands:replay_program",
         commands=(

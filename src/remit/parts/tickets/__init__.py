@@ -12,6 +12,7 @@ CAPABILITIES: Final = (
         about="Messages that become tool runs and replies.",
         settings="remit.parts.tickets.settings:TicketSettings",
         recipes=("remit.parts.tickets.recipe:ticket_run",),
+        inner_recipes=("ticket_run",),
         nouns=(
             Noun(
                 name="tickets",
