@@ -41,7 +41,7 @@ async def test_sums_stand_by_what_is_asked_for_with_a_bar_each(served: Served, t
         assert by_job.count('width="1000.0"') == 2
         by_model = (await browser.get("/usage?by=model&days=all")).text
         assert "scripted:s.yaml" in by_model
-        assert "<strong>2</strong> calls" in by_model
+        assert "<strong>2</strong> requests" in by_model
         assert (await browser.get("/usage?by=odd")).status == 400
 
 

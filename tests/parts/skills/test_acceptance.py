@@ -263,7 +263,8 @@ def test_at_a_terminal(project: Project) -> None:
     assert shown["digest"].startswith("sha256:")
     assert "# release-notes" in project.here("skills", "show", "release-notes").out
     assert project.here("skills", "show", "nothing", "--json").error["code"] == "SKILL_NOT_FOUND"
-    assert project.here("skills", "check", "--json").json == []
+    (unwritten,) = project.here("skills", "check", "--json").json
+    assert (unwritten["code"], unwritten["fatal"]) == ("template", False)
     (project.folder / "bad").mkdir()
     (project.folder / "bad/SKILL.md").write_text("text")
     bad = project.here("skills", "check", "./bad", "--json")

@@ -73,11 +73,12 @@ def _spent(budget: Budget, name: str, before: dict[str, int], calls: dict[str, i
     if budget.max_calls is not None:
         made = before.get(name, 0) + calls.get(name, 0)
         if made >= budget.max_calls:
-            return f"{name} was called {made} times; its budget allows {budget.max_calls}"
+            times = "once" if made == 1 else f"{made} times"
+            return f"{name} was called {times}; its budget allows {budget.max_calls}"
     if budget.max_steps is not None:
         made = sum(before.values()) + sum(calls.values())
         if made >= budget.max_steps:
-            return f"{made} calls were made; the budget allows {budget.max_steps}"
+            return f"{made} {'call was' if made == 1 else 'calls were'} made; the budget allows {budget.max_steps}"
     return ""
 
 

@@ -22,7 +22,15 @@ from remit.files.confined import ConfinedDirectory, Entry
 from remit.files.text import is_utf8
 from remit.journal.event import Blob
 from remit.nearest import did_you_mean
-from remit.parts.skills.manifest import RISKS, Finding, InvalidManifestError, Manifest, read_seed, read_skill_md
+from remit.parts.skills.manifest import (
+    RISKS,
+    UNWRITTEN,
+    Finding,
+    InvalidManifestError,
+    Manifest,
+    read_seed,
+    read_skill_md,
+)
 from remit.parts.skills.settings import HOME, SkillSettings, Word, words_of
 from remit.policy.overlay import parse_overlay
 
@@ -41,7 +49,7 @@ _MANIFESTS: Final = (SKILL_MD, "skill.md", "skill.yaml", "skill.yml", "skill.jso
 _SEEDS: Final = (".yaml", ".yml", ".json")
 _TEMPLATE: Final = """---
 name: {name}
-description: Say in one or two sentences what this skill does, and when an agent should use it.
+description: {description}
 metadata:
   remit-required-tools: ""
   remit-risk: "ask"
@@ -197,14 +205,14 @@ def places_in(root: Path, most: int) -> tuple[list[SkillPlace], bool]:
 
 def write_skill(name: str, folder: Path) -> Path:
     """Write a skill into a folder of skills; the path of its SKILL.md. Raises UsageError."""
-    text = _TEMPLATE.format(name=name)
+    text = _TEMPLATE.format(name=name, description=UNWRITTEN)
     try:
         manifest = read_skill_md(text.encode(), name)
     except (InvalidManifestError, UnicodeEncodeError) as error:
         raise UsageError(f"{name!r:.80} cannot be a skill's name: {error}", code=Code.SKILL_INVALID) from error
-    if manifest.findings:
+    if wrong := [finding for finding in manifest.findings if finding.code != "template"]:
         remedy = "Use lower-case letters, digits and single hyphens, such as release-notes."
-        raise UsageError(f"{name!r:.80}: {manifest.findings[0].message}", code=Code.SKILL_INVALID, remedy=remedy)
+        raise UsageError(f"{name!r:.80}: {wrong[0].message}", code=Code.SKILL_INVALID, remedy=remedy)
     file = folder / name / SKILL_MD
     try:
         file.parent.mkdir(parents=True)

@@ -49,6 +49,7 @@ FINDINGS: Final[dict[str, str]] = {
     "name_unusable": "The name is not a text of 1 to 64 printable characters without slashes.",
     "folder_name": "The folder has another name than the skill.",
     "description": "The description is missing, or longer than 1,024 characters.",
+    "template": "The description is still that of the template.",
     "field": "A field has another type than it should, or is too long.",
     "unknown_field": "The format has no such field.",
     "tools": "A required tool is not a tool's name or pattern.",
@@ -61,6 +62,8 @@ FINDINGS: Final[dict[str, str]] = {
     "untrusted_folder": "The folder belongs to a project whose settings say nothing of skills, or are not trusted.",
 }
 """Codes of findings, each with its meaning."""
+UNWRITTEN: Final = "Say in one or two sentences what this skill does, and when an agent should use it."
+"""The description in the template of a skill."""
 
 RISKS: Final = ("ask", "read-only")
 _FIELDS: Final = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
@@ -291,6 +294,8 @@ class _Reader:
 
     def _description(self, *, needed: bool) -> str:
         given = self._fields.get("description")
+        if given == UNWRITTEN:
+            self.note("template", "say in the description what it does")
         if given is not None and not _is_plain(given):
             raise InvalidManifestError("description", "the description is not a text")
         text = "" if given is None else _plain(given).strip()
