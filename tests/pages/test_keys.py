@@ -26,6 +26,13 @@ REACHABLE = """() => {
 """Notes everything that can be used on a page and has not had the focus; how much it is."""
 
 
+LATE = """{
+    const wait = window.setTimeout;
+    window.setTimeout = (act, ms, ...given) => wait(act, document.readyState === "complete" ? ms : 1e6, ...given);
+}"""
+"""A busy machine: what a page does in a timer while it loads comes when it has long been used."""
+
+
 @pytest.mark.timeout(240)
 async def test_everything_on_every_page_is_reached_with_tab(served: Served, browser: Browser) -> None:
     async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
@@ -75,8 +82,10 @@ async def test_keys_lead_to_pages_rows_and_search(served: Served, browser: Brows
         await expect(page.get_by_label("Text")).to_be_focused()
 
 
-async def test_a_step_is_opened_and_closed_and_the_focus_follows(served: Served, browser: Browser) -> None:
+@pytest.mark.parametrize("before", ["", LATE], ids=["at once", "with late timers"])
+async def test_a_step_is_opened_and_closed_and_the_focus_follows(served: Served, browser: Browser, before: str) -> None:
     async with remit() as opened, served(opened) as server, window(browser, server.url) as shown:
+        await shown.page.add_init_script(before)
         job = await opened.start(looks(count=1))
         await job
         page = await shown.open(f"/jobs/{job.id}")

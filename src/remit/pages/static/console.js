@@ -32,8 +32,10 @@ function select(element) {
   selection.addRange(range);
 }
 
-// A step was opened or closed in place: the focus goes there.
+// A step was opened or closed in place: the focus goes there. htmx begins by itself in a timer, which on a busy machine
+// comes after the page is there: a link that is followed before it loads the whole page.
 (() => {
+  if (window.htmx) htmx.initialize();
   let stood = "";
   document.addEventListener("htmx:after:swap", () => {
     if (document.activeElement && document.activeElement !== document.body) return;
