@@ -171,9 +171,9 @@ def test_a_fork_asks_models_from_a_question_on(project: Project) -> None:
 def test_a_budget_ends_a_run_in_the_middle(project: Project) -> None:
     with provider(answer()) as server:
         done = record(project, server, "--calls", "1")
-        assert len(server.received) == 1
-    assert done.status == 3
+    assert done.status == 3, done.err
     assert '"code":"BUDGET_EXCEEDED"' in done.err
+    assert len(server.received) == 1, done.err
     result = project.here("show", "last", "--json").json["result"]
     assert (result["exit_code"], result["requests"], result["refused"]) == (3, 2, 1)
 
