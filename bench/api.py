@@ -27,7 +27,7 @@ from remit.clock import SystemClock
 from remit.http.access import Places
 from remit.http.guard import Guard
 from remit.http.router import Mount, Router
-from remit.http.serving import listen, serve
+from remit.http.server import listen, serve
 from remit.parts.tickets.runner import RunnerConfig
 from remit.settings import load
 

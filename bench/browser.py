@@ -10,7 +10,7 @@ from typing import Any
 from bench.lab import Lab
 from bench.measure import Reading, Result, Watch, against
 from remit.clock import SystemClock
-from remit.parts.sandbox.opening import open_enclosures
+from remit.parts.sandbox.wiring import open_enclosures
 from remit.settings import load
 from remit_testing.providers import call_context
 

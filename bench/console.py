@@ -25,7 +25,7 @@ from remit.clock import SystemClock
 from remit.http.access import Places
 from remit.http.guard import Guard
 from remit.http.router import Mount, Router
-from remit.http.serving import listen, serve
+from remit.http.server import listen, serve
 from remit.jobs.state import KIND, stream_of
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal

@@ -14,11 +14,11 @@ import apsw
 
 from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
-from remit.blocking import Stop
-from remit.files.confined import ConfinedDirectory
+from remit.files.directory import ConfinedDirectory
 from remit.files.index import rank
 from remit.files.index.search import Answer, FolderIndex
 from remit.files.index.store import Index, cut
+from remit.threads import Stop
 
 FILES, SECTIONS, QUERIES, ROUNDS = 2_000, 50, 20, 3
 """A hundred thousand passages."""

@@ -11,10 +11,10 @@ from pathlib import Path
 from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from remit import Remit
+from remit.parts.hooks.daemon import GuardFolder, GuardServer
 from remit.parts.hooks.guard import Guard
 from remit.parts.hooks.places import make_client
 from remit.parts.hooks.provider import AgentTools
-from remit.parts.hooks.serving import GuardFolder, GuardServer
 from remit.settings import load
 
 CALLS = 50

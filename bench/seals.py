@@ -12,9 +12,9 @@ from bench.measure import Mark, Reading, Result, Watch, against
 from bench.subject import reads, remit_in
 from remit import Remit
 from remit.journal.seals import make
-from remit.journal.signing import make_key
-from remit.parts.recorder.opening import close, open_recorder
-from remit.parts.recorder.recording import Recorder
+from remit.journal.signing_key import make_key
+from remit.parts.recorder.recorder import Recorder
+from remit.parts.recorder.wiring import close, open_recorder
 
 STEPS, ROUNDS = 4_000, 9
 SIGNED, SIGNED_ROUNDS = 30_000, 5

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.lab import Lab
 from bench.measure import Mark, Reading, Result, Watch, against
 from remit.clock import SystemClock
-from remit.gateway.asking import Allowance, Claim, DayLimits
+from remit.gateway.model_request import Allowance, Claim, DayLimits
 from remit.gateway.sums import ModelSums
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal

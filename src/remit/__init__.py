@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from remit.capability import Capability, Check, Command, Look, Noun, Opening
     from remit.codes import Code
     from remit.errors import ProviderError, RemitError
+    from remit.gateway.budget import Budget
     from remit.gateway.outcome import Outcome
-    from remit.gateway.spending import Budget
     from remit.jobs.answers import CallError, Confirmed, ModelAnswer
     from remit.jobs.bound import RecipeCall
     from remit.jobs.recipe import Recipe, recipe
     from remit.jobs.run import Run
     from remit.models.prompt import Sampling
-    from remit.service.opening import NounOpening
+    from remit.service.noun_means import NounOpening
     from remit.service.options import Options
     from remit.settings import Settings
     from remit.settings.section import About, Section
@@ -80,7 +80,7 @@ _HOMES = {
     "remit.capability": ("Capability", "Check", "Command", "Look", "Noun", "Opening"),
     "remit.codes": ("Code",),
     "remit.errors": ("ProviderError", "RemitError"),
-    "remit.gateway.spending": ("Budget",),
+    "remit.gateway.budget": ("Budget",),
     "remit.gateway.outcome": ("Outcome",),
     "remit.jobs.answers": ("ModelAnswer", "CallError", "Confirmed"),
     "remit.jobs.bound": ("RecipeCall",),
@@ -88,7 +88,7 @@ _HOMES = {
     "remit.jobs.run": ("Run",),
     "remit.models.prompt": ("Sampling",),
     "remit.service.options": ("Options",),
-    "remit.service.opening": ("NounOpening",),
+    "remit.service.noun_means": ("NounOpening",),
     "remit.settings": ("Settings",),
     "remit.settings.section": ("About", "Section"),
     "remit.tools.function": ("FunctionTool", "tool"),

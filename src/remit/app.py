@@ -24,7 +24,7 @@ from remit.service.handle import JobEndedError, JobHandle, id_of
 from remit.settings import Settings, load, override
 from remit.settings.loader import CONFIG
 from remit.settings.places import data_folder
-from remit.trust.standing import Register, made_here, missing_journal, standing, untrusted
+from remit.trust.state import Register, made_here, missing_journal, standing, untrusted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from remit.engines.port import Engine
     from remit.gateway.outcome import Outcome
     from remit.http.guard import Guard
-    from remit.http.reading import Reader
+    from remit.http.reader import Reader
     from remit.http.router import Mount
     from remit.jobs.bound import RecipeCall
-    from remit.jobs.ended import Ended
+    from remit.jobs.end import Ended
     from remit.jobs.plans.plan import Plan
     from remit.jobs.recipe import Recipe
     from remit.jobs.replay import ReplayReport
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from remit.service.options import Options
     from remit.service.service import Service
     from remit.tools.function import FunctionTool
-    from remit.tools.listing import ToolVersionRegistry
+    from remit.tools.listings import ToolVersionRegistry
     from remit.tools.migration import Migration
     from remit.tools.provider import ToolProvider
-    from remit.wiring.rereading import Difference
+    from remit.wiring.reload import Difference
     from remit.wiring.runtime import Report, Runtime
 
 __all__ = ["Job", "JobEndedError", "Remit", "run_sync"]
@@ -74,7 +74,7 @@ class Job(JobHandle[T]):
         self._runtime = remit.runtime
 
     async def result(self) -> T:
-        from remit.jobs.ended import Ended
+        from remit.jobs.end import Ended
 
         found = await _end(self._runtime, self.id)
         if isinstance(found, Ended):
@@ -128,7 +128,7 @@ class Remit:
         else:
             self.settings = override(settings, flags)
         if versions is not None:
-            from remit.tools.listing import require_registry
+            from remit.tools.listings import require_registry
 
             require_registry(versions)
         self._tools, self._recipes, self._providers = tuple(tools), tuple(recipes), tuple(providers)
@@ -208,7 +208,7 @@ class Remit:
         is the caller's to ask. Raises SettingsError, PolicyError, NameInvalidError or UsageError, having changed
         nothing, and JournalError.
         """
-        from remit.wiring.rereading import reread
+        from remit.wiring.reload import reread
 
         difference = await reread(self.runtime, settings, arrived)
         self.settings = self.runtime.settings
@@ -302,7 +302,7 @@ class Remit:
         return await self.service.jobs.rows(states, limit=limit)
 
     async def ended(self, job: str | Job[Any]) -> JobRow:
-        from remit.jobs.ended import Ended
+        from remit.jobs.end import Ended
 
         found = await _end(self.runtime, id_of(job))
         return await self.service.jobs.row(id_of(job)) if isinstance(found, Ended) else found

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from remit.blocking import Threads
     from remit.clock import Clock
     from remit.errors import RemitError
     from remit.journal.journal import Journal
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from remit.settings import Settings
     from remit.settings.mcp import McpServer
     from remit.settings.section import Section
+    from remit.threads import Threads
     from remit.tools.door import Door
     from remit.tools.function import FunctionTool
     from remit.tools.pins import Pins
@@ -112,7 +112,7 @@ class Capability(NamedTuple):
     """The reference of a function from an open `Remit` and the Guard of its server to the `Mount`s
     (remit.http.router) that `remit serve` answers at beside its own. Raises SettingsError."""
     reads: str = ""
-    """The reference of a function from the `Parts` of a process to a remit.http.reading.Reader, which is told of every
+    """The reference of a function from the `Parts` of a process to a remit.http.reader.Reader, which is told of every
     answer to a GET request before it leaves; None: it wants to be told of none."""
     engine: str = ""
     """The reference of a function from a remit.engines.port.Work, settings and the part's own to the Engine that places

@@ -18,7 +18,7 @@ from remit.clock import SystemClock
 from remit.http.access import Access, Places, Scope
 from remit.http.guard import Guard, Token, digest_of
 from remit.http.router import AccessLog, Mount, Router
-from remit.http.serving import HEAD_S, listen, serve
+from remit.http.server import HEAD_S, listen, serve
 
 
 class Answered(NamedTuple):

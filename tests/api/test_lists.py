@@ -174,7 +174,7 @@ async def test_no_more_questions_are_read_than_are_listed(
 async def test_the_oldest_questions_come_first_however_many_are_open(
     remit: Remit, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("remit.journal.scanning._HEADS", 2)
+    monkeypatch.setattr("remit.journal.scan._HEADS", 2)
     for number in range(5):
         await until_waiting(remit, (await remit.start(asks(text=str(number)))).id)
     outcome = await remit.call("desk.write", {"text": "5"})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.cli.saving import place_below
+from remit.cli.file_writer import place_below
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.parts.sandbox.scratch import scratch

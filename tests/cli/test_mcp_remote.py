@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from remit.cli.wrapping import name_at
+from remit.cli.wrap_server import name_at
 from remit.settings.logins import LoginFile
 from remit.settings.mcp import McpServer
 from tests.cli.conftest import Project

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from remit import Remit
-from remit.cli.wrapping import name_of
+from remit.cli.wrap_server import name_of
 from remit.journal.kinds import Payload, SessionOpened
 from remit.mcp_server.client import MAX_REQUEST_BYTES
 from remit.process.environment import INHERITED

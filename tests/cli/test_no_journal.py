@@ -8,7 +8,7 @@ import click
 import pytest
 
 from remit.codes import Code
-from remit.journal.signing import make_key
+from remit.journal.signing_key import make_key
 from tests.cli.conftest import Project
 from tests.security.test_planted import commands
 

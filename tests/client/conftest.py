@@ -12,7 +12,7 @@ from remit.clock import SystemClock
 from remit.http.access import Places
 from remit.http.guard import Guard, Token
 from remit.http.router import Mount, Router
-from remit.http.serving import listen, serve
+from remit.http.server import listen, serve
 from remit.service.service import Service
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from remit.client import RemoteRemit
-from remit.http.serving import listen
+from remit.http.server import listen
 from remit.parts.tickets.runner import RunnerConfig
 from remit.service.requests import Requests
 from remit.service.sessions import Sessions

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from remit import Remit
-from remit.cli.lasting import keep_part
+from remit.cli.services import keep_part
 from remit.parts.work.control import control_of
 from remit.service import calls
 from remit.settings import load

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from remit.pages.rendering import entries_of
+from remit.pages.renderer import entries_of
 from remit.pages.table import PAGES
 
 PAGE = (Path(__file__).parents[2] / "docs/console.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import pytest
 from remit.parts.hooks.hook import AGENTS, Hook, common_args, meta_of, step_of
 from remit.policy.decision import Caller, Query
 from remit.policy.rules import Policy
-from remit.tools.naming import key_of
+from remit.tools.names import key_of
 
 PAGE = (Path(__file__).parents[2] / "docs/guard.md").read_text(encoding="utf-8")
 [BLOCK] = re.findall(r"```toml guard\n(.*?)```", PAGE, re.DOTALL)

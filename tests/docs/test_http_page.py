@@ -15,7 +15,7 @@ from remit.api import route as request
 from remit.api.table import ROUTES
 from remit.codes import Code
 from remit.http.access import REQUESTS, SCOPES
-from remit.http.serving import HEAD_S
+from remit.http.server import HEAD_S
 from remit.wiring.capabilities import FIRST_PARTY
 from tests.cli.conftest import Project, project
 from tests.patience import PATIENCE_S

@@ -20,7 +20,7 @@ from mcp import Client, StdioServerParameters
 
 from remit.cli.commands.mcp.wrap import command as wrap
 from remit.codes import Code
-from remit.http import serving as http
+from remit.http import server as http
 from remit.mcp_config.foreign import read_foreign
 from remit.mcp_config.places import Client as Whose
 from remit.mcp_config.plan import carry

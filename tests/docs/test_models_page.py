@@ -15,7 +15,7 @@ from remit.models.limiter import SHORT_S
 from remit.models.names import PROVIDERS, parse
 from remit.models.registry import KEYS
 from remit.models.reply import Stop
-from remit.models.scripted import Step, load
+from remit.models.script import Step, load
 
 PAGE = (Path(__file__).parents[2] / "docs/models.md").read_text(encoding="utf-8")
 WHEN = {"now": "now", "at": "at the time that the provider names", "none": "no"}

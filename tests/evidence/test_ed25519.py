@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remit.evidence.ed25519 import is_valid
-from remit.journal.signing import is_signature
+from remit.journal.signing_key import is_signature
 
 ORDER = 2**252 + 27742317777372353535851937790883648493
 VECTORS = (  # RFC 8032, 7.1: key, message, signature

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from remit import tool
-from remit.blocking import Threads
 from remit.clock import DAY, SECOND
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
@@ -18,8 +17,9 @@ from remit.gateway.outcome import Outcome
 from remit.gateway.stages.resolve import Ready
 from remit.gateway.stages.take_limits import Queue, TakeLimits
 from remit.journal.kinds import ConfirmationDecided
-from remit.policy.remembered import Remembered
+from remit.policy.approval import Remembered
 from remit.providers.functions.provider import FunctionProvider
+from remit.threads import Threads
 from tests.gateway.samples import ran, write
 from tests.gateway.world import ALICE, World, opened
 

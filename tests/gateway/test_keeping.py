@@ -6,7 +6,7 @@ from typing import Any
 
 from remit.canonical import sha256
 from remit.clock import DAY
-from remit.journal.erasing import erase
+from remit.journal.erasure import erase
 from remit.journal.event import Blob, HeadPatch
 from remit.journal.kinds import BytesKept, TimeRecorded
 from remit.tools.provider import CallContext, ToolResult

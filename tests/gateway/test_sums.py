@@ -13,13 +13,13 @@ from remit.clock import DAY
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.gateway import sums as module
-from remit.gateway.asking import Allowance, Claim, DayLimits
-from remit.gateway.spending import Spent
+from remit.gateway.budget import Spent
+from remit.gateway.model_request import Allowance, Claim, DayLimits
 from remit.gateway.sums import NAME, ModelSums
 from remit.journal.event import Fold
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked
-from remit.journal.pruning import Terms, Uses, look_at, prune_unit
+from remit.journal.prune import Terms, Uses, look_at, prune_unit
 from remit.journal.sqlite.store import SqliteStore
 from remit.journal.values import Folds
 from remit_testing.clock import ManualClock
@@ -236,7 +236,7 @@ from remit.clock import SystemClock
 from remit.gateway import sums
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandCommitted, CommandStarted
-from remit.journal.pruning import Terms, Uses, look_at, prune_unit
+from remit.journal.prune import Terms, Uses, look_at, prune_unit
 from remit.journal.sqlite.store import SqliteStore
 
 sums._NEW_EVENTS = 1

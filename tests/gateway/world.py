@@ -9,14 +9,14 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from remit.gateway.asking import Allowance, DayLimits
+from remit.gateway.approvals import RememberedApprovals
 from remit.gateway.call import Progress, Request, no_progress
 from remit.gateway.confirmation import Confirmation
 from remit.gateway.confirmations import Confirmations
+from remit.gateway.model_request import Allowance, DayLimits
 from remit.gateway.outcome import Outcome
 from remit.gateway.pipeline import Gateway
 from remit.gateway.readiness import DependencyState, Probe, Readiness, probes_of
-from remit.gateway.remembered import RememberedApprovals
 from remit.gateway.services import Limits, Services
 from remit.gateway.takings import Takings
 from remit.gateway.turnstiles import Turnstiles

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from remit.http import serving as patience
-from remit.http.serving import listen, serve
+from remit.http import server as patience
+from remit.http.server import listen, serve
 from tests.patience import PATIENCE_S
 
 HALF = b"GET / HTTP/1.1\r\nhost: x\r\nx-half: "

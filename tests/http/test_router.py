@@ -13,7 +13,7 @@ import pytest
 from remit.http.access import Access, Scope
 from remit.http.guard import LOOPBACK, Guard, Token, digest_of
 from remit.http.router import REQUEST, Mount, Router
-from remit.http.serving import listen, serve
+from remit.http.server import listen, serve
 from remit_testing.clock import ManualClock
 
 pytestmark = pytest.mark.slow

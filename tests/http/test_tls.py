@@ -16,7 +16,7 @@ from remit.codes import Code
 from remit.errors import SettingsError
 from remit.http.guard import Guard
 from remit.http.router import Router
-from remit.http.serving import listen, serve, server_context
+from remit.http.server import listen, serve, server_context
 from tests.http.certificates import Certificate, certificate
 from tests.patience import PATIENCE_S
 

@@ -12,7 +12,7 @@ from remit import Recipe, Remit, Run, recipe
 from remit.app import JobEndedError
 from remit.codes import Code
 from remit.errors import VersionError
-from remit.gateway.spending import Budget
+from remit.gateway.budget import Budget
 from remit.jobs.answers import ModelError
 from remit.jobs.state import History
 from remit.journal.event import Event

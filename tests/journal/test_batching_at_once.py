@@ -10,7 +10,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.batching import CommitThread
+from remit.journal.commit import CommitThread
 from remit.journal.event import Commit
 from tests.journal.script import Script, answered
 
@@ -38,7 +38,7 @@ HERE = threading.main_thread().name
 @pytest.fixture(autouse=True)
 def _nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread comes when it is called."""
-    monkeypatch.setattr("remit.journal.batching._LOOK_S", 60)
+    monkeypatch.setattr("remit.journal.commit._LOOK_S", 60)
 
 
 async def awake(script: Fast) -> CommitThread:
@@ -101,7 +101,7 @@ async def wait_for(thread: CommitThread, numbers: range) -> None:
 
 async def test_a_task_that_has_long_waited_alone_is_not_sent_round_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Stepping(0.0)
-    monkeypatch.setattr("remit.journal.batching.monotonic", clock)
+    monkeypatch.setattr("remit.journal.commit.monotonic", clock)
     script = Fast()
     thread, rounds = await awake(script), Rounds()
     await wait_for(thread, range(20))
@@ -174,7 +174,7 @@ async def test_a_slow_disk_is_waited_for_on_the_thread(monkeypatch: pytest.Monke
     script = Fast()
     thread = await awake(script)
     clock = Stepping(0.5)
-    monkeypatch.setattr("remit.journal.batching.monotonic", clock)
+    monkeypatch.setattr("remit.journal.commit.monotonic", clock)
     for number in range(2):
         commit, done = answered(number)
         thread.submit(commit)
@@ -201,7 +201,7 @@ async def test_a_failure_at_once_is_told_like_any_other() -> None:
 
 async def test_nobody_is_told_before_those_who_came_first(monkeypatch: pytest.MonkeyPatch) -> None:
     script, order = Fast(), list[int]()
-    monkeypatch.setattr("remit.journal.batching._LOOK_S", 0.01)
+    monkeypatch.setattr("remit.journal.commit._LOOK_S", 0.01)
     thread = await awake(script)
     thread.submit(Commit(appends=(), at=-1, synced=False, on_error=lambda _error: order.append(1)))
     before = thread.run(lambda: None)
@@ -218,7 +218,7 @@ async def test_nobody_is_told_before_those_who_came_first(monkeypatch: pytest.Mo
 async def test_a_loop_that_does_not_come_round_keeps_nothing_from_being_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("remit.journal.batching._LOOK_S", 0.01)
+    monkeypatch.setattr("remit.journal.commit._LOOK_S", 0.01)
     script = Fast()
     thread = await awake(script)
     thread.submit(Commit(appends=(), at=1, synced=False))
@@ -239,7 +239,7 @@ async def test_what_nobody_waits_for_is_written_soon() -> None:
 
 
 async def test_what_came_after_a_group_is_kept_back_anew_and_written_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remit.journal.batching._LINGER_S", 60)
+    monkeypatch.setattr("remit.journal.commit._LINGER_S", 60)
     script = Fast()
     thread = await awake(script)
     thread.submit(Commit(appends=(), at=1, synced=False))
@@ -249,7 +249,7 @@ async def test_what_came_after_a_group_is_kept_back_anew_and_written_soon(monkey
     await done
     refused = asyncio.Event()
     thread.submit(Commit(appends=(), at=-3, synced=False, on_error=lambda _error: refused.set()))
-    monkeypatch.setattr("remit.journal.batching._LINGER_S", 0)
+    monkeypatch.setattr("remit.journal.commit._LINGER_S", 0)
     assert thread._lingering is not None
     thread._lingering._run()  # the first one's time is up
     await refused.wait()

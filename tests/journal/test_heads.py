@@ -9,7 +9,7 @@ import pytest
 
 from remit.errors import ChainBrokenError
 from remit.journal.event import Head, HeadPatch
-from remit.journal.examining import contradiction
+from remit.journal.examination import contradiction
 from remit.journal.journal import Journal
 from remit.journal.kinds import (
     ApprovalRemembered,

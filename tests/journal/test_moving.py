@@ -17,7 +17,7 @@ from remit.errors import JournalError
 from remit.journal.copy import Copied, activate, back_up, move
 from remit.journal.event import Commit
 from remit.journal.journal import Journal
-from remit.journal.standing import BACKUP, COPYING, LIVE, MOVED, Standing, refusal, standing_of
+from remit.journal.retirement import BACKUP, COPYING, LIVE, MOVED, Standing, refusal, standing_of
 from remit_testing.clock import ManualClock
 from remit_testing.journal.storage import holder, job, note, numbers, refused, terms
 from tests.journal.storages import KEYS, SqliteStorage

@@ -21,7 +21,7 @@ from remit.clock import SystemClock
 from remit.http.access import OPERATOR, REQUESTS, SCOPES, Access
 from remit.http.guard import Guard, Token, digest_of
 from remit.http.router import Mount, Router
-from remit.http.serving import listen, serve
+from remit.http.server import listen, serve
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import Payload, decode
 from remit.jsonrpc.dispatcher import Dispatcher

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 
 from remit.codes import Code
 from remit.errors import SettingsError
-from remit.http import serving as http
+from remit.http import server as http
 from remit.journal.kinds import SessionOpened
 from remit.large import MAX_VALUES
 from remit.mcp_server.place import PATH

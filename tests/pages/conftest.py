@@ -19,9 +19,9 @@ from remit.api.table import ROUTES
 from remit.clock import Clock, SystemClock
 from remit.http.access import Access, Places, Scope
 from remit.http.guard import Guard, Token, digest_of
-from remit.http.reading import Reader
+from remit.http.reader import Reader
 from remit.http.router import Mount, Router
-from remit.http.serving import listen, serve
+from remit.http.server import listen, serve
 from remit.pages.entry import Entry
 from remit.pages.part import Pages
 from remit.pages.table import PAGES

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import remit.pages
-from remit.pages.rendering import FOLDER, asset, served
+from remit.pages.renderer import FOLDER, asset, served
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from remit.policy.decision import Caller, CallerKind, Decision, Query
 from remit.policy.rule import Rule, parse_rule
 from remit.policy.rules import Policy
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.naming import key_of
+from remit.tools.names import key_of
 
 ALICE: Final = Caller(principal="alice", kind="session", stream="session/S")
 

@@ -10,8 +10,8 @@ from remit.policy.levels import UNKNOWN_TOOL, default_for
 from remit.policy.rule import parse_rule
 from remit.policy.rules import ERROR_ID, Policy
 from tests.policy.samples import ALICE, COMMENT, EXEC, READ, WRITE, job, query
+from tests.policy.test_approval import call, remembered
 from tests.policy.test_condition import CALLS, CONFIGURED, pay
-from tests.policy.test_remembered import call, remembered
 from tests.policy.test_rules import POLICIES, QUERIES, Hostile
 
 

@@ -7,7 +7,7 @@ import pytest
 from remit import JobEndedError, Remit, Run, recipe
 from remit.clock import DAY
 from remit.gateway import sums
-from remit.gateway.asking import Claim
+from remit.gateway.model_request import Claim
 from remit.journal.event import Fold
 from remit.record.usage import By, priced
 from remit.settings import load

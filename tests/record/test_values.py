@@ -14,7 +14,7 @@ from remit import EvidenceCandidate, Options, Remit, ToolResult, tool
 from remit.codes import Code
 from remit.errors import ChainBrokenError
 from remit.journal.copy import copy
-from remit.journal.erasing import Erased, erase
+from remit.journal.erasure import Erased, erase
 from remit.journal.event import HeadPatch
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandStarted, MessageKept

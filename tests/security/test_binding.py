@@ -19,7 +19,7 @@ from remit.gateway.outcome import Outcome
 from remit.gateway.services import Limits
 from remit.journal.kinds import ConfirmationRequested
 from remit.journal.sqlite.store import SqliteStore
-from remit.policy.remembered import Remembered
+from remit.policy.approval import Remembered
 from remit.providers.functions.provider import FunctionProvider
 from remit.tools.meta import Level
 from remit.tools.provider import ToolResult

@@ -16,7 +16,7 @@ from remit.clock import SystemClock
 from remit.errors import SettingsError
 from remit.http.guard import LOOPBACK, Guard
 from remit.http.router import Mount, Router
-from remit.http.serving import serve
+from remit.http.server import serve
 from remit.mcp_server.client import MAX_REQUEST_BYTES
 from remit.mcp_server.endpoint import Endpoint
 from remit.mcp_server.place import PATH
@@ -281,7 +281,7 @@ async def test_headers_without_an_end_are_refused(
 ) -> None:  # D10
     protocol = pytest.importorskip(f"uvicorn.protocols.http.{parser}_impl")
     name = "H11Protocol" if parser == "h11" else "HttpToolsProtocol"
-    monkeypatch.setattr("remit.http.serving.AutoHTTPProtocol", getattr(protocol, name))
+    monkeypatch.setattr("remit.http.server.AutoHTTPProtocol", getattr(protocol, name))
     async with remit_in(work=False) as remit, facing(remit) as face, serving(face, clients=PEOPLE) as url:
         gateway = Gateway(url)
         for more in ({"x_a": "y" * 1_000_000}, {f"x_{n}": "y" * 100 for n in range(8_000)}):

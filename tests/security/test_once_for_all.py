@@ -11,7 +11,7 @@ import pytest
 from remit import Remit, Run, recipe
 from remit.codes import Code
 from remit.errors import RemitError
-from remit.parts.adapters.governed import Governed
+from remit.parts.adapters.caller import Governed
 from remit.service.options import Options
 from remit.settings import load
 from remit.trust.claims import claims

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from remit.cli.saving import place_below
+from remit.cli.file_writer import place_below
 from remit.errors import SettingsError, UsageError
 from remit.journal.seals import load as load_keys
 from remit.journal.seals import make as make_key
 from remit.settings import load
-from remit.trust.standing import Register, TrustedFile, standing, trust
+from remit.trust.state import Register, TrustedFile, standing, trust
 from tests.opened import OpenRemit
 from tests.security.conftest import Folder
 

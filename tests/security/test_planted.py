@@ -16,7 +16,7 @@ import pytest
 
 from remit import Remit
 from remit.cli.root import root
-from remit.journal.signing import make_key
+from remit.journal.signing_key import make_key
 from remit.pages.table import PAGES
 from remit.settings import load
 from tests.cli.conftest import Project, project

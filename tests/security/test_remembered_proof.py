@@ -14,7 +14,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import StateError, UsageError
 from remit.gateway import proof as proofs
-from remit.gateway.remembered import extended
+from remit.gateway.approvals import extended
 from remit.journal.kinds import ConfirmationDecided, ToolInvocationStarted
 from remit.journal.kinds.people import Extension
 from remit_testing.clock import ManualClock

@@ -18,7 +18,7 @@ import pytest
 from remit import Remit
 from remit.codes import Code
 from remit.errors import ChainBrokenError, JournalError, SettingsError
-from remit.journal.batching import COLUMNS, to_head
+from remit.journal.commit import COLUMNS, to_head
 from remit.journal.copy import seal_all
 from remit.journal.event import Head, HeadQuery, link, root
 from remit.journal.journal import Journal

@@ -19,9 +19,9 @@ from msgspec import structs
 
 from remit.cli.output import Output
 from remit.cli.root import root
-from remit.cli.trusting import show
+from remit.cli.trust_question import show
 from remit.settings import load
-from remit.trust.standing import Register, standing, trust
+from remit.trust.state import Register, standing, trust
 from tests.security.conftest import Folder
 
 LOOKS = (

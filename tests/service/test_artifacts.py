@@ -7,7 +7,7 @@ import pytest
 from remit import Run, recipe, tool
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.erasing import erase
+from remit.journal.erasure import erase
 from remit.service.options import Options
 from remit.tools.provider import CallContext
 from tests.opened import OpenRemit

@@ -12,7 +12,7 @@ from remit import Job, Remit, Run, recipe, tool
 from remit.app import JobEndedError
 from remit.codes import Code
 from remit.errors import NotFoundError, StateError, UsageError
-from remit.journal.erasing import erase
+from remit.journal.erasure import erase
 from remit.models.arguments import sent
 from remit.models.message import Message, ToolCall, ToolResult, results, user
 from remit.models.openai_messages import from_openai, to_openai

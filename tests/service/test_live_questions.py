@@ -11,7 +11,7 @@ import pytest
 
 from remit import Remit, Run, recipe
 from remit.errors import NotFoundError, PayloadErasedError
-from remit.gateway.spending import Budget
+from remit.gateway.budget import Budget
 from remit.journal.kinds import ModelDriftRecorded
 from remit.journal.kinds import decode as payload_of
 from remit.service.options import Options

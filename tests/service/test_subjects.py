@@ -9,7 +9,7 @@ import pytest
 from remit import EvidenceCandidate, JobEndedError, Options, Run, ToolResult, recipe, tool
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.erasing import erase
+from remit.journal.erasure import erase
 from tests.opened import OpenRemit, until_waiting
 
 SUBJECT = "customer-7"

@@ -10,7 +10,7 @@ from remit.capability import Capability
 from remit.evidence.note import notes_in
 from remit.journal.blobs import pack
 from remit.journal.sqlite.store import SqliteStore
-from remit.parts.recorder.publishing import Published
+from remit.parts.recorder.publisher import Published
 from remit_testing.journal.storage import note
 from tests.opened import OpenRemit
 from tests.parts.recorder.world import World

@@ -10,7 +10,7 @@ from remit.errors import NameInvalidError, SettingsError
 from remit.settings import load
 from remit.settings.mcp_servers import NAME, Servers, mcp_servers
 from remit.settings.places import server_folder
-from remit.tools.naming import check_provider_id
+from remit.tools.names import check_provider_id
 
 FILES = '[[mcp.servers]]\nname = "files"\ncommand = ["npx", "files"]\n'
 

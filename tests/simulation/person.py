@@ -22,7 +22,7 @@ from remit.service.parts import Worker
 from remit.settings import Settings, load
 from remit.settings.mcp import McpServer
 from remit.tools.catalog import Catalog
-from remit.tools.listing import ToolVersionRegistry
+from remit.tools.listings import ToolVersionRegistry
 from remit.tools.pins import Pins
 from tests.simulation.process import Process
 

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from remit.clock import SECOND, Clock
 from remit.errors import JournalError
-from remit.gateway.asking import Allowance, DayLimits
+from remit.gateway.approvals import RememberedApprovals
 from remit.gateway.confirmations import Confirmations
+from remit.gateway.model_request import Allowance, DayLimits
 from remit.gateway.pipeline import Gateway
 from remit.gateway.readiness import Readiness
-from remit.gateway.remembered import RememberedApprovals
 from remit.gateway.services import Limits, Services
 from remit.gateway.takings import Takings
-from remit.jobs.ended import Ended
+from remit.jobs.end import Ended
 from remit.jobs.program import Programs
 from remit.jobs.recipe import Recipe, Recipes
 from remit.jobs.runner import Runner

@@ -31,7 +31,7 @@ from remit.journal.event import (
     Scanned,
 )
 from remit.journal.references import names_in
-from remit.journal.standing import LIVE, STREAM, busy, refusal
+from remit.journal.retirement import LIVE, STREAM, busy, refusal
 
 _MAX_INT = 2**63
 _PATCHED = ("state", "due_at", "priority", "closed", "route", "share", "subject", "title", "labels")

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from remit.clock import Clock
 from remit.errors import JournalError
-from remit.journal.batching import journal_closed
+from remit.journal.commit import journal_closed
 from remit.journal.event import Blob, Claim, Commit, Cut, End, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from tests.simulation.shelf import Shelf
 

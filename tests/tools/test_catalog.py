@@ -10,7 +10,7 @@ from remit.codes import Code
 from remit.errors import NameInvalidError
 from remit.tools.catalog import Catalog, ResolveError
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.naming import key_of, wire_name
+from remit.tools.names import key_of, wire_name
 from remit.tools.stub import StubProvider
 
 Args = dict[str, Any]

@@ -27,7 +27,7 @@ from remit.errors import BusyError, RemitError
 from remit.gateway.schema_gate import warnings_counted
 from remit.http.access import Places
 from remit.http.problem import Problem
-from remit.http.reading import Read
+from remit.http.reader import Read
 from remit.http.router import REQUEST, Request
 from remit.redact import line
 from remit.service.reach import check_reach
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
     from remit.http.access import Identity
-    from remit.http.reading import Reader
+    from remit.http.reader import Reader
     from remit.service.service import Service
 
 

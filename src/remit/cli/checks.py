@@ -94,7 +94,7 @@ def _existing(folder: Path) -> Path:
 
 
 async def _writable(journal: Journal, what: str) -> Check:
-    from remit.journal.standing import RETIRED, refusal, standing_of
+    from remit.journal.retirement import RETIRED, refusal, standing_of
 
     standing = await standing_of(journal)
     if standing.state in RETIRED:
@@ -312,7 +312,7 @@ def _named(settings: Settings) -> Iterator[Check]:
 
 
 def _trust(state: State, settings: Settings) -> Check:
-    from remit.cli.trusting import standing_of
+    from remit.cli.trust_question import standing_of
 
     found = standing_of(settings, trusted=state.trust)
     if not found.trusted:

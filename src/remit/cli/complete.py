@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
 
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
 
 _RECENT: Final = 50
 _RUNNABLE: Final = (".yaml", ".yml", ".json", ".py")
@@ -64,7 +64,7 @@ def steps(context: click.Context, _parameter: click.Parameter, incomplete: str) 
 def parameters(context: click.Context, incomplete: str) -> list[CompletionItem]:
     """Return what the recipe that stands before takes, as options."""
     from remit.app import Remit
-    from remit.cli.recorded import recorded
+    from remit.cli.catalog_record import recorded
 
     name = context.params.get("name") or ""
 
@@ -90,7 +90,7 @@ def recipes(context: click.Context, _parameter: click.Parameter, incomplete: str
     from click.shell_completion import CompletionItem
 
     from remit.app import Remit
-    from remit.cli.recorded import recorded
+    from remit.cli.catalog_record import recorded
 
     async def look(remit: Opened) -> Found:
         here = {one.name: one.about.partition("\n")[0] for one in await remit.service.recipes.views()}

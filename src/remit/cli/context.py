@@ -17,7 +17,7 @@ from remit.redact import mask
 
 if TYPE_CHECKING:
     from remit.app import Remit
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.settings import Settings
     from remit.tools.provider import ToolProvider
     from remit.wiring.runtime import Report
@@ -160,7 +160,7 @@ class State:
 
     def trusted(self, flags: dict[str, Any] | None = None) -> Settings:
         """The settings of a folder that is trusted, or is so now by an answer at the terminal. Raises SettingsError."""
-        from remit.cli.trusting import insist, standing_of
+        from remit.cli.trust_question import insist, standing_of
 
         settings = self.settings(flags)
         insist(self.output, standing_of(settings, trusted=self.trust), silent=self.as_json)
@@ -168,7 +168,7 @@ class State:
 
     def looked_at(self, flags: dict[str, Any] | None = None) -> Settings:
         """The settings, without what an untrusted folder would have to be trusted for. Raises SettingsError."""
-        from remit.cli.trusting import standing_of
+        from remit.cli.trust_question import standing_of
 
         settings = self.settings(flags)
         found = standing_of(settings, trusted=self.trust)
@@ -217,7 +217,7 @@ class State:
         return self._use(lambda: self.remit(**how), work)
 
     def _use(self, opened: Callable[[], AbstractAsyncContextManager[R]], work: Callable[[R], Awaitable[T]]) -> T:
-        from remit.cli.running import run_to_end
+        from remit.cli.runner import run_to_end
 
         async def used() -> T:
             async with opened() as remit:
@@ -265,7 +265,7 @@ class State:
 
     def _recorded(self, settings: Settings, code: Requirement) -> Iterable[ToolProvider]:
         """Return what stands in for the tools of modules and servers: the catalog as it was last listed."""
-        from remit.cli.recorded import exported, recorded
+        from remit.cli.catalog_record import exported, recorded
         from remit.wiring.providers import stand_ins_of
 
         found = recorded(settings) if self.catalog is None else exported(self.catalog)

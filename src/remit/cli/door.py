@@ -19,7 +19,7 @@ from remit.settings.principal import principal
 
 if TYPE_CHECKING:
     from remit.cli.context import State
-    from remit.cli.listening import Listening
+    from remit.cli.listen_options import Listening
     from remit.clock import Clock
     from remit.http.issuers import Issuers
     from remit.http.router import Mount
@@ -63,18 +63,18 @@ class Door:
         self.guard = Guard.of(listening.host, listening.known_as, tokens, clock, private=private, issuers=issuers)
         self._tls = None
         if cert or key:
-            from remit.http.serving import server_context
+            from remit.http.server import server_context
 
             self._tls = server_context(cert, key)
 
     async def serve(self, mounts: Sequence[Mount], path: str, stop: asyncio.Event) -> None:
         """Serve `mounts` until `stop` is set, and say at which URL and whom. Raise UsageError if that cannot be."""
-        from remit.http import serving
+        from remit.http import server
         from remit.http.router import Router
 
         with self._access_log() as log, self._socket() as taken:
             self._announce(taken, path)
-            await serving.serve(Router(self.guard, mounts, log), taken, stop, tls=self._tls, drain_s=self._drain_s)
+            await server.serve(Router(self.guard, mounts, log), taken, stop, tls=self._tls, drain_s=self._drain_s)
 
     def _announce(self, taken: socket.socket, path: str) -> None:
         """Print the URL at once: the program that started this one may read it from a pipe."""
@@ -104,7 +104,7 @@ class Door:
 
     def _socket(self) -> socket.socket:
         """A socket that listens. Raise UsageError if the address cannot be had."""
-        from remit.http.serving import listen
+        from remit.http.server import listen
 
         host, port = self._listening.host, self._listening.port
         try:

@@ -18,8 +18,8 @@ from remit.record.views import TaskError
 from remit.redact import mask
 
 if TYPE_CHECKING:
+    from remit.cli.access import Opened
     from remit.cli.context import State
-    from remit.cli.opened import Opened
     from remit.record.job_story import JobStory
     from remit.record.views import JobView, OpenWait
 

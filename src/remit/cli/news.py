@@ -14,7 +14,7 @@ from remit.tasks import first
 
 if TYPE_CHECKING:
     from remit.app import Remit
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
 
 _LOOK_S: Final = 0.5
 """Seconds after which jobs behind a server are looked at even without an event: not all that changes is one."""

@@ -27,8 +27,8 @@ def catalog(state: State, *, live: bool) -> tuple[Settings, list[ToolMeta]]:
 
     `live`: modules are imported and servers started for it; otherwise the catalog is the one that was last listed.
     """
-    from remit.cli.recorded import record
-    from remit.cli.running import run_async
+    from remit.cli.catalog_record import record
+    from remit.cli.runner import run_async
 
     settings = state.settings()
     state.journal = MEMORY

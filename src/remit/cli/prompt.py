@@ -21,9 +21,9 @@ from remit.record.views import ConfirmationView
 from remit.service.approvals import REMEMBERED_S, scopes_of
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.cli.output import Output
-    from remit.policy.remembered import Scope
+    from remit.policy.approval import Scope
     from remit.tools.provider import Preview
 
 _ANSWERS: Final = {

@@ -60,9 +60,9 @@ def count_in_files_of(state: State, references: Sequence[str], states: tuple[str
 
     The record names them, so it has to be the folder's own: of one that came from elsewhere nothing is run.
     """
-    from remit.cli.running import run_to_end
-    from remit.cli.trusting import standing_of
-    from remit.trust.standing import own_journal
+    from remit.cli.runner import run_to_end
+    from remit.cli.trust_question import standing_of
+    from remit.trust.state import own_journal
 
     settings = state.settings()
     if state.server or own_journal(settings) is None or not standing_of(settings, trusted=state.trust).trusted:

@@ -8,15 +8,15 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from remit.cli import exit_codes
-from remit.cli.lasting import beside, keep_engine, keep_part, keep_required, keep_restarts
-from remit.cli.rereading import keep_settings
-from remit.cli.running import Stop, run_async
+from remit.cli.runner import Stop, run_async
+from remit.cli.services import beside, keep_engine, keep_part, keep_required, keep_restarts
+from remit.cli.settings_watch import keep_settings
 from remit.errors import SettingsError
 
 if TYPE_CHECKING:
     from remit.app import Remit
     from remit.cli.context import State
-    from remit.cli.listening import Listening
+    from remit.cli.listen_options import Listening
     from remit.http.guard import Guard
     from remit.http.router import Mount, Part
 
@@ -96,7 +96,7 @@ def _load_mcp() -> None:
 @asynccontextmanager
 async def _mcp(state: State, remit: Remit, who: str) -> AsyncIterator[Part]:
     """Give what answers MCP clients; closed at the end of the block."""
-    from remit.cli.serving import relays_of
+    from remit.cli.offer import relays_of
     from remit.mcp_server.client import Terms
     from remit.mcp_server.endpoint import Endpoint
     from remit.mcp_server.names import WireNames

@@ -96,7 +96,7 @@ def meant(
     state: State, name: str | None, url: str, given_name: str, issuers: tuple[str, ...]
 ) -> tuple[str, dict[str, Any]]:
     """The name of the server that is meant, and the flags under which it is known. Raises UsageError."""
-    from remit.cli.wrapping import alone, answering, name_at
+    from remit.cli.wrap_server import alone, answering, name_at
 
     if bool(name) == bool(url):
         raise UsageError("either the name of a server or --url is needed", remedy="`remit mcp list` lists the servers.")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.cli.output import Channel
     from remit.record.views import StepRow
 

@@ -17,7 +17,7 @@ from remit.jobs.recipe import recipe_of
 from remit.record.outcome import OutcomeView, outcome_of
 from remit.service.handle import JobHandle, ended, id_of
 from remit.settings.loader import TOKEN
-from remit.tools.naming import wire_name
+from remit.tools.names import wire_name
 
 try:
     from remit.api.routes.tools import ExecuteBody

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from remit.clock import SECOND
-from remit.engines.holding import Holding
+from remit.engines.claims import Holding
 from remit.engines.presence import Presence
 from remit.jobs.routes import kept_for, unkept
 from remit.journal.leases import Owner
@@ -26,7 +26,7 @@ from remit.settings.file import NO_FILE, SettingsFile
 if TYPE_CHECKING:
     from remit.engines.port import Work
     from remit.errors import JournalError
-    from remit.jobs.ended import Ended
+    from remit.jobs.end import Ended
     from remit.journal.event import Claim, Head, Lease
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from remit.errors import JournalError
-    from remit.jobs.ended import Ended
+    from remit.jobs.end import Ended
     from remit.journal.event import Lease
     from remit.journal.journal import Journal
     from remit.journal.leases import HeldLease

@@ -66,12 +66,12 @@ class Decisions:
         self._tools: dict[str, Any] = {}
         """The last form of each tool that was recorded whole."""
         modules = RuleModules(sources)
-        self._rules = modules.load("remit.policy.recorded")
+        self._rules = modules.load("remit.policy.record")
         self._verdict = modules.load("remit.policy.verdict")
         self._facts = modules.load("remit.policy.decision")
         self._meta = modules.load("remit.tools.meta")
-        self._naming = modules.load("remit.tools.naming")
-        self._approvals = modules.load("remit.policy.remembered")
+        self._naming = modules.load("remit.tools.names")
+        self._approvals = modules.load("remit.policy.approval")
         self._policies: dict[str, Any] = {}
 
     def take(self, event: Event) -> None:

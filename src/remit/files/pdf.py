@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from remit.codes import Code
-from remit.files.parsed import Job, Parsed, Refused, joined
+from remit.files.parse_job import Job, Parsed, Refused, joined
 
 _LOCKED: Final = frozenset({4, 5})
 """PDFium's codes for a password that is missing or an encryption that it does not know."""

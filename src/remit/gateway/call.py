@@ -20,9 +20,9 @@ from remit.tools.budget import Budget
 from remit.tools.provider import JobFacts
 
 if TYPE_CHECKING:
-    from remit.gateway.asking import Asking, ModelRequest
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.confirmations import Confirmations
+    from remit.gateway.model_request import Asking, ModelRequest
     from remit.gateway.schema_gate import Misfit
     from remit.gateway.takings import Part
     from remit.journal.journal import Journal

@@ -42,7 +42,7 @@ from remit.ids import new_id
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
 from remit.journal.kinds import ConfirmationDecided, ConfirmationPutOff, ConfirmationRequested, ConfirmationUsed, decode
-from remit.journal.scanning import every_head
+from remit.journal.scan import every_head
 from remit.redact import line
 
 if TYPE_CHECKING:

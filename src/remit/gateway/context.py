@@ -25,8 +25,8 @@ from remit.tools.provider import CallContext, no_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from remit.gateway.asking import ModelRequest
     from remit.gateway.call import Call
+    from remit.gateway.model_request import ModelRequest
     from remit.gateway.outcome import Outcome
     from remit.journal.journal import Journal
     from remit.journal.kinds import Payload, ToolInvocationStarted

@@ -14,9 +14,9 @@ import msgspec
 
 from remit.canonical import digest
 from remit.codes import Code
-from remit.gateway.asking import Asking, ModelRequest
 from remit.gateway.call import Call, Proceed, Progress, Request, Stage, no_progress
 from remit.gateway.context import context_again
+from remit.gateway.model_request import Asking, ModelRequest
 from remit.gateway.outcome import Outcome
 from remit.gateway.result import Results, StepOutcome, events_of, remedy_of, words
 from remit.gateway.services import Services

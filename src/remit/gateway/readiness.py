@@ -17,7 +17,7 @@ import msgspec
 from remit.clock import Clock, isoformat
 from remit.codes import Code
 from remit.redact import line
-from remit.tools.naming import dependency_of
+from remit.tools.names import dependency_of
 from remit.tools.remote import Probed
 
 PROBE_TIMEOUT_S: Final = 2.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from remit.gateway.asking import Allowance
+from remit.gateway.approvals import RememberedApprovals
 from remit.gateway.confirmations import Confirmations
+from remit.gateway.model_request import Allowance
 from remit.gateway.readiness import Readiness
-from remit.gateway.remembered import RememberedApprovals
 from remit.gateway.schema_gate import Mode, SchemaGate
 from remit.gateway.takings import Takings
 from remit.gateway.turnstiles import Turnstiles

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from remit.clock import DAY
-from remit.gateway.spending import Spent
+from remit.gateway.budget import Spent
 from remit.journal.event import Event, Fold
 from remit.journal.kinds import CommandCommitted, CommandStarted, JobForked, StreamPruned, decode
-from remit.journal.scanning import event_at, every_page
+from remit.journal.scan import event_at, every_page
 from remit.journal.values import stub_of
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from remit.gateway.services import Services
+    from remit.policy.approval import Remembered
     from remit.policy.decision import Caller, Decision
     from remit.policy.overlay import Overlay
-    from remit.policy.remembered import Remembered
     from remit.tools.catalog import Tool
 
 Effect = Literal["runs", "asks", "refused"]

@@ -17,7 +17,7 @@ import aiohttp
 import msgspec
 
 from remit.http.addresses import BlockedAddressError, Resolver, resolved
-from remit.http.judging import judging_connector, private_if
+from remit.http.connector import judging_connector, private_if
 from remit.http.urls import InvalidUrlError, checked, place_of
 
 if TYPE_CHECKING:

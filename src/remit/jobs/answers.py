@@ -11,8 +11,8 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import RunError, SchemaError
+from remit.gateway.budget import Budget
 from remit.gateway.outcome import Answered, Outcome, failed
-from remit.gateway.spending import Budget
 from remit.jobs.branch import current
 from remit.models.message import user
 from remit.models.prompt import Output, Sampling
@@ -24,8 +24,8 @@ from remit.tools.provider import unindented
 from remit.tools.schema import CompiledSchema, compile_schema
 
 if TYPE_CHECKING:
+    from remit.jobs.effects.effects import Effects
     from remit.jobs.effects.port import Question
-    from remit.jobs.effects.recorded import Effects
 
 
 NO_SAMPLING: Final = Sampling()

@@ -32,10 +32,10 @@ from remit.errors import (
 )
 from remit.jobs.caller import caller_of
 from remit.jobs.effects.calls import Recorder
+from remit.jobs.effects.effects import Effects
 from remit.jobs.effects.live import LiveEffects
 from remit.jobs.effects.questions import Questions
-from remit.jobs.effects.recorded import Effects
-from remit.jobs.ended import Ended, encoded_result, error_info
+from remit.jobs.end import Ended, encoded_result, error_info
 from remit.jobs.inbox import Inbox
 from remit.jobs.recipe import declared
 from remit.jobs.replay import Running, end, undo_of

@@ -39,8 +39,8 @@ from remit.errors import (
 from remit.gateway.today import CallJudge
 from remit.jobs.branch import Branch, contain, current, ends
 from remit.jobs.caller import caller_of
-from remit.jobs.effects.recorded import Effects, Matching, effect_name
-from remit.jobs.ended import encoded_result, error_info
+from remit.jobs.effects.effects import Effects, Matching, effect_name
+from remit.jobs.end import encoded_result, error_info
 from remit.jobs.recipe import declared
 from remit.jobs.run import Requests, Run
 from remit.jobs.skills import NO_SKILLS

@@ -16,7 +16,7 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import RemitError
 from remit.journal.event import HeadPatch
-from remit.tools.naming import provider_of
+from remit.tools.names import provider_of
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal

@@ -43,7 +43,7 @@ from remit.jobs.answers import (
 from remit.jobs.bound import RecipeCall, args_of
 from remit.jobs.branch import Branch, Countdown, asking, current, ends
 from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
-from remit.jobs.ended import error_info
+from remit.jobs.end import error_info
 from remit.jobs.spans import Span, due, seconds_of, words
 from remit.journal.blobs import pack
 from remit.journal.kinds import ChildStarted, JobCreated, RandomRecorded, TimeRecorded, UuidRecorded
@@ -52,10 +52,10 @@ from remit.models.thread import EMPTY, Thread
 from remit.tools.hints import from_json
 
 if TYPE_CHECKING:
+    from remit.gateway.budget import Budget
     from remit.gateway.conversation import Conversation
-    from remit.gateway.spending import Budget
     from remit.jobs.bound import KnownRecipes
-    from remit.jobs.effects.recorded import Effects
+    from remit.jobs.effects.effects import Effects
     from remit.journal.journal import Journal
     from remit.models.message import Message
     from remit.models.prompt import Sampling, ToolSpec

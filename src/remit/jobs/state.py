@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from remit.canonical import sha256
+from remit.gateway.budget import Spending
 from remit.gateway.conversation import Provenance
-from remit.gateway.spending import Spending
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
 from remit.journal.effects import recorded

@@ -26,12 +26,10 @@ from msgspec.structs import replace
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, JournalError, RecordPrunedError, StateError
 from remit.journal.event import NO_PATCH, Append, Cut, Event, Head, HeadPatch, HeadQuery, link, root
-from remit.journal.examining import examine
+from remit.journal.examination import examine
 from remit.journal.journal import PAGE, Journal
 from remit.journal.kinds import JournalVouched
-from remit.journal.scanning import every_head
-from remit.journal.seals import Seals
-from remit.journal.standing import (
+from remit.journal.retirement import (
     COPYING,
     LIVE,
     MOVED,
@@ -45,6 +43,8 @@ from remit.journal.standing import (
     refusal,
     standing_of,
 )
+from remit.journal.scan import every_head
+from remit.journal.seals import Seals
 from remit.journal.values import stub_of
 
 _SIGNING: Final = "recorder"

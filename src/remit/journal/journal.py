@@ -29,7 +29,7 @@ from remit.journal.event import (
     Placed,
     Scanned,
 )
-from remit.journal.examining import STRETCH, Examined, Values, Visit, examine, pass_by, prove
+from remit.journal.examination import STRETCH, Examined, Values, Visit, examine, pass_by, prove
 from remit.journal.kinds import OptionalRaw, OptionalRef, Payload, encode
 from remit.journal.port import Store
 from remit.journal.references import Salt, erasure_of, salted

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remit.journal.event import root
-from remit.journal.examining import prove
+from remit.journal.examination import prove
 
 if TYPE_CHECKING:
     from remit.journal.event import Event

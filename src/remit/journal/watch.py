@@ -21,7 +21,7 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Final
 
 from remit.errors import JournalError
-from remit.journal.batching import journal_closed
+from remit.journal.commit import journal_closed
 
 if TYPE_CHECKING:
     from remit.journal.event import Commit

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.mcp_server import views as viewing
-from remit.mcp_server.listening import RESOURCE_UPDATED
+from remit.mcp_server.subscriptions import RESOURCE_UPDATED
 from remit.tasks import Tasks
 from remit.tools.peer import is_foreign
 
 if TYPE_CHECKING:
-    from remit.mcp_server.listening import Listening
     from remit.mcp_server.request import Connection
+    from remit.mcp_server.subscriptions import Listening
     from remit.mcp_server.view import View
     from remit.mcp_server.views import Viewer, Views
 

@@ -12,7 +12,7 @@ from remit.redact.visible import visible
 from remit.service.approvals import scopes_of
 
 if TYPE_CHECKING:
-    from remit.policy.remembered import Scope
+    from remit.policy.approval import Scope
     from remit.record.views import ConfirmationView
 
 _SHOWN: Final = 4_000

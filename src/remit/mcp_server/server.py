@@ -32,11 +32,11 @@ from remit.mcp_server.calls import Asker, Calls
 from remit.mcp_server.changes import Changes
 from remit.mcp_server.client import Client, Terms
 from remit.mcp_server.definition import for_older
-from remit.mcp_server.listening import Listening
 from remit.mcp_server.peers import ClientPeer, Parked
 from remit.mcp_server.reply import reply_of
 from remit.mcp_server.request import ClientRequest, Program
 from remit.mcp_server.search import CALL, SEARCH, Named, Search, refusal, reply_with
+from remit.mcp_server.subscriptions import Listening
 from remit.mcp_server.task_handles import METHODS, TaskHandles, announced, begun, created, ttl_of
 from remit.mcp_server.views import Viewer, Views
 from remit.tools.remote import MCP_ERROR, task_support

@@ -78,7 +78,7 @@ class Models:
 
     def _made(self, name: ModelName) -> Model:
         if name.provider == "scripted":
-            from remit.models.scripted import load  # noqa: PLC0415 - only a script needs it
+            from remit.models.script import load  # noqa: PLC0415 - only a script needs it
 
             return load(name, self._folder)
         try:

@@ -18,7 +18,7 @@ from remit.http.problem import Problem
 from remit.pages.live import Channels, Make
 from remit.pages.memory import Memory
 from remit.pages.page import SAFE, Page, PageRequest, View, zone_of
-from remit.pages.rendering import entries_of, render, shell_for
+from remit.pages.renderer import entries_of, render, shell_for
 from remit.pages.routes import find
 from remit.randomness import salt
 from remit.service.reach import check_reach

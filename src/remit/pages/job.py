@@ -20,8 +20,8 @@ from remit.record.step import Drift, StepNarrative
 from remit.record.teller import words
 from remit.record.values import given_of
 from remit.record.views import ConfirmationView, JobRow, OpenWait, StepView, TaskError
-from remit.service.retrying import CONTINUES, RETRY_OF
-from remit.tools.naming import wire_name
+from remit.service.retry import CONTINUES, RETRY_OF
+from remit.tools.names import wire_name
 
 WHOLE: Final = 1_000
 """Rows up to which a page shows all of them."""

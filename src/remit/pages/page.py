@@ -111,7 +111,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """The scope that a token needs."""
     handler: Handler
     name: str = ""
-    """Its entry in the navigation; empty: it has none, or remit.pages.rendering has it."""
+    """Its entry in the navigation; empty: it has none, or remit.pages.renderer has it."""
     key: str = ""
     """The key that leads there after `g`, if it has an entry."""
     after: str = ""

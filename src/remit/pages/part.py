@@ -15,14 +15,14 @@ from remit.api.route import MAX_BODY, bytes_of, pairs_of, query_of
 from remit.codes import Code
 from remit.http.access import Places, Strangers
 from remit.http.problem import Problem
-from remit.http.reading import Read
+from remit.http.reader import Read
 from remit.http.router import REQUEST, Request
-from remit.pages import login, rendering
+from remit.pages import login, renderer
 from remit.pages.entry import Entry, Visitor
 from remit.pages.feed import PATH, STATUS, Live
 from remit.pages.memory import Memory
 from remit.pages.page import SAFE, File, Page, PageRequest, See, View, zone_of
-from remit.pages.rendering import entries_of, render, shell_for
+from remit.pages.renderer import entries_of, render, shell_for
 from remit.pages.routes import find
 from remit.service.reach import check_reach
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
     from remit.clock import Clock
-    from remit.http.reading import Reader
+    from remit.http.reader import Reader
     from remit.service.service import Service
 
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -88,7 +88,7 @@ class Pages:
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         request: Request = scope[REQUEST]
-        found = rendering.served(scope["path"])
+        found = renderer.served(scope["path"])
         if found is not None and scope["method"] in {"GET", "HEAD"}:
             kept = {"content-type": found.kind, "cache-control": _FOR_EVER}
             await _say(Reply(200, found.data, kept), send)

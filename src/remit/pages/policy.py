@@ -12,10 +12,10 @@ from remit.errors import UsageError
 from remit.pages.actions import json_object
 from remit.pages.page import Page, PageRequest, See, View, link
 from remit.pages.tools import PATIENCE_S, seen
+from remit.policy.approval import Remembered
 from remit.policy.decision import CallerKind, Effect
 from remit.policy.explain import Explanation, written
 from remit.policy.lint import Finding
-from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule
 from remit.record.decisions import STREAMS, Hits, Ruling
 

@@ -20,7 +20,7 @@ from remit.policy.levels import UNKNOWN_TOOL, effective_level
 from remit.policy.rules import Policy
 from remit.policy.table import Table, closest, describe
 from remit.tools.meta import Level, ToolMeta
-from remit.tools.naming import key_of
+from remit.tools.names import key_of
 
 SOMEONE: Final = "someone"
 """The caller of a test that names none."""

@@ -15,6 +15,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import SchemaError
 from remit.origins.arguments import authority_of
+from remit.policy.approval import Remembered
 from remit.policy.checks import Verdict, every
 from remit.policy.condition import caller_matcher
 from remit.policy.constraint import Constraint, find
@@ -22,7 +23,6 @@ from remit.policy.decision import UNKNOWN, Decision, Effect, Query
 from remit.policy.expression import Node, Path, compiled, parts_of, paths_of, verdict
 from remit.policy.levels import default_for, effective_level
 from remit.policy.places import HOST, places_of
-from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule
 from remit.policy.rules import Policy
 from remit.policy.table import closest, describe

@@ -12,7 +12,7 @@ from typing import Final
 from remit.policy.decision import Decision
 from remit.policy.globs import name_matches
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.naming import MODEL
+from remit.tools.names import MODEL
 
 DEFAULTS_VERSION: Final = 1
 """Raised whenever a default below changes; part of every policy hash."""

@@ -26,7 +26,7 @@ from remit.policy.places import places_of
 from remit.policy.rule import Rule, check_ids, parse_rule
 from remit.policy.table import closest
 from remit.tools.meta import JsonSchema, Level, ToolMeta
-from remit.tools.naming import key_of
+from remit.tools.names import key_of
 
 Problem = tuple[str, str, str]
 """The kind of finding, its message and its remedy."""

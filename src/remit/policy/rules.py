@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, NamedTuple
 from msgspec import structs
 
 from remit.canonical import canonical, sha256
+from remit.policy.approval import Remembered
 from remit.policy.condition import Condition, caller_matcher
 from remit.policy.decision import EFFECTS, TAINTS, Caller, Decision, Effect, Query, Taint
 from remit.policy.expression import paths_of
@@ -26,7 +27,6 @@ from remit.policy.levels import DEFAULTS_VERSION, default_for
 from remit.policy.limit import Limit
 from remit.policy.overlay import Overlay
 from remit.policy.places import HOST, places_of
-from remit.policy.remembered import Remembered
 from remit.policy.rule import Rule, check_ids, parse_rules
 from remit.tools.meta import ToolMeta
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from remit.policy.approval import Remembered
 from remit.policy.decision import Query
-from remit.policy.remembered import Remembered
 from remit.policy.rules import TAINT_ID
 
 if TYPE_CHECKING:

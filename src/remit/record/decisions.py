@@ -26,14 +26,14 @@ from remit.journal.event import Event, HeadQuery
 from remit.journal.kinds import ConfirmationRequested, GateRefused, ToolInvocationStarted, decode
 from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.lineage import inherited
+from remit.policy.approval import Remembered, parse_remembered
 from remit.policy.decision import UNKNOWN, Caller, Effect, Facts, Query
 from remit.policy.levels import UNKNOWN_TOOL
-from remit.policy.remembered import Remembered, parse_remembered
 from remit.policy.verdict import DONE, RecordedFacts, effect_of_refusal
 from remit.record.heads import CALL, PART, SESSION
 from remit.record.walk import Origin, Take
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.naming import key_of, name_of_model
+from remit.tools.names import key_of, name_of_model
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal

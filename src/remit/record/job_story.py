@@ -20,7 +20,7 @@ from remit.jobs.state import ENDED, UNDO_DECISION, History, WaitRecord, doubt_of
 from remit.journal.event import UNSET, HeadQuery
 from remit.journal.kinds import CallContinued, CallOpened, ErrorInfo, JobCancelled, JobCompleted, JobFailed, decode
 from remit.journal.lineage import origin_of, whole
-from remit.journal.scanning import every_head
+from remit.journal.scan import every_head
 from remit.record.heads import CALL, PART, head_of, stream_named
 from remit.record.question import arguments
 from remit.record.step import Preview, StepNarrative, shown

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from remit.clock import DAY, isoformat
-from remit.gateway.spending import Spending, Spent, own
+from remit.gateway.budget import Spending, Spent, own
 from remit.jobs.state import stream_of
 from remit.journal.kinds import CommandCommitted, CommandStarted, decode
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from remit.journal import kinds as k
 from remit.record.walk import Origin, Shares, Take, walk
-from remit.tools.listing import ToolUse, ToolVersion
+from remit.tools.listings import ToolUse, ToolVersion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +108,7 @@ class UseCollector:
 
 
 class JournalVersions:
-    """The registry of versions that the journal is (`remit.tools.listing.ToolVersionRegistry`)."""
+    """The registry of versions that the journal is (`remit.tools.listings.ToolVersionRegistry`)."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

@@ -14,12 +14,12 @@ from collections.abc import AsyncIterator, Callable, Collection, Hashable, Mappi
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, runtime_checkable
 
-from remit.gateway.remembered import KIND as APPROVAL
+from remit.gateway.approvals import KIND as APPROVAL
 from remit.jobs.state import stream_of
 from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
 from remit.journal.lineage import forebears
-from remit.journal.scanning import every_head, every_page
+from remit.journal.scan import every_head, every_page
 from remit.record.heads import CALL, stream_named
 from remit.record.job_story import beside
 

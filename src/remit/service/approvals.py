@@ -13,15 +13,15 @@ from remit.canonical import digest
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import StateError, UsageError
+from remit.gateway.approvals import extended, wants
 from remit.gateway.proof import ProofKind
-from remit.gateway.remembered import extended, wants
 from remit.http.access import Access
 from remit.jobs.state import KIND as JOB
 from remit.journal.kinds import ConfirmationDecided
 from remit.journal.kinds.people import Extension
 from remit.operation import Body, By, Here, Source, operation
+from remit.policy.approval import Remembered, Scope
 from remit.policy.decision import Caller, Decision, Query
-from remit.policy.remembered import Remembered, Scope
 from remit.record.heads import CALL, SESSION
 from remit.service.confirmations import CLOSED, ONE, REVOKE, signed_with
 from remit.service.visible import sees_tool

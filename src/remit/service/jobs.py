@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from remit.record.job_story import JobStory
     from remit.service.many import Labels, Replayed
     from remit.service.parts import Parts
-    from remit.service.retrying import Retried
+    from remit.service.retry import Retried
 
 T = TypeVar("T")
 _ONE: Final = "/v1/jobs/{job}"
@@ -156,7 +156,7 @@ class Jobs:
 
         Raises NotFoundError or VersionError.
         """
-        from remit.service.replaying import replay_job, replay_session, session_head
+        from remit.service.replay import replay_job, replay_session, session_head
 
         policy = "warn" if anyway else self._parts.services.mismatch
         session = await session_head(self._parts, job) if stop is None else None
@@ -277,7 +277,7 @@ class Jobs:
         (JOB_NOT_RETRYABLE, RETRY_REPEATS).
         """
         from remit.jobs.retry import take_over
-        from remit.service.retrying import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats
+        from remit.service.retry import RETRY_OF, Retried, checked_step, fork_of, not_retried, renewed, repeats
 
         head = await head_of(self._journal, job)
         if not repeat:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 
 from remit.errors import PayloadErasedError, UsageError
-from remit.gateway.asking import ModelRequest, most_of
+from remit.gateway.model_request import ModelRequest, most_of
 from remit.jobs.state import History
 from remit.journal.kinds import UNSET, ModelDriftRecorded
 from remit.journal.lineage import whole

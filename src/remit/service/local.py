@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from remit.capability import resolve
-from remit.service.opening import NounOpening
+from remit.service.noun_means import NounOpening
 from remit.settings.parts import settings_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from remit.errors import RemitError
 from remit.jobs.replay import ReplayReport
 from remit.jobs.state import ENDED, KIND, TIMERS, stream_of
 from remit.journal.event import HeadQuery
-from remit.journal.scanning import every_head
+from remit.journal.scan import every_head
 from remit.record.heads import head_of
 from remit.record.views import JobRow, job_row
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from remit.settings import Settings
     from remit.settings.mcp import McpServer
     from remit.tools.catalog import Catalog
-    from remit.tools.listing import ToolVersionRegistry
+    from remit.tools.listings import ToolVersionRegistry
     from remit.tools.pins import Pins
 
 

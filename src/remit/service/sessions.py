@@ -39,7 +39,7 @@ from remit.service.live import AskingCost, LiveCalls, LiveQuestions, LiveReport
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remit.gateway.asking import ModelRequest
+    from remit.gateway.model_request import ModelRequest
     from remit.gateway.pipeline import Gateway
     from remit.journal.event import Blob
     from remit.journal.journal import Journal

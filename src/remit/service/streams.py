@@ -9,10 +9,10 @@ import msgspec
 
 from remit.codes import Code
 from remit.jobs.state import KIND
-from remit.journal.erasing import Erased, erasable, erase
+from remit.journal.erasure import Erased, erasable, erase
 from remit.journal.event import Event, Head, HeadQuery
 from remit.journal.lineage import forebears
-from remit.journal.scanning import every_head
+from remit.journal.scan import every_head
 from remit.operation import Here, Wire, operation
 from remit.record.heads import CALL, head_of, stream_named
 from remit.record.job_story import beside, story_of, whole_step

@@ -8,8 +8,8 @@ from remit.capability import resolve
 from remit.clock import DAY, isoformat
 from remit.codes import Code
 from remit.errors import ChainBrokenError
+from remit.gateway.approvals import RememberedCalls
 from remit.gateway.confirmation import KIND as CONFIRMATION
-from remit.gateway.remembered import RememberedCalls
 from remit.gateway.sums import ModelSums
 from remit.record.consistency import Consistency
 from remit.record.views import VerifyReport

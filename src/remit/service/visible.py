@@ -11,7 +11,7 @@ from remit.policy.decision import Caller
 from remit.policy.levels import exposed
 from remit.policy.overlay import covers
 from remit.tools.meta import Level
-from remit.tools.naming import key_of
+from remit.tools.names import key_of
 
 if TYPE_CHECKING:
     from remit.gateway.services import Services

@@ -11,7 +11,7 @@ import msgspec
 from remit.engines.presence import present
 from remit.errors import JournalError
 from remit.jobs.state import KIND
-from remit.journal.standing import RETIRED, refusal, standing_of
+from remit.journal.retirement import RETIRED, refusal, standing_of
 from remit.operation import operation
 from remit.record.states import worker_words
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from remit.atomic import replace_file
-from remit.blocking import Stop, wait_for_lock
 from remit.canonical import sha256
+from remit.threads import Stop, wait_for_lock
 
 if TYPE_CHECKING:
     from remit.settings.mcp import McpServer

@@ -119,7 +119,7 @@ def _array(text: str, source: str, warnings: list[str]) -> list[Any] | None:
 
 
 NAME: Final = re.compile("[a-z0-9]+(?:_[a-z0-9]+)*")
-"""A server's name: a segment of a tool's name (remit.tools.naming).
+"""A server's name: a segment of a tool's name (remit.tools.names).
 
 The contract takes `[a-z0-9_]+`. Of these, names with `_` at an end or with `__` are refused: models see `__` between
 the parts of a tool's name, so that `a_` with the tool `b` and `a` with the tool `_b` would be one name to them.

@@ -73,7 +73,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     doubted: Collection[str] = ()
     """The settings, and other settings files of the folder by name, whose word does not count here."""
     guarded: bool = False
-    """Whether another settings file of the folder counts only as someone trusted it (remit.trust.standing)."""
+    """Whether another settings file of the folder counts only as someone trusted it (remit.trust.state)."""
     written: SettingsFile = NO_FILE
     """The remit.toml as it was when it was read."""
     declared: Mapping[str, Section] = msgspec.field(default_factory=dict)

@@ -36,9 +36,9 @@ from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import NameInvalidError, NotCanonicalError, ProviderError, UsageError
 from remit.nearest import did_you_mean
-from remit.tools.listing import Listings, ToolVersionRegistry, cancelled
+from remit.tools.listings import Listings, ToolVersionRegistry, cancelled
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.naming import check_provider_id, provider_of
+from remit.tools.names import check_provider_id, provider_of
 from remit.tools.provider import Follows, Reserves, ToolProvider, Watched
 from remit.tools.remote import Probed
 from remit.tools.schema import schema_hash

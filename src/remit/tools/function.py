@@ -19,7 +19,6 @@ from typing import Any, Concatenate, Final, Generic, Literal, ParamSpec, Protoco
 import msgspec
 import msgspec.inspect
 
-from remit.blocking import Threads
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.frames import exit_words, frames_of
@@ -27,11 +26,12 @@ from remit.large import is_large
 from remit.process.enclosure import SandboxTerms
 from remit.redact import line
 from remit.settings.mcp import terms_of
+from remit.threads import Threads
 from remit.tools import hints
 from remit.tools.budget import parse_budget
 from remit.tools.hints import hints_of
 from remit.tools.meta import JsonSchema, Level, Retry, Risk, ToolMeta
-from remit.tools.naming import check_name
+from remit.tools.names import check_name
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 
 P = ParamSpec("P")

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 from remit.canonical import MAX_DEPTH, digest
 from remit.codes import Code
 from remit.errors import NotCanonicalError, SchemaError
-from remit.tools.closing import closed as close
-from remit.tools.closing import closed_within
 from remit.tools.explain import SchemaProblem, cut
 from remit.tools.limits import MAX_PATTERN_BYTES, Document, Pointer, Schema, check_limits, text_of
+from remit.tools.strictness import closed as close
+from remit.tools.strictness import closed_within
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator

@@ -15,7 +15,7 @@ from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import NameInvalidError, NotCanonicalError, ProviderError
 from remit.tools.meta import JsonSchema, Level, Risk, ToolMeta
-from remit.tools.naming import check_name, check_provider_id
+from remit.tools.names import check_name, check_provider_id
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult
 
 ECHO_SCHEMA: Final[JsonSchema] = {

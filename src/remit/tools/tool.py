@@ -15,7 +15,7 @@ from remit.canonical import digest
 from remit.errors import NameInvalidError, NotCanonicalError, RemitError, SchemaError
 from remit.tools.budget import Budget, parse_budget
 from remit.tools.meta import JsonSchema, ToolMeta
-from remit.tools.naming import check_name, key_of, provider_of, wire_name
+from remit.tools.names import check_name, key_of, provider_of, wire_name
 from remit.tools.provider import Limited, ToolProvider, Typed
 from remit.tools.schema import CompiledSchema, compile_schema
 

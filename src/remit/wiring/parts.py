@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from remit.engines.port import Work
     from remit.evidence.answer import Answer
     from remit.http.guard import Guard
-    from remit.http.reading import Reader
+    from remit.http.reader import Reader
     from remit.http.router import Mount
     from remit.jobs.recipe import Recipe
     from remit.jobs.skills import Skills

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from remit.settings.mcp import McpServer
     from remit.tools.catalog import Catalog
     from remit.tools.function import FunctionTool
-    from remit.tools.listing import ToolVersionRegistry
+    from remit.tools.listings import ToolVersionRegistry
     from remit.tools.migration import Migration, Migrations
     from remit.tools.pins import Pins
     from remit.tools.provider import ToolProvider
@@ -269,9 +269,9 @@ class Runtime:
 
     def opening(self) -> Opening:
         """Return what providers are opened with."""
-        from remit.blocking import Threads
         from remit.capability import Opening
         from remit.service.door import SessionDoor
+        from remit.threads import Threads
         from remit.wiring.providers import decisive, private
 
         return Opening(

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from remit.clock import Clock
-    from remit.gateway.asking import Allowance, DayLimits
+    from remit.gateway.approvals import RememberedApprovals
     from remit.gateway.confirmations import Confirmations
+    from remit.gateway.model_request import Allowance, DayLimits
     from remit.gateway.proof import Proofs
     from remit.gateway.readiness import Probe, Readiness
-    from remit.gateway.remembered import RememberedApprovals
     from remit.gateway.schema_gate import SchemaGate
     from remit.gateway.services import Limits, Services
     from remit.gateway.takings import Takings
@@ -88,7 +88,7 @@ class ServicesOnUse:
 
     @cached_property
     def remembered(self) -> RememberedApprovals:
-        from remit.gateway.remembered import RememberedApprovals
+        from remit.gateway.approvals import RememberedApprovals
 
         return RememberedApprovals(self.journal, self.confirmations, count=self._settings.policy.remembered)
 
@@ -108,7 +108,7 @@ class ServicesOnUse:
 
     @cached_property
     def allowance(self) -> Allowance:
-        from remit.gateway.asking import Allowance
+        from remit.gateway.model_request import Allowance
 
         return Allowance(self.journal, _day_limits(self._settings))
 
@@ -217,7 +217,7 @@ def _turnstiles(settings: Settings, journal: Journal) -> Turnstiles | None:
 
 def _day_limits(settings: Settings) -> DayLimits:
     """The limits in force; 0 means no limit."""
-    from remit.gateway.asking import DayLimits
+    from remit.gateway.model_request import DayLimits
 
     return DayLimits(tokens=settings.models.day_tokens or None, cost=settings.models.day_cents / 100 or None)
 

@@ -19,7 +19,7 @@ from remit.canonical import canonical
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
 from remit.tools.meta import Level, ToolMeta
-from remit.tools.naming import check_name, check_provider_id
+from remit.tools.names import check_name, check_provider_id
 from remit.tools.provider import CallContext, MemoryKeeper, ToolProvider, ToolResult
 from remit.tools.tool import admit
 from remit_testing.suite import checks_in

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from remit.blocking import Stop, StoppedError
 from remit.files.index.store import Index, Indexed, Passage, Store
+from remit.threads import Stop, StoppedError
 
 
 @pytest.fixture

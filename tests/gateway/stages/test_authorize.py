@@ -11,8 +11,8 @@ from remit.canonical import digest
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.journal.kinds import UNSET, GateRefused, ToolInvocationStarted
+from remit.policy.approval import Remembered
 from remit.policy.overlay import parse_overlay
-from remit.policy.remembered import Remembered
 from remit.tools.function import tool
 from tests.gateway.samples import ALLOW, add, write
 from tests.gateway.world import ALICE, World, opened

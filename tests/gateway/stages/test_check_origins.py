@@ -15,7 +15,7 @@ from remit.gateway.outcome import Outcome
 from remit.journal.kinds import GateRefused, ToolInvocationStarted
 from remit.models.message import Message, Text, ToolCall, ToolResult, results, system, user
 from remit.models.thread import Thread, thread_of
-from remit.policy.remembered import Remembered
+from remit.policy.approval import Remembered
 from tests.gateway.world import World, meta, opened
 
 IBAN = "DE89370400440532013000"

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from remit import tool
-from remit.blocking import Threads
 from remit.journal.kinds import ToolInvocationStarted
 from remit.providers.functions.provider import FunctionProvider
+from remit.threads import Threads
 from tests.gateway.samples import ALLOW
 from tests.gateway.world import World, opened
 

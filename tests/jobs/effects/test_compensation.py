@@ -11,7 +11,7 @@ import pytest
 from remit import JobEndedError, Remit, Run, recipe, tool
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.jobs.effects.recorded import Effects
+from remit.jobs.effects.effects import Effects
 from remit.journal import kinds as k
 from tests.opened import OpenRemit, until, until_waiting
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, cast
 from remit.codes import Code
 from remit.gateway.outcome import Outcome, refused
 from remit.jobs.branch import Branch, current
+from remit.jobs.effects.effects import Effects
 from remit.jobs.effects.port import Answer, CallRequest, Question, Wait
-from remit.jobs.effects.recorded import Effects
 from remit.jobs.recipe import Recipes
 from remit.jobs.run import Run
 from remit.jobs.spans import Activity

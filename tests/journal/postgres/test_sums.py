@@ -6,7 +6,7 @@ import pytest
 
 from remit.clock import DAY, SystemClock
 from remit.gateway import sums as module
-from remit.gateway.asking import Allowance, Claim, DayLimits
+from remit.gateway.model_request import Allowance, Claim, DayLimits
 from remit.gateway.sums import ModelSums
 from remit.journal.journal import Journal
 from remit.journal.kinds import CommandCommitted, CommandStarted

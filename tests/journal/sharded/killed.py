@@ -11,7 +11,7 @@ from typing import Any
 from remit.clock import SystemClock
 from remit.journal.postgres import store as sending
 from remit.journal.postgres.store import PostgresStore
-from remit.journal.sharded.moving import move_shard
+from remit.journal.sharded.move import move_shard
 
 
 def die() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from remit import Remit, ids
-from remit.cli import working
+from remit.cli import job_worker
 from remit.clock import SystemClock
 from remit.jobs.state import stream_of
 from remit.journal.sharded import placement
@@ -89,7 +89,7 @@ def test_a_new_job_of_a_command_begins_where_a_shard_answers(
         drawn.extend([name] if prefix == "job" else [])
         return name
 
-    for module in (ids, placement, working):
+    for module in (ids, placement, job_worker):
         monkeypatch.setattr(module, "new_id", draw)
     done = project.here(*words, "--json", stdin='[{"role": "user", "content": "hi"}]')
     assert (done.status, shard_of(stream_of(drawn[0]), 4)) == (0, DOWN), done.err

@@ -11,7 +11,7 @@ import pytest
 
 from remit import Recipe, Remit, Run, recipe, tool
 from remit.errors import RunError
-from remit.gateway.spending import Budget
+from remit.gateway.budget import Budget
 from remit.jobs.plans.source import parse_plan
 from remit.journal.kinds import ChildStarted, decode
 from remit.models.message import Message, ToolResult, system, user

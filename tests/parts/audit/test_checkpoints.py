@@ -22,8 +22,8 @@ from remit.evidence.note import WITNESS, Checkpoint, Key, encoded
 from remit.evidence.proofs import leaf_of
 from remit.parts.audit.package import Reached, checkpoint_files
 from remit.parts.recorder.keys import Signer
-from remit.parts.recorder.publishing import Publisher
-from remit.parts.recorder.recording import Recorder, Terms
+from remit.parts.recorder.publisher import Publisher
+from remit.parts.recorder.recorder import Recorder, Terms
 from remit.parts.recorder.settings import RecorderSettings
 from remit_testing.clock import ManualClock
 from tests.evidence.test_verify import chained

@@ -19,7 +19,7 @@ from remit.errors import NotFoundError, RecordPrunedError, UsageError
 from remit.evidence import verify
 from remit.evidence.interval import Interval, read_interval
 from remit.evidence.program import sources
-from remit.journal.erasing import erase
+from remit.journal.erasure import erase
 from remit.parts.audit.package import write_interval
 from remit.parts.retention.rule import Rule
 from tests.client.conftest import serving

@@ -17,7 +17,7 @@ from remit.client import RemoteRemit
 from remit.clock import SystemClock
 from remit.errors import NotFoundError
 from remit.evidence import verify
-from remit.journal.erasing import erase
+from remit.journal.erasure import erase
 from remit.journal.event import HeadQuery
 from remit.journal.journal import Journal
 from remit.parts.audit.noun import scope_of

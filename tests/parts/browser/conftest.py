@@ -19,7 +19,7 @@ from remit.parts.browser.browsers import Browsers
 from remit.parts.browser.program import find
 from remit.parts.browser.provider import BrowserProvider
 from remit.parts.browser.settings import BrowserSettings
-from remit.parts.sandbox.opening import open_enclosures
+from remit.parts.sandbox.wiring import open_enclosures
 from remit.settings import load
 from remit.tools.provider import ToolResult
 from remit_testing.providers import call_context

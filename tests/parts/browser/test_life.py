@@ -22,7 +22,7 @@ from remit.parts.browser.browsers import Browsers
 from remit.parts.browser.launch import SandboxedBrowser
 from remit.parts.browser.provider import BrowserProvider
 from remit.parts.browser.settings import BrowserSettings
-from remit.parts.sandbox.opening import open_enclosures
+from remit.parts.sandbox.wiring import open_enclosures
 from remit.settings import load
 from remit_testing.clock import ManualClock
 from remit_testing.providers import PROVIDER_CHECKS, Check, Sample

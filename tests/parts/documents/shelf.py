@@ -12,7 +12,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.replacing import Roots
+from remit.files.replacement import Roots
 from remit.parts.documents.provider import DocProvider
 from remit.parts.documents.settings import DocumentSettings
 from remit_testing.providers import call_context

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from remit.codes import Code
-from remit.files.parsed import Job, Refused
-from remit.parts.documents.parsing import parse
+from remit.files.parse_job import Job, Refused
+from remit.parts.documents.parser import parse
 from tests.parts.documents.made import W, archive, docx, encrypted_pdf, notebook, paragraph, pdf
 from tests.parts.documents.shelf import Shelf, shelf
 

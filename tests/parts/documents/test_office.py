@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from remit.files.parsed import Job, Parsed, Refused
+from remit.files.parse_job import Job, Parsed, Refused
 from remit.parts.documents.documents import format_of
-from remit.parts.documents.parsing import parse
+from remit.parts.documents.parser import parse
 from tests.parts.documents.made import W, archive, docx, form_pdf, paragraph
 
 R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'

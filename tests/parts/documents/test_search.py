@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remit.codes import Code
-from remit.files.replacing import Roots
+from remit.files.replacement import Roots
 from remit.parts.documents.documents import Documents
 from remit.parts.documents.provider import DocProvider
 from remit.parts.documents.settings import DocumentSettings

@@ -11,7 +11,7 @@ import pytest
 
 from remit import Run, migration, recipe, tool
 from remit.errors import UsageError
-from remit.tools.listing import ToolUse, ToolVersion
+from remit.tools.listings import ToolUse, ToolVersion
 from tests.opened import OpenRemit, until, until_waiting
 
 ALLOW = {"policy.rules": [{"id": "all", "effect": "allow", "tools": ["*"]}], "jobs.drain_seconds": 0}

@@ -13,7 +13,7 @@ import pytest
 from remit import Remit, Run, recipe, tool
 from remit.codes import Code
 from remit.errors import RemitError
-from remit.journal.erasing import erase
+from remit.journal.erasure import erase
 from remit.journal.lineage import whole
 from remit.parts.forks.forks import Forked
 from remit.service.options import Options

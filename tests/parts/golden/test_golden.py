@@ -12,7 +12,7 @@ import pytest
 from remit import Options, Remit, Run, recipe, tool
 from remit.codes import Code
 from remit.errors import RemitError
-from remit.journal.erasing import erase
+from remit.journal.erasure import erase
 from remit.parts.golden.export import golden_of
 from remit.parts.golden.file import Golden, decoded, encoded
 from remit.parts.golden.noun import CLASSES, Checked, report_of

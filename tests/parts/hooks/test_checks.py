@@ -9,7 +9,7 @@ import pytest
 
 from remit.capability import Look
 from remit.parts.hooks.checks import check_agents
-from remit.parts.hooks.serving import GuardFolder
+from remit.parts.hooks.daemon import GuardFolder
 from remit.settings import load
 
 

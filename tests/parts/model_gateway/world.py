@@ -12,12 +12,12 @@ import pytest
 
 from remit import Remit
 from remit.clock import SystemClock
-from remit.http import serving
+from remit.http import server
 from remit.http.guard import LOOPBACK, Guard, Token
 from remit.http.router import Router
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import Payload, decode
-from remit.parts.model_gateway.opening import open_mounts
+from remit.parts.model_gateway.wiring import open_mounts
 from remit.settings import load
 from remit_testing.models import Canned, ModelServer, Received, Streamed
 from tests.patience import PATIENCE_S
@@ -106,8 +106,8 @@ async def world(
         async with Remit(settings=settings, work=False) as remit, aiohttp.ClientSession() as http:
             guard = Guard(LOOPBACK, tokens, SystemClock())
             router, stop = Router(guard, open_mounts(remit, guard)), asyncio.Event()
-            taken = serving.listen("127.0.0.1", 0)
-            task = asyncio.create_task(serving.serve(router, taken, stop))
+            taken = server.listen("127.0.0.1", 0)
+            task = asyncio.create_task(server.serve(router, taken, stop))
             try:
                 yield World(remit, provider, f"http://127.0.0.1:{taken.getsockname()[1]}", http)
             finally:

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from remit import Code, Remit, Run, recipe, tool
-from remit.cli.lasting import keep_part
+from remit.cli.services import keep_part
 from remit.errors import ProviderError
 from remit.journal.event import Claim
 from remit.parts.notify.notifications import KIND, Follower, NotificationRow, Notifications, TargetView, add_target
-from remit.parts.notify.opening import work_on_notifications
 from remit.parts.notify.sender import Answer, Message, Sender
 from remit.parts.notify.target import Target, read_targets
+from remit.parts.notify.wiring import work_on_notifications
 from remit.parts.notify.work import NotificationWork
 
 MINUTE = 60.0

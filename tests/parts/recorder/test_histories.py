@@ -15,13 +15,13 @@ from remit.clock import DAY, SECOND
 from remit.errors import RemitError
 from remit.evidence.verify import check as verify_package
 from remit.journal.copy import back_up, move
-from remit.journal.erasing import erase
+from remit.journal.erasure import erase
 from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCompleted
 from remit.journal.port import Store
 from remit.journal.postgres.store import PostgresStore
-from remit.journal.pruning import Terms, Uses, look_at, prune_unit
+from remit.journal.prune import Terms, Uses, look_at, prune_unit
 from remit.journal.sqlite.store import SqliteStore
 from remit.parts.audit.package import write_package
 from remit.parts.recorder.log import sessions
@@ -272,7 +272,7 @@ async def test_a_package_has_the_checkpoints_that_a_clock_signed_which_was_set_b
 async def test_a_copy_that_is_made_while_checkpoints_are_signed_has_what_they_cover(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("remit.journal.scanning._HEADS", 1)
+    monkeypatch.setattr("remit.journal.scan._HEADS", 1)
     world = World(tmp_path, lambda clock: SqliteStore(str(tmp_path / "journal.db"), clock))
     process = world.start()
     await process.journal.post("job/old", "job", note(1))

@@ -18,8 +18,8 @@ from remit.evidence.note import Checkpoint, encoded, notes_in
 from remit.journal.blobs import pack
 from remit.journal.sqlite.store import SqliteStore
 from remit.parts.recorder.keys import check_answer, is_over, query, roots_in, stamped_at
-from remit.parts.recorder.opening import close
-from remit.parts.recorder.publishing import Published
+from remit.parts.recorder.publisher import Published
+from remit.parts.recorder.wiring import close
 from remit_testing.journal.storage import note
 from tests.cli.conftest import Project, project  # noqa: F401 - a fixture
 from tests.parts.recorder.world import World

@@ -11,7 +11,7 @@ import pytest
 from remit.evidence.merkle import Tree, proof
 from remit.evidence.note import Checkpoint, Key, encoded, notes_in, signed_by
 from remit.evidence.proofs import leaf_of
-from remit.journal.signing import is_signature
+from remit.journal.signing_key import is_signature
 from remit_testing.clock import ManualClock
 from tests.parts.recorder.world import WitnessServer, signer
 from tests.patience import PATIENCE_S

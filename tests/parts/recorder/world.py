@@ -20,8 +20,8 @@ from remit.journal.journal import Journal
 from remit.journal.kinds import declare
 from remit.journal.port import Store
 from remit.parts.recorder.keys import Signer, roots_in
-from remit.parts.recorder.publishing import Publisher
-from remit.parts.recorder.recording import Recorder, Terms
+from remit.parts.recorder.publisher import Publisher
+from remit.parts.recorder.recorder import Recorder, Terms
 from remit.parts.recorder.settings import RecorderSettings
 from remit.parts.recorder.verifier import LogVerifier
 from remit.parts.recorder.witness import Witness, server_of

@@ -16,7 +16,7 @@ from remit.journal.blobs import INLINE_LIMIT, pack
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import JobCreated, JobForked, ToolInvocationFinished, WaitCompleted
-from remit.journal.pruning import Terms, Uses, look_at, prune_unit
+from remit.journal.prune import Terms, Uses, look_at, prune_unit
 from remit.journal.seals import KEY_BYTES, Seals
 from remit.journal.sqlite.store import MEMORY, SqliteStore
 from remit.journal.values import is_pruned

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from remit.parts.sandbox.artifacts import collect
-from remit.parts.sandbox.walking import DEPTH
+from remit.parts.sandbox.walk import DEPTH
 from remit.process.enclosure import Limits
 
 LIMITS = Limits()

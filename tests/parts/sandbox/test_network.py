@@ -11,9 +11,9 @@ import pytest
 
 from remit.errors import SettingsError
 from remit.http import addresses
-from remit.parts.sandbox.opening import open_sandbox
 from remit.parts.sandbox.policy import allowed, read, shared
 from remit.parts.sandbox.proxy import Proxy
+from remit.parts.sandbox.wiring import open_sandbox
 from remit.process.enclosure import Connection, Limits, Spec
 from remit.settings import load
 from tests.parts.sandbox.conftest import PYTHON, Box

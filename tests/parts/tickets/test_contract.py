@@ -21,7 +21,7 @@ REPORT, RUNNER, SERVICE = (
     "tests/parts/tickets/test_runner.py",
     "tests/service/test_tickets.py",
 )
-CODES, NAMING, CATALOG = "tests/test_codes.py", "tests/tools/test_naming.py", "tests/tools/test_catalog.py"
+CODES, NAMING, CATALOG = "tests/test_codes.py", "tests/tools/test_names.py", "tests/tools/test_catalog.py"
 INVOKE, READY, GATE = (
     "tests/gateway/stages/test_invoke.py",
     "tests/gateway/test_readiness.py",

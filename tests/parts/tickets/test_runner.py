@@ -13,7 +13,7 @@ from remit.errors import ChainBrokenError, JournalError, RemitError, StateError
 from remit.journal.leases import LeaseProof
 from remit.parts.tickets.execution import RunRequest
 from remit.parts.tickets.history import Derived
-from remit.parts.tickets.reading import Filled
+from remit.parts.tickets.reader import Filled
 from remit.parts.tickets.report import RunFacts, RunReport, RunStatus, Span, StepReport, run_report
 from remit.parts.tickets.runner import Runner, RunnerConfig
 from remit.parts.tickets.ticket import Kind, Leased, Metadata, Ticket

@@ -23,7 +23,7 @@ from remit.parts.web.engine import Terms, WebEngine
 from remit.parts.web.fetcher import Fetcher, Page
 from remit.parts.web.kept import KeptPages
 from remit.parts.web.kinds import SearchBlocked
-from remit.parts.web.opening import WebProvider
+from remit.parts.web.wiring import WebProvider
 from remit_testing.clock import ManualClock
 from remit_testing.providers import call_context
 from tests.parts.web.loopback import ARTICLE, Loopback

@@ -20,8 +20,8 @@ from remit.parts.web import search
 from remit.parts.web.engine import Terms, WebEngine
 from remit.parts.web.fetcher import Fetcher
 from remit.parts.web.kept import Cooldowns
-from remit.parts.web.opening import WebProvider, open_web
 from remit.parts.web.settings import WebSettings
+from remit.parts.web.wiring import WebProvider, open_web
 from remit_testing.clock import ManualClock
 from remit_testing.providers import PROVIDER_CHECKS, Check, Sample, call_context
 from tests.parts.documents.made import pdf

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from remit.blocking import Threads
 from remit.codes import Code
-from remit.files.replacing import Closed
+from remit.files.replacement import Closed
 from remit.parts.web import search
 from remit.parts.web.fetcher import Fetcher, WebError
-from remit.parts.web.opening import backends_of
 from remit.parts.web.search import FolderBackend
 from remit.parts.web.settings import WebSettings
 from remit.parts.web.shapes import Item
+from remit.parts.web.wiring import backends_of
+from remit.threads import Threads
 from tests.parts.web.engine import DDG, Engine
 
 SEARXNG = {"results": [{"title": "A", "url": "https://a.example/", "content": "words"}, {"title": "no url"}, 7]}

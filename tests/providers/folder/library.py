@@ -10,7 +10,7 @@ import pytest
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.confined import ConfinedDirectory
+from remit.files.directory import ConfinedDirectory
 from remit.files.index.store import Index
 from remit.providers.folder.provider import FolderSearchProvider
 from remit_testing.providers import call_context

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from remit.blocking import Stop
 from remit.canonical import sha256
 from remit.codes import Code
-from remit.files.confined import ConfinedDirectory
+from remit.files.directory import ConfinedDirectory
 from remit.files.index import refresh
+from remit.threads import Stop
 from remit_testing.providers import call_context
 from tests.providers.folder.library import TASKS, paths, provider, refused, search, write
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from remit.blocking import Stop, StoppedError
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.replacing import Roots
+from remit.files.replacement import Roots
 from remit.providers.fs import provider as reading
 from remit.providers.fs.provider import FsProvider
 from remit.providers.fs.shapes import ListArgs, SearchArgs
+from remit.threads import Stop, StoppedError
 from remit_testing.providers import call_context
 from tests.patience import PATIENCE_S
 

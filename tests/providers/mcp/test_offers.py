@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from remit.providers.mcp.offers import full_name, meta_of, version_of
 from remit.settings.mcp import McpServer
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.naming import check_name
+from remit.tools.names import check_name
 from tests.providers.mcp.world import tool
 
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")

@@ -21,7 +21,7 @@ from unittest.mock import patch
 from remit import JobEndedError, Options, Remit, recipe
 from remit.errors import RemitError
 from remit.jobs.plans.source import parse_plan
-from remit.journal.erasing import erase
+from remit.journal.erasure import erase
 from remit.parts.tickets.runner import RunnerConfig
 from remit.parts.tickets.tickets import tickets_of
 from remit.settings import load

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from remit.api.filing import Filing
+from remit.api.job_request import Filing
 from remit.api.part import held
 from remit.api.route import ApiRequest, Route
 from remit.canonical import MAX_INT

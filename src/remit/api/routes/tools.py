@@ -14,7 +14,7 @@ from remit.policy.decision import CallerKind
 from remit.policy.explain import Explanation
 from remit.record.outcome import OutcomeView
 from remit.redact import line
-from remit.tools.naming import wire_name
+from remit.tools.names import wire_name
 
 PENDING: Final = 202
 """The status of a call that waits for a person."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from remit.api.calls import Values
     from remit.api.route import Route
     from remit.capability import Capability
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
 
 
 @click.command("api")

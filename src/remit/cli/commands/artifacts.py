@@ -16,7 +16,7 @@ from remit.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.record.views import ArtifactRow
     from remit.service.service import Service
 
@@ -55,7 +55,7 @@ def command(
         raise click.UsageError("Give --save or --cat, not both.", context)
 
     async def work(remit: Opened) -> list[ArtifactRow]:
-        from remit.cli.saving import place_below, write
+        from remit.cli.file_writer import place_below, write
 
         found = await remit.service.jobs.find(job)
         rows = chosen(await remit.service.artifacts.rows(found), names, step, last=save is not None or cat)

@@ -15,7 +15,7 @@ from remit.cli.options import pass_state
 from remit.cli.output import reserved_stdout
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.record.views import JobRow
 
 _PATIENCE_S: Final = 10.0

@@ -12,8 +12,8 @@ from remit.cli.context import Requirement, State
 from remit.cli.options import json_option, pass_state
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
-    from remit.policy.remembered import Scope
+    from remit.cli.access import Opened
+    from remit.policy.approval import Scope
     from remit.record.views import ConfirmationView
 
 _REMEMBERED: Final = "8h"
@@ -96,7 +96,7 @@ def command(
     a unique ending, or `last`. With --approve or --deny and a filter instead of ID, shows every question in full, asks
     once, and answers each. After your answer a worker continues the job; without a worker, run `remit resume`.
     """
-    from remit.cli.running import run_async
+    from remit.cli.runner import run_async
     from remit.cli.values import seconds
 
     if [approve, deny, revoke, edit is not None].count(True) > 1:
@@ -128,7 +128,7 @@ def command(
 def _many(context: click.Context, state: State, answer: _Answer, many: dict[str, Any]) -> int:
     """List questions, or answer all that the options name."""
     from remit.cli.answers import Choice, answer_many, list_questions
-    from remit.cli.running import run_async
+    from remit.cli.runner import run_async
     from remit.cli.values import pairs, words
     from remit.service.confirmations import QuestionFilter
 

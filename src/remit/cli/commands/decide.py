@@ -12,7 +12,7 @@ from remit.cli.options import pass_state
 from remit.cli.values import json_value
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
 
 
 @click.command("decide")

@@ -26,7 +26,7 @@ def command(state: State, live: bool) -> int:
     modules and servers. Each problem comes with a fix. Exits with status 1 if a check fails.
     """
     from remit.cli.checks import checks
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
 
     async def look() -> list[Check]:
         return [check async for check in checks(state, live=live)]

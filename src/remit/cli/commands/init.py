@@ -114,10 +114,10 @@ def _trust(file: Path) -> None:
     import msgspec
 
     import remit.wiring.sections  # noqa: F401 - declares the settings of the parts that ship
-    from remit.cli.trusting import register, standing_of
+    from remit.cli.trust_question import register, standing_of
     from remit.clock import SystemClock
     from remit.settings import load
-    from remit.trust.standing import trust
+    from remit.trust.state import trust
 
     found = standing_of(load(cwd=Path.cwd(), file=file.resolve(), env=os.environ), trusted=False)
     trust(msgspec.structs.replace(found, journal=None), register(), edits=True, now=SystemClock().now())

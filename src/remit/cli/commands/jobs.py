@@ -21,7 +21,7 @@ from remit.clock import SystemClock, age
 from remit.record.states import STATES, about, is_in, recorded, shown_state
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.cli.output import Channel
     from remit.errors import JournalError
     from remit.record.views import JobRow
@@ -57,7 +57,7 @@ def command(
     continue it. `remit resume` continues both. At a terminal only the end of each id is shown; every command accepts
     it.
     """
-    from remit.cli.running import run_async
+    from remit.cli.runner import run_async
     from remit.cli.values import pairs, since_us
 
     filed = pairs(labels, "--label") | ({"remit.name": recipe} if recipe else {})

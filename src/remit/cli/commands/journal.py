@@ -19,9 +19,9 @@ from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
     from remit.journal.copy import Copied, Progress, Resealed
-    from remit.journal.sharded.moving import MovedShard
+    from remit.journal.retirement import Standing
+    from remit.journal.sharded.move import MovedShard
     from remit.journal.sharded.store import ShardRow
-    from remit.journal.standing import Standing
     from remit.settings import Settings
 
 
@@ -62,7 +62,7 @@ def copy_command(state: State, source: str, target: str, *, backup: bool) -> int
     JOURNAL_MOVED. With --backup FROM stays as it is, and TO is a copy that runs no jobs (JOURNAL_BACKUP). Stop the
     workers and servers of FROM first. If the command is interrupted, run it again: it goes on where it stopped.
     """
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
     from remit.settings.sections.process import shards_in
 
     _only_here(state)
@@ -132,7 +132,7 @@ def activate_command(state: State, *, unfinished: bool) -> int:
 
     The other journal must never run jobs again: both would do the same work, and a side effect could happen twice.
     """
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
 
     _only_here(state)
     before, url = run_to_end(_activate(state, unfinished=unfinished))
@@ -173,7 +173,7 @@ def move_command(state: State, shard: int, target: str) -> int:
     its jobs. Other shards go on meanwhile. Then put URL in the place of the old one in journal.url, and start workers
     and servers again. If the command is interrupted, run it again: it goes on where it stopped.
     """
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
 
     _only_here(state)
     moved = run_to_end(_move(state, shard, target))
@@ -184,7 +184,7 @@ def move_command(state: State, shard: int, target: str) -> int:
 
 async def _move(state: State, number: int, target: str) -> MovedShard:
     from remit.clock import SystemClock
-    from remit.journal.sharded.moving import move_shard
+    from remit.journal.sharded.move import move_shard
     from remit.settings.sections.process import SERVERS, shards_in
     from remit.wiring.journal import open_shard, seals_of
 
@@ -212,7 +212,7 @@ def shards_command(state: State) -> int:
 
     The status is 1 if a shard is down: its jobs wait until it is back, and lists leave them out.
     """
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
 
     _only_here(state)
     shards = run_to_end(_shards(state))
@@ -267,7 +267,7 @@ def seal_command(state: State, *, new_key: bool, vouched: bool) -> int:
     """
     import msgspec
 
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
 
     _only_here(state)
     done, place = run_to_end(_seal(state, new_key=new_key, vouched=vouched))

@@ -15,7 +15,7 @@ from remit.codes import Code
 from remit.errors import RemitError, UsageError
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.jobs.replay import ReplayReport, Stop
     from remit.service.many import Replayed
 

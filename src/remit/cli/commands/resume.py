@@ -14,7 +14,7 @@ from remit.cli.output import clean
 from remit.errors import ChainBrokenError, StateError
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
 
 _OPEN: Final = ("pending", "running", "waiting")
 _MOST: Final = 10_000
@@ -36,8 +36,8 @@ def command(context: click.Context, state: State, jobs: tuple[str, ...], everyth
     """
     if bool(jobs) == everything:
         raise click.UsageError("Give JOB or --all.", context)
+    from remit.cli.job_worker import work_on
     from remit.cli.runnable import count_in_files_of
-    from remit.cli.working import work_on
 
     damaged: list[str] = []
 

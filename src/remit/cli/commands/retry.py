@@ -11,7 +11,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state, wait_option
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
 
 
 @click.command("retry")
@@ -31,8 +31,8 @@ def command(state: State, job: str, step: str, repeat: bool, reason: str, patien
     current code. JOB itself is unchanged. With --from, STEP and every step that began after it run again. JOB is an id,
     a unique ending of one, or `last`.
     """
+    from remit.cli.job_worker import work_on
     from remit.cli.runnable import count_in_files_of
-    from remit.cli.working import work_on
 
     async def choose(remit: Opened, _new: str) -> list[str]:
         found = await remit.service.jobs.find(job)

@@ -18,7 +18,7 @@ from remit.cli.values import json_object, pairs
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
 
 _PLANS: Final = (".yaml", ".yml", ".json")
 
@@ -115,7 +115,7 @@ def command(
     start = _Start(name, words, json_object(given, "--input") if given is not None else {}, options)
     if detach:
         return _detach(state, start)
-    from remit.cli.working import work_on
+    from remit.cli.job_worker import work_on
 
     return work_on(state, start, patient=patient, creates=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from remit.cli.context import State
-from remit.cli.listening import Listening, listening_options
+from remit.cli.listen_options import Listening, listening_options
 from remit.cli.options import pass_state
 
 

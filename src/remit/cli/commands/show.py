@@ -13,7 +13,7 @@ from remit.cli.output import clean, one_line, pretty, short
 from remit.redact import mask
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.record.views import JobView, StepRow
 
 _VALUE: Final = 4_000
@@ -32,7 +32,7 @@ def command(state: State, job: str, step: str | None) -> int:
     decided and who approved. Secrets are masked; --json shows values as recorded. JOB is an id, a unique ending of one,
     or `last`.
     """
-    from remit.cli.running import run_async
+    from remit.cli.runner import run_async
 
     if step is not None:
         from remit.cli.step import show_step

@@ -17,7 +17,7 @@ from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.app import Remit
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.record.views import ToolView
 
 
@@ -40,7 +40,7 @@ def command(state: State, name: str | None, target: Path | None) -> int:
     cannot be used is withheld.
     """
     from remit.app import Remit
-    from remit.cli.recorded import record
+    from remit.cli.catalog_record import record
 
     if target is not None:
         return _export(state, name, target)
@@ -74,8 +74,8 @@ def _missing(provider: str, why: str) -> str:
 
 
 def _export(state: State, name: str | None, target: Path) -> int:
-    from remit.cli.recorded import export
-    from remit.cli.saving import write
+    from remit.cli.catalog_record import export
+    from remit.cli.file_writer import write
 
     if name is not None:
         msg = "--export writes all tools: omit NAME"

@@ -16,7 +16,7 @@ from remit.journal.lineage import Origin, Origins
 from remit.record.story import Narrative, Story
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.cli.output import Channel
     from remit.journal.event import Event
     from remit.record.step import StepNarrative
@@ -35,7 +35,7 @@ def command(state: State, job: str, follow: bool, events: bool) -> int:
     and schemas, the rule that allowed it, and who answered which question when. JOB is an id, a unique ending of one,
     `last`, or the id of a session (`remit sessions`).
     """
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
 
     return run_to_end(_trace(state, job, follow=follow, events=events))
 

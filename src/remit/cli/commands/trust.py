@@ -33,9 +33,9 @@ def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) ->
     settings = state.settings()
     if revoke:
         return _revoke(state, settings)
-    from remit.cli.trusting import agreed, lines, register, show, standing_of
+    from remit.cli.trust_question import agreed, lines, register, show, standing_of
     from remit.clock import SystemClock
-    from remit.trust.standing import trust, untrusted
+    from remit.trust.state import trust, untrusted
 
     found = standing_of(settings, trusted=state.trust)
     widened = edits and found.kept is not None and not found.kept.edits and bool(found.claims)
@@ -61,7 +61,7 @@ def command(state: State, listed: bool, revoke: bool, yes: bool, edits: bool) ->
 
 
 def _list(state: State) -> int:
-    from remit.cli.trusting import register
+    from remit.cli.trust_question import register
 
     found = [{"file": one.file, "edits": one.edits, "at": one.at} for one in register().files()]
     return state.listing(found, _print_list, "no settings file is trusted")
@@ -75,8 +75,8 @@ def _print_list(state: State, found: list[dict[str, Any]]) -> None:
 
 
 def _revoke(state: State, settings: Settings) -> int:
-    from remit.cli.trusting import register
-    from remit.trust.standing import kept_as
+    from remit.cli.trust_question import register
+    from remit.trust.state import kept_as
 
     file = kept_as(settings)
     gone = register().forget(file)

@@ -19,7 +19,7 @@ from remit.errors import JournalError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.evidence.answer import Answer
     from remit.record.views import VerifyReport
 

@@ -15,7 +15,7 @@ from remit.cli.output import counted, reserved_stdout
 from remit.tasks import first
 
 if TYPE_CHECKING:
-    from remit.cli.running import Stop
+    from remit.cli.runner import Stop
 
 _log: Final = logging.getLogger("remit.worker")
 
@@ -30,7 +30,7 @@ def command(state: State, concurrency: int | None) -> int:
     get jobs.drain_seconds to end and are then left to other workers; a second signal leaves them at once. Logs go to
     stderr.
     """
-    from remit.cli.running import run_async
+    from remit.cli.runner import run_async
 
     state.logs = 0 if state.quiet else 1
     with reserved_stdout():
@@ -38,8 +38,8 @@ def command(state: State, concurrency: int | None) -> int:
 
 
 async def _work(state: State, concurrency: int | None, stop: Stop) -> int:
-    from remit.cli.lasting import beside, keep_part, keep_required, keep_restarts
-    from remit.cli.rereading import keep_settings
+    from remit.cli.services import beside, keep_part, keep_required, keep_restarts
+    from remit.cli.settings_watch import keep_settings
 
     flags = {"jobs.concurrency": concurrency}
     async with AsyncExitStack() as stack:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
-from remit.blocking import Stop
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.confined import ConfinedDirectory, Entry
+from remit.files.directory import ConfinedDirectory, Entry
 from remit.files.index.store import Indexed, Known, State, Store, cut
 from remit.files.outline import title_of
 from remit.files.text import Readable, Reader, readable
 from remit.files.words import spaced
+from remit.threads import Stop
 
 LARGEST: Final = 2_000_000
 """Bytes of a file that is still read, unless a search says otherwise."""

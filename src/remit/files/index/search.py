@@ -9,15 +9,15 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from remit.blocking import Stop
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.confined import ConfinedDirectory
+from remit.files.directory import ConfinedDirectory
 from remit.files.index import rank
 from remit.files.index.refresh import LARGEST, Progress, Refresh
 from remit.files.index.store import DamagedError, Hit, Index, State, Store
 from remit.files.text import Readable, Reader, is_prose, readable
+from remit.threads import Stop
 
 T = TypeVar("T")
 

@@ -25,13 +25,13 @@ from typing import Final, Literal, NamedTuple, TypeVar
 import apsw
 import msgspec
 
-from remit.blocking import Stop, wait_for_lock
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.files.outline import Mark, outline, scopes
 from remit.files.text import Readable
 from remit.files.words import apart, spaced
+from remit.threads import Stop, wait_for_lock
 
 LONGEST: Final = 1_500
 """Characters of a passage at most."""

@@ -12,10 +12,10 @@ import msgspec
 
 from remit.clock import SECOND
 from remit.errors import JournalError
-from remit.gateway.asking import Asking
 from remit.gateway.call import Call, Proceed, idempotency_key, outrun
 from remit.gateway.context import trace_of
 from remit.gateway.conversation import NOTHING, packed_untrusted
+from remit.gateway.model_request import Asking
 from remit.gateway.outcome import Outcome
 from remit.gateway.result import warned
 from remit.gateway.schema_gate import CALL_ARGS, KeptTexts

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from remit.gateway.takings import Takings
     from remit.journal.journal import Journal
     from remit.journal.writer import StreamWriter
-    from remit.policy.remembered import Remembered
+    from remit.policy.approval import Remembered
     from remit.policy.rules import Needs
 
 

@@ -13,8 +13,8 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from remit.codes import Code
-from remit.gateway.asking import Asking, Claim, most_of
 from remit.gateway.call import Call, Proceed
+from remit.gateway.model_request import Asking, Claim, most_of
 from remit.gateway.outcome import Outcome, refused
 from remit.journal.kinds import ToolInvocationStarted, decode
 from remit.journal.lineage import inherited

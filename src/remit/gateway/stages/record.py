@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from remit.codes import Code
-from remit.gateway.asking import Asking
 from remit.gateway.call import Call, Proceed
 from remit.gateway.conversation import packed_untrusted
+from remit.gateway.model_request import Asking
 from remit.gateway.outcome import LIMITED, Outcome, answered, in_doubt
 from remit.gateway.result import Checked, Kept, Results, StepOutcome, events_of, remedy_of
 from remit.gateway.schema_gate import KeptTexts

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.gateway.asking import Asking, ModelRequest, model_tool
 from remit.gateway.call import Call, Earlier, Proceed
+from remit.gateway.model_request import Asking, ModelRequest, model_tool
 from remit.gateway.outcome import Outcome, in_doubt, refused
 from remit.gateway.readiness import named
 from remit.models.faults import ModelFault

@@ -19,7 +19,7 @@ import msgspec
 from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import VersionError
-from remit.gateway.asking import ModelRequest
+from remit.gateway.model_request import ModelRequest
 from remit.gateway.turns import Line
 from remit.jobs.effects.calls import Calls, Doubts, Waits
 from remit.jobs.effects.outcomes import recorded_outcome

@@ -9,9 +9,9 @@ import msgspec
 
 from remit.canonical import digest
 from remit.errors import UsageError, VersionError
+from remit.gateway.budget import Budget
 from remit.gateway.conversation import Conversation
 from remit.gateway.outcome import Outcome
-from remit.gateway.spending import Budget
 from remit.jobs.state import TIMERS, TURN, CallRecord, ModelRecord, Value, WaitRecord
 from remit.journal.event import Blob
 from remit.journal.kinds import (

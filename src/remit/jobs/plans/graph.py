@@ -20,7 +20,7 @@ from msgspec import UNSET
 from remit.codes import Code
 from remit.errors import NotFoundError, RemitError, RunError, UsageError, VersionError
 from remit.jobs.branch import current
-from remit.jobs.ended import FATAL, encoded_result
+from remit.jobs.end import FATAL, encoded_result
 from remit.jobs.plans.plan import CallTool, Child, ForEach, Human, Node, Plan, Signal, Timer, Undo, bind_inputs
 from remit.jobs.plans.references import INDEX, INPUTS, ITEM, fill, kind_of, references, resolve
 from remit.jobs.recipe import Recipes

@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import Final
 
 from remit.journal.postgres.queue import FUNCTIONS as QUEUE
-from remit.journal.standing import RETIRED, STREAM
+from remit.journal.retirement import RETIRED, STREAM
 
 CONFLICT: Final = "RM001"
 LATE: Final = "RM002"

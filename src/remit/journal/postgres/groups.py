@@ -19,7 +19,7 @@ import msgspec
 
 from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError
-from remit.journal.batching import AppendRun, conflict, folds, journal_closed, settle
+from remit.journal.commit import AppendRun, conflict, folds, journal_closed, settle
 from remit.journal.event import NO_PATCH, Append, Commit, Event
 from remit.journal.postgres.functions import CONFLICT, LATE
 from remit.journal.postgres.server import ANSWER_S, again, lost, state_of, translated

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from remit.journal.batching import COLUMNS, HEADS, conflict, reached, to_head
+from remit.journal.commit import COLUMNS, HEADS, conflict, reached, to_head
 from remit.journal.event import (
     OPEN_STATES,
     Append,
@@ -29,7 +29,7 @@ from remit.journal.event import (
 from remit.journal.kinds import StreamPruned
 from remit.journal.postgres.groups import Group
 from remit.journal.references import names_in
-from remit.journal.scanning import page, reach
+from remit.journal.scan import page, reach
 from remit.journal.sharded.shard import Size
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ import msgspec
 from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import JournalError, SettingsError
-from remit.journal.batching import journal_closed
+from remit.journal.commit import journal_closed
 from remit.journal.postgres.functions import ENDED, HELD
-from remit.journal.standing import busy, refusal
+from remit.journal.retirement import busy, refusal
 
 if TYPE_CHECKING:
     import asyncpg

@@ -21,7 +21,7 @@ import msgspec
 
 from remit.clock import Clock, SystemClock
 from remit.errors import JournalError, UsageError
-from remit.journal.batching import journal_closed, settle, taken
+from remit.journal.commit import journal_closed, settle, taken
 from remit.journal.event import (
     Append,
     Blob,

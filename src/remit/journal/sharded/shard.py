@@ -22,11 +22,11 @@ import msgspec
 from remit.clock import SystemClock
 from remit.codes import Code
 from remit.errors import JournalError, SettingsError
-from remit.journal.batching import journal_closed, settle
+from remit.journal.commit import journal_closed, settle
 from remit.journal.event import Append, Commit, Fold, HeadQuery
 from remit.journal.port import Store
+from remit.journal.retirement import RETIRED, STREAM, refusal
 from remit.journal.sharded.placement import shard_of
-from remit.journal.standing import RETIRED, STREAM, refusal
 from remit.journal.writer import copy_error
 from remit.tasks import Tasks
 

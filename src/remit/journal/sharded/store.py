@@ -43,7 +43,7 @@ from msgspec.structs import replace
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.ids import new_id
-from remit.journal.batching import settle
+from remit.journal.commit import settle
 from remit.journal.event import (
     Blob,
     Claim,
@@ -61,9 +61,9 @@ from remit.journal.event import (
     Tally,
 )
 from remit.journal.references import names_in
+from remit.journal.retirement import STREAM
 from remit.journal.sharded.placement import shard_of, to_global, to_local
 from remit.journal.sharded.shard import Shard, Shards, ShardStore, Size
-from remit.journal.standing import STREAM
 from remit.journal.watch import Watch, done
 from remit.tasks import Tasks
 

@@ -15,7 +15,7 @@ import apsw
 import msgspec
 
 from remit.errors import JournalError
-from remit.journal.batching import AppendRun, conflict, folds
+from remit.journal.commit import AppendRun, conflict, folds
 from remit.journal.event import Append, Blob, Commit, Cut, Event, HeadPatch
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.schema import Transaction

@@ -19,13 +19,13 @@ import apsw
 import msgspec
 
 from remit.errors import JournalError
-from remit.journal.batching import COLUMNS, HEADS, reached, to_head
+from remit.journal.commit import COLUMNS, HEADS, reached, to_head
 from remit.journal.event import OPEN_STATES, Blob, Claim, End, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.kinds import StreamPruned
 from remit.journal.references import names_in
-from remit.journal.scanning import page, reach
+from remit.journal.retirement import RETIRED, STREAM, busy, refusal
+from remit.journal.scan import page, reach
 from remit.journal.sqlite.schema import LABELS, label
-from remit.journal.standing import RETIRED, STREAM, busy, refusal
 
 _NEXT_ROUTE: Final = """
 SELECT min(route) FROM heads WHERE kind = ? AND route > ? AND due_at IS NOT NULL AND NOT closed

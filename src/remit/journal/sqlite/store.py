@@ -18,7 +18,7 @@ import apsw
 from remit.clock import Clock
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.journal.batching import CommitThread, ReadThread, journal_closed, taken
+from remit.journal.commit import CommitThread, ReadThread, journal_closed, taken
 from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.connection import (

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.errors import UsageError
-from remit.parts.adapters.governed import EVERY, Governed, not_installed, told, traced
+from remit.parts.adapters.caller import EVERY, Governed, not_installed, told, traced
 
 try:
     from langchain_core.tools import BaseTool, ToolException
@@ -20,7 +20,7 @@ except ModuleNotFoundError as missing:
     raise not_installed("langgraph", missing) from missing
 
 if TYPE_CHECKING:
-    from remit.parts.adapters.governed import Caller
+    from remit.parts.adapters.caller import Caller
     from remit.record.views import ToolView
 
 _NOTHING: Final[dict[str, Any]] = {"type": "object", "properties": {}}

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.models.arguments import InvalidArgumentsError, arguments_of
-from remit.parts.adapters.governed import EVERY, Governed, not_installed, told
+from remit.parts.adapters.caller import EVERY, Governed, not_installed, told
 
 try:
     from agents import FunctionTool
@@ -18,7 +18,7 @@ except ModuleNotFoundError as missing:
     raise not_installed("openai-agents", missing) from missing
 
 if TYPE_CHECKING:
-    from remit.parts.adapters.governed import Caller
+    from remit.parts.adapters.caller import Caller
 
 _NOTHING: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from remit.codes import Code
-from remit.parts.adapters.governed import EVERY, Governed, not_installed, told, traced
+from remit.parts.adapters.caller import EVERY, Governed, not_installed, told, traced
 
 try:
     from pydantic_ai import ToolReturn
@@ -22,7 +22,7 @@ except ModuleNotFoundError as missing:
     raise not_installed("pydantic-ai", missing) from missing
 
 if TYPE_CHECKING:
-    from remit.parts.adapters.governed import Caller
+    from remit.parts.adapters.caller import Caller
 
 _NOTHING: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 _ANY_ARGUMENTS: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))

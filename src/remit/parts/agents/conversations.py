@@ -23,7 +23,7 @@ from remit.record.heads import head_of
 from remit.record.transcript import Earlier, prompts_of, recall, referring
 from remit.record.values import ERASED, value_of
 from remit.service.options import Options
-from remit.service.retrying import CONTINUES
+from remit.service.retry import CONTINUES
 from remit.service.steps import answer_of, prompt_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
     from remit.journal.kinds import JobCreated
     from remit.service.jobs import Jobs
-    from remit.service.opening import NounOpening
+    from remit.service.noun_means import NounOpening
     from remit.service.service import Service
 
 IMPORTED: Final = "conversation"

@@ -21,8 +21,9 @@ import msgspec
 from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import RunError, SchemaError, UsageError
-from remit.gateway.asking import OUTPUT
+from remit.gateway.budget import Budget
 from remit.gateway.conversation import Conversation, values_of
+from remit.gateway.model_request import OUTPUT
 from remit.gateway.outcome import (
     CONTINUE,
     CUT_SHORT,
@@ -35,11 +36,10 @@ from remit.gateway.outcome import (
     refused,
     text_of,
 )
-from remit.gateway.spending import Budget
 from remit.jobs.answers import AgentAnswer, CallError, ModelError
 from remit.jobs.bound import RecipeCall
 from remit.jobs.branch import asking
-from remit.jobs.ended import FATAL
+from remit.jobs.end import FATAL
 from remit.jobs.run import AGENT
 from remit.jobs.skills import under
 from remit.models.arguments import InvalidArgumentsError, arguments_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from remit.api.filing import Filing
+from remit.api.job_request import Filing
 from remit.api.route import ApiRequest, Route
 from remit.api.routes.jobs import WaitQuery, held_row
 from remit.codes import Code

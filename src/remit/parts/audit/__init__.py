@@ -22,9 +22,9 @@ CAPABILITIES: Final = (
         pages="remit.parts.audit.pages:PAGES",
         settings="remit.parts.audit.settings:AuditSettings",
         kinds={"output_read": "remit.parts.audit.kinds:OutputRead"},
-        reads="remit.parts.audit.reading:open_reader",
+        reads="remit.parts.audit.read_recorder:open_reader",
         formats="remit.parts.audit.formats.catalog:check",
-        works="remit.parts.audit.anchoring.opening:work_on_anchors",
+        works="remit.parts.audit.anchoring.wiring:work_on_anchors",
         checks="remit.parts.audit.noun:check_audit",
         commands=(
             Command(
@@ -46,7 +46,7 @@ CAPABILITIES: Final = (
         about="Send spans of calls, models and jobs to an OpenTelemetry collector.",
         settings="remit.parts.audit.telemetry.settings:TelemetrySettings",
         kinds={"telemetry_begun": "remit.parts.audit.kinds:TelemetryBegun"},
-        sends="remit.parts.audit.telemetry.opening:send_beside",
-        checks="remit.parts.audit.telemetry.opening:check_telemetry",
+        sends="remit.parts.audit.telemetry.wiring:send_beside",
+        checks="remit.parts.audit.telemetry.wiring:check_telemetry",
     ),
 )

@@ -18,15 +18,15 @@ from remit.journal import kinds as k
 from remit.journal.event import HeadQuery
 from remit.journal.leases import Owner
 from remit.journal.lineage import whole
-from remit.journal.scanning import event_at, every_head
+from remit.journal.scan import event_at, every_head
 from remit.parts.audit.facts import Act, Context, Entry, Facts, ModelSum, State, ToolSum, What, told
 from remit.parts.audit.index import Index
 from remit.policy.overlay import covers
 from remit.record.heads import head_of, stream_named
 from remit.record.job_story import beside
 from remit.record.walk import root_of
-from remit.service.replaying import Resumes
-from remit.tools.naming import key_of
+from remit.service.replay import Resumes
+from remit.tools.names import key_of
 
 if TYPE_CHECKING:
     from remit.journal.event import Event, Head

@@ -14,7 +14,7 @@ import msgspec
 
 from remit.journal import kinds as k
 from remit.journal.event import Fold
-from remit.journal.scanning import event_at, every_page
+from remit.journal.scan import event_at, every_page
 from remit.parts.audit.facts import Counts, Facts, State
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from remit.parts.audit.answers import Answer, Question, answer
 from remit.parts.audit.index import Index
 from remit.parts.audit.kinds import OutputRead
 from remit.parts.audit.package import write_interval, write_package
-from remit.parts.audit.reading import recorder_of
+from remit.parts.audit.read_recorder import recorder_of
 from remit.parts.audit.report import Report, duty_rows, kept_rows
 from remit.parts.audit.settings import AuditSettings
 from remit.redact import words_of
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from remit.parts.audit.facts import What
     from remit.parts.audit.formats import Form
     from remit.parts.audit.formats.keys import Signer
-    from remit.service.opening import NounOpening
+    from remit.service.noun_means import NounOpening
     from remit.service.parts import Parts
     from remit.service.service import Service
 

@@ -45,8 +45,8 @@ from remit.journal.event import Event, HeadQuery
 from remit.journal.kinds import BytesKept, CallContinued, CallOpened, JobForked, StreamPruned
 from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.references import erasure_of
-from remit.journal.scanning import every_head
-from remit.journal.standing import KIND as STANDING
+from remit.journal.retirement import KIND as STANDING
+from remit.journal.scan import every_head
 from remit.journal.values import RESTORE, stub_of
 from remit.journal.values import value as value_of
 from remit.parts.audit.sessions import KIND, End, Session, sessions_of

@@ -13,7 +13,7 @@ from remit.evidence.note import decoded
 from remit.evidence.proofs import leaf_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import decode
-from remit.journal.scanning import every_head
+from remit.journal.scan import every_head
 
 if TYPE_CHECKING:
     from remit.journal.event import Event, Head

@@ -28,7 +28,7 @@ from remit.journal.lineage import whole
 from remit.models.message import Message, ToolResult
 from remit.models.message import decode as message_of
 from remit.pages.page import View, visible
-from remit.pages.rendering import Shell, render
+from remit.pages.renderer import Shell, render
 from remit.record.heads import head_of, stream_named
 from remit.record.job_story import beside, story_of, whole_step
 from remit.record.states import shown_state

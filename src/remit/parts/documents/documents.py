@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from remit.blocking import Stop, StoppedError
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.parsed import Job, Parsed, Refused
+from remit.files.parse_job import Job, Parsed, Refused
 from remit.files.text import Readable, decode, readable, suffix_of
 from remit.parts.documents.shapes import Format
 from remit.process.workers import Workers
+from remit.threads import Stop, StoppedError
 
 if TYPE_CHECKING:
     from remit.parts.documents.settings import DocumentSettings
@@ -70,7 +70,7 @@ class Documents:
         self.max_bytes = settings.max_bytes
         self._pages, self._chars, self._seconds = settings.max_pages, settings.max_chars, settings.seconds
         self._workers: Workers[Parsed | Refused] = Workers(
-            "remit.parts.documents.parsing", Parsed | Refused, _PROCESSES, settings.seconds
+            "remit.parts.documents.parser", Parsed | Refused, _PROCESSES, settings.seconds
         )
         self._recent: OrderedDict[tuple[str, str], Parsed] = OrderedDict()
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from remit.files.parsed import Job, Parsed, Refused, joined
+from remit.files.parse_job import Job, Parsed, Refused, joined
 from remit.parts.documents.package import EnoughError, Package, Target, number_of, read_package
 
 _LEVELS: Final = 9

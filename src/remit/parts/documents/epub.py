@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from remit.codes import Code
 from remit.files.hypertext import TooDeepError, page_text
-from remit.files.parsed import Job, Parsed, Refused, joined
+from remit.files.parse_job import Job, Parsed, Refused, joined
 from remit.files.text import decode
 from remit.parts.documents.package import EncryptedError, Package, Target, UnreadableError, part_of, read_package
 

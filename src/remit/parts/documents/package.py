@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from lxml.etree import XMLParser, XMLSyntaxError
 
 from remit.codes import Code
-from remit.files.parsed import Job, Parsed, Refused
+from remit.files.parse_job import Job, Parsed, Refused
 
 _UNPACKED: Final = 64 * 1024 * 1024
 """Bytes that are read of one document."""

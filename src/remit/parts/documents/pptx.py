@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from remit.files.parsed import Job, Parsed, Refused, joined
+from remit.files.parse_job import Job, Parsed, Refused, joined
 from remit.parts.documents.package import Package, Target, read_package
 
 _MAIN = "ppt/presentation.xml"

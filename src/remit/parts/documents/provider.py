@@ -14,20 +14,19 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from remit.blocking import Stop, Threads
 from remit.canonical import sha256
 from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.confined import ConfinedDirectory, parts_of, unsafe
+from remit.files.directory import ConfinedDirectory, parts_of, unsafe
 from remit.files.index.refresh import Progress, is_left_out
 from remit.files.index.search import FolderIndex, Match
 from remit.files.index.store import Index, State
 from remit.files.outline import title_of
-from remit.files.parsed import Parsed
-from remit.files.replacing import Roots
+from remit.files.parse_job import Parsed
+from remit.files.replacement import Roots
 from remit.parts.documents.documents import Ask, Documents
-from remit.parts.documents.editing import Editing, Kept
+from remit.parts.documents.edit import Editing, Kept
 from remit.parts.documents.settings import DocumentSettings
 from remit.parts.documents.shapes import (
     ApplyArgs,
@@ -45,6 +44,7 @@ from remit.parts.documents.shapes import (
     Unread,
     Why,
 )
+from remit.threads import Stop, Threads
 from remit.tools.provider import CallContext, EvidenceCandidate, Preview, ToolResult, Toolset, arguments, declare
 
 Hidden = Callable[[str, dict[str, Any]], bool]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from remit.files.parsed import Job, Parsed, Refused, joined
+from remit.files.parse_job import Job, Parsed, Refused, joined
 from remit.parts.documents.package import EnoughError, Package, Target, number_of, read_package
 
 _MAIN: Final = "xl/workbook.xml"

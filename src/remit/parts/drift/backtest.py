@@ -21,7 +21,7 @@ from remit.errors import JournalError, PolicyError
 from remit.jobs.caller import overlay_of
 from remit.journal import kinds as k
 from remit.policy.decision import EFFECTS, Effect
-from remit.policy.recorded import overlay_of_text, overlays_named
+from remit.policy.record import overlay_of_text, overlays_named
 from remit.policy.verdict import verdict_on
 from remit.record.decisions import DecisionCollector, FactReader, MissingFactError
 from remit.record.step import shown

@@ -37,14 +37,14 @@ from remit.parts.drift.tools import (
     told_of,
 )
 from remit.policy.groups import parse_groups
-from remit.policy.recorded import overlays_named, policy_of
+from remit.policy.record import overlays_named, policy_of
 from remit.policy.rules import Policy
 from remit.policy.verdict import agrees, verdict_on
 from remit.record.decisions import DecisionCollector, FactReader, MissingFactError, taken_of
 from remit.record.states import worker_words
 from remit.record.walk import walk
-from remit.service.replaying import GoingOn, Resumes, going_on
-from remit.tools.listing import ToolUse
+from remit.service.replay import GoingOn, Resumes, going_on
+from remit.tools.listings import ToolUse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from remit.policy.decision import Decision, Taint
     from remit.policy.verdict import RecordedFacts
     from remit.record.decisions import Decided
-    from remit.service.opening import NounOpening
+    from remit.service.noun_means import NounOpening
     from remit.service.parts import Parts
     from remit.service.service import Service
 

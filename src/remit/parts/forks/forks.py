@@ -30,7 +30,7 @@ from remit.record.states import shown_state
 from remit.record.views import job_row
 from remit.service.admission import NO_ROOM
 from remit.service.options import Options
-from remit.service.retrying import CONTINUES, renewed, replayable
+from remit.service.retry import CONTINUES, renewed, replayable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from remit.http.access import Access
     from remit.journal.event import Blob, Event, Head
     from remit.service.jobs import Jobs
-    from remit.service.opening import NounOpening
+    from remit.service.noun_means import NounOpening
     from remit.service.parts import Parts
 
 

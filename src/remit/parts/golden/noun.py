@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from remit.jobs.replay import ReplayReport
     from remit.service.jobs import Jobs
-    from remit.service.opening import NounOpening
+    from remit.service.noun_means import NounOpening
     from remit.service.parts import Parts
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remit.capability import Check, Look
-from remit.parts.hooks.serving import GuardFolder
+from remit.parts.hooks.daemon import GuardFolder
 
 if TYPE_CHECKING:
     from remit.parts.hooks.hook import AgentName

@@ -72,8 +72,8 @@ def connect_command(state: State, agent: AgentName, managed: bool, deadline: int
     from remit.mcp_config.config_file import read_text, replace_text
     from remit.mcp_config.connection_record import ConnectionRecord, put_together
     from remit.parts.hooks.codex import trust_hooks
+    from remit.parts.hooks.daemon import GuardFolder
     from remit.parts.hooks.places import connected, file_of, make_client, taken_out
-    from remit.parts.hooks.serving import GuardFolder
 
     settings = state.trusted()
     folder, file = GuardFolder(settings, os.environ), file_of(agent, os.environ, managed=managed)
@@ -113,8 +113,8 @@ def disconnect_command(state: State, agent: AgentName, managed: bool, yes: bool)
     from remit.mcp_config.config_file import read_text, remove, replace_text
     from remit.mcp_config.connection_record import ConnectionRecord
     from remit.parts.hooks.codex import untrust
+    from remit.parts.hooks.daemon import GuardFolder
     from remit.parts.hooks.places import file_of, taken_out
-    from remit.parts.hooks.serving import GuardFolder
 
     folder, file = GuardFolder(state.settings(), os.environ), file_of(agent, os.environ, managed=managed)
     record = ConnectionRecord(folder.connections, file)
@@ -150,8 +150,8 @@ def status_command(state: State, agents: tuple[AgentName, ...]) -> int:
     machine that wants one harmless call; no provider is reached. Names the line that switches its hooks off. Exits with
     status 1 if one does not ask.
     """
+    from remit.parts.hooks.daemon import GuardFolder
     from remit.parts.hooks.probe import probe
-    from remit.parts.hooks.serving import GuardFolder
 
     wanted = agents or GuardFolder(state.settings(), os.environ).agents()
     findings = [finding for agent in wanted for finding in probe(agent, Path.cwd(), os.environ)]
@@ -179,8 +179,8 @@ def run_command(state: State, words: tuple[str, ...]) -> int:
     Adds the arguments of Claude and Codex that win over a repository which switches hooks off. Refuses an agent that is
     not connected, and what would switch its hooks off on its own command line. Ends with the agent's status.
     """
+    from remit.parts.hooks.daemon import GuardFolder
     from remit.parts.hooks.places import with_hooks_on
-    from remit.parts.hooks.serving import GuardFolder
 
     command = with_hooks_on(words, GuardFolder(state.settings(), os.environ).agents(), os.environ)
     with usage_error(f"{command[0]} cannot be started", "Install it, or correct PATH."):
@@ -195,7 +195,7 @@ def serve_command(state: State) -> int:
     Ends when no hook has come for hooks.idle_s. Where another one serves the same settings, it ends at once.
     """
     from remit.cli.logs import log_to_stderr
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
 
     log_to_stderr(max(state.verbose, 1))
     run_to_end(_serve(state.trusted()))
@@ -206,9 +206,9 @@ async def _serve(settings: Settings) -> None:
     import msgspec
 
     from remit.app import Remit
+    from remit.parts.hooks.daemon import GuardFolder, GuardServer
     from remit.parts.hooks.guard import Guard
     from remit.parts.hooks.provider import AgentTools
-    from remit.parts.hooks.serving import GuardFolder, GuardServer
     from remit.parts.hooks.settings import HookSettings
     from remit.settings import override
     from remit.settings.parts import settings_of
@@ -236,7 +236,7 @@ def ask_command(state: State, tag: str) -> int:
     """
     from remit.clock import SystemClock
     from remit.parts.hooks.client import main
-    from remit.parts.hooks.serving import DEADLINE_S, GuardFolder, program, start
+    from remit.parts.hooks.daemon import DEADLINE_S, GuardFolder, program, start
 
     try:
         settings = state.settings()

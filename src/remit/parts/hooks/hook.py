@@ -26,7 +26,7 @@ import msgspec
 
 from remit.errors import UsageError
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.naming import MAX_WIRE, wire_name
+from remit.tools.names import MAX_WIRE, wire_name
 
 AgentName = Literal["claude", "codex", "gemini", "opencode", "qwen", "copilot"]
 Moment = Literal["begin", "before", "after", "failed", "stop", "end"]

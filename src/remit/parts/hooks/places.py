@@ -17,7 +17,7 @@ from remit.mcp_config.connection_record import digest_of
 from remit.mcp_config.connections import Change, Connection
 from remit.mcp_config.foreign import plain
 from remit.mcp_config.json_members import JsonText
-from remit.parts.hooks.serving import DEADLINE_S, GuardFolder, program
+from remit.parts.hooks.daemon import DEADLINE_S, GuardFolder, program
 
 if TYPE_CHECKING:
     from remit.parts.hooks.hook import AgentName, Moment

@@ -15,7 +15,7 @@ CAPABILITIES: Final = (
         provider_ids=("program",),
         recipes=("remit.parts.model_gateway.programs:recorded_program",),
         inner_recipes=("recorded_program",),
-        serves="remit.parts.model_gateway.opening:open_mounts",
+        serves="remit.parts.model_gateway.wiring:open_mounts",
         replays="remit.parts.model_gateway.commands:replay_program",
         commands=(
             Command(

@@ -14,7 +14,7 @@ import msgspec
 
 from remit.cli import exit_codes
 from remit.cli.context import State
-from remit.cli.listening import Listening, listening_options
+from remit.cli.listen_options import Listening, listening_options
 from remit.cli.options import json_option, pass_state
 from remit.codes import Code
 from remit.errors import StateError, UsageError
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from remit.app import Remit
     from remit.capability import ReplayTerms
-    from remit.cli.running import Stop
+    from remit.cli.runner import Stop
     from remit.journal.event import Blob
     from remit.journal.kinds import Payload
 
@@ -105,7 +105,7 @@ def command(
     GOOGLE_GEMINI_BASE_URL); codex, gemini and opencode are told in the way that they read. The keys of providers stay
     here. Other hosts are refused to it, and each attempt is recorded. The exit status is the program's.
     """
-    from remit.cli.running import run_async
+    from remit.cli.runner import run_async
 
     budget = {name: value for name, value in (("tokens", tokens), ("cost", cost), ("calls", calls)) if value}
     given = {"budget": budget, "steady": steady, "alone": not opened}
@@ -179,14 +179,14 @@ def serve_command(state: State, listening: Listening) -> int:
 
     As `remit serve` does: to the clients of [[clients]], or to this machine alone. Each call is judged and recorded.
     """
-    from remit.cli.running import run_async
+    from remit.cli.runner import run_async
 
     return run_async(lambda stop: _serve(state, listening, stop), gentle=True)
 
 
 async def _serve(state: State, listening: Listening, stop: Stop) -> int:
     from remit.cli.door import Door
-    from remit.parts.model_gateway.opening import open_mounts
+    from remit.parts.model_gateway.wiring import open_mounts
 
     flags = {**listening.flags, "model_gateway.serve": True}
     async with AsyncExitStack() as stack:
@@ -202,7 +202,7 @@ async def _serve(state: State, listening: Listening, stop: Stop) -> int:
 
 def replay_program(state: State, job: str, program: tuple[str, ...], terms: ReplayTerms) -> int:
     """Run a program on the recorded answers of a job; the exit status (remit.capability.Capability.replays)."""
-    from remit.cli.running import run_async
+    from remit.cli.runner import run_async
 
     return run_async(lambda stop: _replay(state, job, program, terms, stop), gentle=True)
 
@@ -253,7 +253,7 @@ def require_place(recorded: str, here: Path) -> None:
 
 async def _run_on(remit: Remit, answers: Answers, program: tuple[str, ...], stop: Stop) -> int:
     """Run a program that is given recorded answers alone; the exit status. Nothing is recorded."""
-    from remit.parts.model_gateway.opening import Listener
+    from remit.parts.model_gateway.wiring import Listener
 
     folder = answers.recording.args["folder"]
     require_place(folder, Path.cwd())

@@ -20,7 +20,7 @@ import msgspec
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import JournalError
-from remit.gateway.asking import ModelRequest
+from remit.gateway.model_request import ModelRequest
 from remit.gateway.outcome import LIMITED, Outcome
 from remit.http.problem import Problem, Refusal
 from remit.http.router import ABORT, REQUEST
@@ -32,8 +32,8 @@ from remit.models.names import ModelName
 from remit.models.prompt import NO_TOOLS, Sampling
 from remit.models.reply import unwatched
 from remit.models.thread import EMPTY
-from remit.parts.model_gateway.passing import Client, Keeping, PassedModel, Upstream, http_client
-from remit.parts.model_gateway.reading import Reading, UnreadableError
+from remit.parts.model_gateway.exchange import Client, Keeping, PassedModel, Upstream, http_client
+from remit.parts.model_gateway.request_reader import Reading, UnreadableError
 from remit.parts.model_gateway.runs import Run
 from remit.parts.model_gateway.wires import FAMILIES, Family, Request, Route, refusal_of, route_of
 

@@ -22,7 +22,7 @@ from msgspec import Meta
 
 from remit.codes import Code
 from remit.errors import ProviderError, RunError
-from remit.gateway.spending import Budget
+from remit.gateway.budget import Budget
 from remit.http.guard import token_of
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run as JobRun
@@ -41,7 +41,7 @@ from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, argu
 if TYPE_CHECKING:
     from remit.capability import Opening
     from remit.clock import Clock
-    from remit.parts.model_gateway.opening import Listener
+    from remit.parts.model_gateway.wiring import Listener
     from remit.settings import Settings
     from remit.tools.door import Inside
 
@@ -185,7 +185,7 @@ async def _ended(child: asyncio.subprocess.Process) -> None:
 
 
 def _listener(settings: Settings, own: ModelGatewaySettings, clock: Clock) -> Listener:
-    from remit.parts.model_gateway.opening import Listener  # noqa: PLC0415 - the extras "models" and "serve"
+    from remit.parts.model_gateway.wiring import Listener  # noqa: PLC0415 - the extras "models" and "serve"
 
     return Listener(settings, own, clock)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from remit.canonical import sha256
-from remit.gateway.spending import Budget, Spent
+from remit.gateway.budget import Budget, Spent
 from remit.http.guard import digest_of
 from remit.ids import new_id
 from remit.journal.blobs import BlobRef
@@ -20,10 +20,10 @@ from remit.journal.event import Blob
 from remit.models.thread import Known
 from remit.parts.model_gateway.canonical import identity
 from remit.parts.model_gateway.kinds import ModelGatewayAsked, Segment
-from remit.parts.model_gateway.reading import Reader, Reading
+from remit.parts.model_gateway.request_reader import Reader, Reading
 
 if TYPE_CHECKING:
-    from remit.gateway.asking import ModelRequest
+    from remit.gateway.model_request import ModelRequest
     from remit.gateway.outcome import Outcome
     from remit.journal.kinds import Payload
     from remit.models.reply import Watch

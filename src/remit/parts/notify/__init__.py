@@ -25,7 +25,7 @@ CAPABILITIES: Final = (
             Noun(
                 "notifications",
                 "remit.parts.notify.notifications:Notifications",
-                "remit.parts.notify.opening:open_notifications",
+                "remit.parts.notify.wiring:open_notifications",
             ),
         ),
         kinds={
@@ -35,7 +35,7 @@ CAPABILITIES: Final = (
             "notification_failed": "remit.parts.notify.kinds:NotificationFailed",
             "notification_dropped": "remit.parts.notify.kinds:NotificationDropped",
         },
-        works="remit.parts.notify.opening:work_on_notifications",
+        works="remit.parts.notify.wiring:work_on_notifications",
         commands=(
             Command(
                 word="notify",
@@ -43,6 +43,6 @@ CAPABILITIES: Final = (
                 command="remit.parts.notify.commands:command",
             ),
         ),
-        checks="remit.parts.notify.opening:check_targets",
+        checks="remit.parts.notify.wiring:check_targets",
     ),
 )

@@ -18,7 +18,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import AppendConflictError, ChainBrokenError, NotFoundError
 from remit.ids import new_id
-from remit.jobs.ended import Ended
+from remit.jobs.end import Ended
 from remit.journal.event import Fold, HeadPatch, HeadQuery
 from remit.journal.kinds import decode
 from remit.journal.leases import HeldLease

@@ -25,7 +25,6 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from remit.blocking import Threads
 from remit.clock import SECOND, isoformat
 from remit.errors import ProviderError, RemitError, SettingsError
 from remit.http.retry import retry_after
@@ -34,6 +33,7 @@ from remit.process.child import Child
 from remit.process.environment import environment, without
 from remit.redact import line
 from remit.settings.expansion import expand, sendable
+from remit.threads import Threads
 from remit.version import __version__
 
 if TYPE_CHECKING:

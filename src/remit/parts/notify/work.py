@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from remit.clock import DAY, SECOND
 from remit.errors import AppendConflictError, ChainBrokenError
-from remit.jobs.ended import Ended
+from remit.jobs.end import Ended
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import Payload, decode
 from remit.journal.leases import HeldLease

@@ -12,7 +12,7 @@ CAPABILITIES: Final = (
         about="Sign what is recorded while it is recorded, and hold what was signed as a witness.",
         settings="remit.parts.recorder.settings:RecorderSettings",
         kinds=kinds_of("remit.parts.recorder.kinds", "recorder", "opened checkpoint closed"),
-        works="remit.parts.recorder.opening:work_on_checkpoints",
+        works="remit.parts.recorder.wiring:work_on_checkpoints",
         commands=(
             Command(
                 word="recorder",
@@ -25,8 +25,8 @@ CAPABILITIES: Final = (
                 command="remit.parts.recorder.commands:witness_command",
             ),
         ),
-        verifies="remit.parts.recorder.opening:open_verifier",
-        checks="remit.parts.recorder.opening:check_recorder",
+        verifies="remit.parts.recorder.wiring:open_verifier",
+        checks="remit.parts.recorder.wiring:check_recorder",
         modules=("cryptography",),
         extra="audit",
     ),

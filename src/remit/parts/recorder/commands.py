@@ -71,9 +71,9 @@ def sign_command(state: State) -> int:
     another process signs, or nothing is recorded. It exits with status 1 if a witness or a place did not take the
     checkpoint.
     """
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
     from remit.journal.event import HeadQuery
-    from remit.parts.recorder.opening import close, open_recorder
+    from remit.parts.recorder.wiring import close, open_recorder
 
     async def signed() -> tuple[str, dict[str, str]] | None:
         async with state.remit(code="unused", writes=True) as remit:
@@ -112,7 +112,7 @@ def sign_command(state: State) -> int:
 @pass_state
 def checkpoints_command(state: State, limit: int, stamps: Path | None) -> int:
     """Print the signed checkpoints in the journal, the newest last, as signed notes (c2sp.org)."""
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
     from remit.parts.recorder.log import notes, stamps_of
 
     async def read() -> tuple[list[str], list[tuple[Checkpoint, bytes]]]:
@@ -169,11 +169,11 @@ def witness_command(
     Without either it prints its public key, for recorder.witness_key and audit.anchor_key, and ends. Never start it
     again with a folder that was put back.
     """
-    from remit.cli.running import run_async
+    from remit.cli.runner import run_async
     from remit.clock import SystemClock
     from remit.evidence.note import WITNESS, is_name
     from remit.journal.seals import contents
-    from remit.journal.signing import private_keys
+    from remit.journal.signing_key import private_keys
     from remit.parts.recorder.keys import Signer, key_of
     from remit.parts.recorder.witness import Witness, open_anchors, serve
 
@@ -198,7 +198,7 @@ def witness_command(
 
 
 def _make(place: Path) -> None:
-    from remit.journal.signing import make_key
+    from remit.journal.signing_key import make_key
 
     try:
         make_key(place)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from remit.clock import SECOND
 from remit.errors import SettingsError
 from remit.evidence.note import LOG, WITNESS, Checkpoint, Key, encoded, is_name, text_of
-from remit.journal.signing import KeyPlace
+from remit.journal.signing_key import KeyPlace
 from remit.settings.places import data_folder
 
 if TYPE_CHECKING:

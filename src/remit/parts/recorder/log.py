@@ -18,8 +18,8 @@ from remit.evidence.note import Checkpoint, Key, decoded, encoded, signed_by
 from remit.evidence.proofs import leaf_of
 from remit.journal.event import End, HeadQuery
 from remit.journal.kinds import decode
-from remit.journal.scanning import every_head
-from remit.journal.signing import is_signature
+from remit.journal.scan import every_head
+from remit.journal.signing_key import is_signature
 from remit.parts.recorder.kinds import RecorderCheckpoint, RecorderClosed, RecorderOpened
 
 if TYPE_CHECKING:

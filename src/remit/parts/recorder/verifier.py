@@ -16,8 +16,8 @@ from remit.errors import ChainBrokenError
 from remit.evidence.merkle import Tree
 from remit.evidence.note import WITNESS, Checkpoint, Key, Note, decoded, signed_by
 from remit.journal.kinds import StreamPruned, decode
-from remit.journal.signing import is_signature
-from remit.journal.standing import STREAM
+from remit.journal.retirement import STREAM
+from remit.journal.signing_key import is_signature
 from remit.parts.recorder.keys import can_read, is_over, stamped_at
 from remit.parts.recorder.kinds import RecorderCheckpoint
 from remit.parts.recorder.log import KIND, Session, handover, hashed, leaves_of, session_of, sessions, stamp_of, wrong

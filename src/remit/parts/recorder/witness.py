@@ -40,7 +40,7 @@ from remit.evidence.anchors import MOST, signed_text
 from remit.evidence.merkle import Subtrees, Tree, half
 from remit.evidence.note import Checkpoint, Key, Note, decoded, encoded, notes_in
 from remit.evidence.proofs import is_prefix, node_of
-from remit.journal.signing import is_signature
+from remit.journal.signing_key import is_signature
 from remit.parts.recorder.keys import Signer
 from remit.version import __version__
 

@@ -12,11 +12,9 @@ CAPABILITIES: Final = (
         about="Keep records as long as they must be kept, and remove the rest with stubs in their place.",
         settings="remit.parts.retention.settings:RetentionSettings",
         nouns=(
-            Noun(
-                "retention", "remit.parts.retention.pruning:Retention", "remit.parts.retention.pruning:open_retention"
-            ),
+            Noun("retention", "remit.parts.retention.prune:Retention", "remit.parts.retention.prune:open_retention"),
         ),
-        works="remit.parts.retention.opening:keep_to_rules",
+        works="remit.parts.retention.wiring:keep_to_rules",
         commands=(
             Command(
                 word="journal prune",
@@ -36,6 +34,6 @@ CAPABILITIES: Final = (
                 command="remit.parts.retention.commands.erase:command",
             ),
         ),
-        checks="remit.parts.retention.opening:check_retention",
+        checks="remit.parts.retention.wiring:check_retention",
     ),
 )

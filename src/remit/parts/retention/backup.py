@@ -18,8 +18,8 @@ from remit.codes import Code
 from remit.errors import ChainBrokenError, StateError
 from remit.journal.event import HeadQuery
 from remit.journal.journal import Journal
-from remit.journal.scanning import every_head
-from remit.journal.standing import mark_copied
+from remit.journal.retirement import mark_copied
+from remit.journal.scan import every_head
 
 if TYPE_CHECKING:
     from pathlib import Path

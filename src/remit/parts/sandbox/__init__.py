@@ -21,7 +21,7 @@ CAPABILITIES: Final = (
         settings="remit.parts.sandbox.settings:SandboxSettings",
         providers="remit.parts.sandbox.provider:open_sandbox_tools",
         provider_ids=("sandbox",),
-        encloses="remit.parts.sandbox.opening:open_enclosures",
+        encloses="remit.parts.sandbox.wiring:open_enclosures",
         recipes=("remit.parts.sandbox.recipe:run_code_snippet",),
         commands=(
             Command("sandbox", "Check the sandbox, and manage its workspaces.", "remit.parts.sandbox.cli:command"),

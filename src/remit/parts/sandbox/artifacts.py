@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from remit.parts.sandbox.walking import Entry, TooManyError, shown, walk
+from remit.parts.sandbox.walk import Entry, TooManyError, shown, walk
 from remit.process.enclosure import Limits
 
 _KINDS: Final = (

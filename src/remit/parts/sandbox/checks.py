@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from remit.capability import Check, Look
 from remit.parts.sandbox.isolation import Isolation, ProbeReport
-from remit.parts.sandbox.opening import DRIVERS, finder_of, open_driver, own_settings
+from remit.parts.sandbox.wiring import DRIVERS, finder_of, open_driver, own_settings
 from remit.process.enclosure import CommandMissingError, SandboxUnavailableError
 
 if TYPE_CHECKING:

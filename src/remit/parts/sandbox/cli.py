@@ -15,8 +15,8 @@ from remit.cli.output import one_line
 from remit.codes import Code
 from remit.errors import NotFoundError
 from remit.parts.sandbox.leftovers import delete
-from remit.parts.sandbox.opening import folder_of
-from remit.parts.sandbox.watching import size_of
+from remit.parts.sandbox.usage import size_of
+from remit.parts.sandbox.wiring import folder_of
 from remit.parts.sandbox.workspaces import Workspace, Workspaces
 
 if TYPE_CHECKING:
@@ -111,9 +111,9 @@ def probe_command(state: State) -> int:
     programs behind `sandbox.commands`. Exits with status 1 if the configured driver does not reach
     `sandbox.min_isolation`.
     """
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
     from remit.parts.sandbox.checks import commands, demanded, probed
-    from remit.parts.sandbox.opening import own_settings
+    from remit.parts.sandbox.wiring import own_settings
 
     settings = state.trusted()
     found = run_to_end(probed(settings))

@@ -6,7 +6,7 @@ import abc
 import asyncio
 
 from remit.parts.sandbox.isolation import Check, ProbeReport
-from remit.parts.sandbox.supervised import Supervised
+from remit.parts.sandbox.supervisor import Supervised
 from remit.process.enclosure import Execution, Listener, SandboxUnavailableError, Spec, quiet
 
 

@@ -21,11 +21,11 @@ from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import ProviderError
 from remit.parts.sandbox.artifacts import LeftOut
-from remit.parts.sandbox.opening import open_sandbox
 from remit.parts.sandbox.policy import SandboxPolicy, terms_of
 from remit.parts.sandbox.sandbox import Changed, Ran, RunRequest, Sandbox
 from remit.parts.sandbox.snapshots import SnapshotLostError
-from remit.parts.sandbox.walking import TooManyError
+from remit.parts.sandbox.walk import TooManyError
+from remit.parts.sandbox.wiring import open_sandbox
 from remit.process.enclosure import MB, CommandMissingError, LooserError, Receipt, SandboxUnavailableError, Stream
 from remit.process.live import Live
 from remit.tools.meta import Level, ToolMeta

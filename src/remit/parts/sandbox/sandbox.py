@@ -19,7 +19,7 @@ from remit.parts.sandbox.driver import Driver
 from remit.parts.sandbox.isolation import ProbeReport
 from remit.parts.sandbox.policy import SandboxPolicy, merged, narrowed, terms_of
 from remit.parts.sandbox.snapshots import Snapshot, SnapshotLostError, Snapshots, name_of
-from remit.parts.sandbox.walking import TooManyError, shown
+from remit.parts.sandbox.walk import TooManyError, shown
 from remit.parts.sandbox.workspaces import Workspace, Workspaces, recover
 from remit.process.enclosure import INPUTS, Execution, Listener, Mount, SandboxUnavailableError, Spec, quiet
 

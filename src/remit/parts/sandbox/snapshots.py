@@ -15,7 +15,7 @@ import msgspec
 
 from remit.canonical import digest
 from remit.parts.sandbox.identity import identity
-from remit.parts.sandbox.walking import Entry, walk
+from remit.parts.sandbox.walk import Entry, walk
 from remit.parts.sandbox.workspaces import empty
 
 _CHUNK: Final = 1024 * 1024

@@ -13,7 +13,7 @@ from typing import Final
 
 from remit.parts.sandbox.identity import Identity, identity
 from remit.parts.sandbox.leftovers import delete
-from remit.parts.sandbox.walking import DEPTH
+from remit.parts.sandbox.walk import DEPTH
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _LONGEST: Final = 255

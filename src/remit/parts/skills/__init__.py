@@ -13,7 +13,7 @@ CAPABILITIES: Final = (
         settings="remit.parts.skills.settings:SkillSettings",
         providers="remit.parts.skills.provider:open_skill_tools",
         provider_ids=("skills",),
-        skills="remit.parts.skills.loaded:open_skills",
+        skills="remit.parts.skills.loader:open_skills",
         nouns=(
             Noun(name="skills", kind="remit.parts.skills.noun:SkillList", open="remit.parts.skills.noun:open_list"),
         ),

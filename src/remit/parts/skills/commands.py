@@ -17,7 +17,7 @@ from remit.cli.output import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.parts.skills.manifest import Finding
     from remit.parts.skills.noun import SkillRow, SkillView
 

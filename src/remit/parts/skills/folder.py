@@ -18,7 +18,7 @@ import msgspec
 from remit.canonical import canonical, sha256
 from remit.codes import Code
 from remit.errors import NotFoundError, ProviderError, SettingsError, UsageError
-from remit.files.confined import ConfinedDirectory, Entry
+from remit.files.directory import ConfinedDirectory, Entry
 from remit.files.text import is_utf8
 from remit.journal.event import Blob
 from remit.nearest import did_you_mean

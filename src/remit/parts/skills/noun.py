@@ -9,12 +9,12 @@ import msgspec
 from remit.codes import Code
 from remit.operation import Body, By, operation
 from remit.parts.skills.folder import SKILL_MD
-from remit.parts.skills.loaded import LoadedSkills
+from remit.parts.skills.loader import LoadedSkills
 from remit.parts.skills.manifest import Finding
 
 if TYPE_CHECKING:
     from remit.parts.skills.folder import Skill, Unloaded
-    from remit.service.opening import NounOpening
+    from remit.service.noun_means import NounOpening
 
 _CODES: Final = (Code.SKILL_NOT_FOUND, Code.SKILL_INVALID)
 _SHOWN: Final = ("license", "compatibility", "metadata", "required_tools", "allowed_tools")

@@ -20,7 +20,7 @@ from remit.jobs.skills import ACTIVATE, READ
 from remit.journal.kinds import JobCreated, SkillPin, decode
 from remit.nearest import did_you_mean
 from remit.parts.skills.folder import SKILL_MD
-from remit.parts.skills.loaded import LoadedSkills
+from remit.parts.skills.loader import LoadedSkills
 from remit.tools.meta import ToolMeta
 from remit.tools.provider import CallContext, ToolResult, Toolset, arguments, declare
 

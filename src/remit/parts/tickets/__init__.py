@@ -17,7 +17,7 @@ CAPABILITIES: Final = (
             Noun(
                 name="tickets",
                 kind="remit.parts.tickets.tickets:Tickets",
-                open="remit.parts.tickets.opening:open_tickets",
+                open="remit.parts.tickets.wiring:open_tickets",
                 remote="remit.parts.tickets.remote:RemoteTickets",
             ),
         ),
@@ -26,7 +26,7 @@ CAPABILITIES: Final = (
             "remit.parts.tickets.kinds", "ticket", "created leased released completed failed blocked retried derived"
         ),
         queues=("ticket",),
-        works="remit.parts.tickets.opening:work_on_tickets",
+        works="remit.parts.tickets.wiring:work_on_tickets",
         commands=(
             Command(
                 word="tickets",

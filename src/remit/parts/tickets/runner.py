@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.parts.tickets.execution import ToolExecutor
     from remit.parts.tickets.history import Derived
-    from remit.parts.tickets.reading import TicketQueue
+    from remit.parts.tickets.reader import TicketQueue
     from remit.parts.tickets.report import RunReport
 
 VERSION: Final = "1.0.0"

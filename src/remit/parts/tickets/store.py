@@ -19,8 +19,8 @@ from remit.journal.leases import LeaseProof
 from remit.journal.sharded.placement import new_identifier
 from remit.parts.tickets import kinds
 from remit.parts.tickets.history import NO_DERIVATION, Derivation, History
-from remit.parts.tickets.leasing import REASON, Rejected, TicketLeases, uncounted
-from remit.parts.tickets.reading import FOLLOW
+from remit.parts.tickets.leases import REASON, Rejected, TicketLeases, uncounted
+from remit.parts.tickets.reader import FOLLOW
 from remit.parts.tickets.record import TicketRecord
 from remit.parts.tickets.ticket import PREFIX, STREAM_KIND, Kind, NewTicket, Ticket, stream_of
 from remit.redact import line

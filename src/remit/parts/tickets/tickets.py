@@ -28,8 +28,8 @@ from remit.operation import Body, By, Document, Flat, FromKey, JsonObject, Wire,
 from remit.parts.tickets.derive import derive_tool_from_triage_on_fill, maybe_derive_reply_from_tool_on_fill
 from remit.parts.tickets.execution import request_of
 from remit.parts.tickets.history import Derived, History
-from remit.parts.tickets.leasing import LEASE_SEC, MAX_LEASE_SEC, MAX_LEASED
-from remit.parts.tickets.reading import Filled
+from remit.parts.tickets.leases import LEASE_SEC, MAX_LEASE_SEC, MAX_LEASED
+from remit.parts.tickets.reader import Filled
 from remit.parts.tickets.report import RunFacts, RunReport, run_report
 from remit.parts.tickets.run import TicketRun, key_of
 from remit.parts.tickets.runner import Runner, RunnerConfig

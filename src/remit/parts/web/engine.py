@@ -18,7 +18,7 @@ import msgspec
 from remit.canonical import sha256
 from remit.codes import Code
 from remit.errors import ChainBrokenError, ProviderError
-from remit.files import parsed
+from remit.files import parse_job
 from remit.files.hypertext import TooDeepError, page_text
 from remit.files.text import LOSSY, codec_of
 from remit.parts.web.extraction import Extract, Job
@@ -362,8 +362,8 @@ class Extractors:
     """Extracts text in at most so many processes at once."""
 
     def __init__(self, processes: int = 2, seconds: float = 20.0) -> None:
-        self._workers: Workers[Extract | parsed.Refused] = Workers(
-            "remit.parts.web.extraction", Extract | parsed.Refused, processes, seconds
+        self._workers: Workers[Extract | parse_job.Refused] = Workers(
+            "remit.parts.web.extraction", Extract | parse_job.Refused, processes, seconds
         )
         self._seconds = seconds
 
@@ -377,10 +377,10 @@ class Extractors:
         if page.truncated:
             why = f"{url}: a PDF can only be read whole, and it has more than {len(page.body):,} bytes (web.max_bytes)"
             raise WebError(why, Code.content_too_large)
-        job = parsed.Job(format="pdf", data=page.body, pages=_PDF_PAGES, chars=_LARGEST_TEXT)
+        job = parse_job.Job(format="pdf", data=page.body, pages=_PDF_PAGES, chars=_LARGEST_TEXT)
         return await self._ask(job, url)
 
-    async def _ask(self, job: Job | parsed.Job, url: str) -> Extract:
+    async def _ask(self, job: Job | parse_job.Job, url: str) -> Extract:
         try:
             found = await self._workers.ask(job)
         except TimeoutError as error:
@@ -388,7 +388,7 @@ class Extractors:
             raise WebError(why, Code.parse_failed) from error
         except ConnectionError as error:
             raise WebError(f"{url}: finding its text took too much memory", Code.parse_failed) from error
-        if isinstance(found, parsed.Refused):
+        if isinstance(found, parse_job.Refused):
             absent = found.code == Code.SpawnFailed.name
             raise WebError(f"{url}: {found.why}", Code.unsupported_content_type if absent else Code.parse_failed)
         return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.files import parsed
+from remit.files import parse_job
 from remit.files.pdf import read_pdf
 from remit.process.worker import answer_jobs
 
@@ -74,12 +74,12 @@ def extract(job: Job) -> Extract:
     )
 
 
-def answer(job: Job | parsed.Job) -> Extract | parsed.Refused:
+def answer(job: Job | parse_job.Job) -> Extract | parse_job.Refused:
     """Return the text of a page or a PDF."""
     if isinstance(job, Job):
         return extract(job)
     found = read_pdf(job)
-    if isinstance(found, parsed.Refused):
+    if isinstance(found, parse_job.Refused):
         return found
     return Extract(
         text=found.text,
@@ -136,4 +136,4 @@ def _links(targets: Iterable[str | None]) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    answer_jobs(Job | parsed.Job, answer)
+    answer_jobs(Job | parse_job.Job, answer)

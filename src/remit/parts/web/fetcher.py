@@ -31,7 +31,7 @@ from remit.codes import Code
 from remit.errors import ProviderError
 from remit.http import urls
 from remit.http.addresses import BlockedAddressError, Resolver, resolved
-from remit.http.judging import BlockedSocketError, judging_connector, private_if
+from remit.http.connector import BlockedSocketError, judging_connector, private_if
 from remit.http.urls import place_of
 from remit.version import __version__
 

@@ -19,7 +19,7 @@ from lxml import html
 
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.confined import ConfinedDirectory
+from remit.files.directory import ConfinedDirectory
 from remit.files.index.search import FolderIndex
 from remit.files.index.store import Index
 from remit.http.retry import retry_after
@@ -27,8 +27,8 @@ from remit.parts.web.fetcher import Fetcher, Page, WebError, checked, without_tr
 from remit.parts.web.shapes import Item
 
 if TYPE_CHECKING:
-    from remit.blocking import Stop, Threads
-    from remit.files.replacing import Closed
+    from remit.files.replacement import Closed
+    from remit.threads import Stop, Threads
 
 
 _LIMIT: Final = 4 * 1024 * 1024

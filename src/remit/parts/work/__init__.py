@@ -11,11 +11,11 @@ CAPABILITIES: Final = (
         name="work",
         about="Hand issues to executors, and take back what is proved.",
         files={"workflow.toml": "remit.parts.work.workflow:WorkflowFile"},
-        providers="remit.parts.work.opening:open_providers",
+        providers="remit.parts.work.wiring:open_providers",
         provider_ids=("outbox", "decision", "work"),
         recipes=("remit.parts.work.recipe:work_run", "remit.parts.work.decisions:work_decision"),
         inner_recipes=("work_run", "work_decision"),
-        nouns=(Noun(name="work", kind="remit.parts.work.noun:Work", open="remit.parts.work.opening:open_work"),),
+        nouns=(Noun(name="work", kind="remit.parts.work.noun:Work", open="remit.parts.work.wiring:open_work"),),
         kinds={
             **kinds_of("remit.parts.work.kinds", "work", "opened run_started run_stopped written moved controlled"),
             **kinds_of("remit.parts.work.kinds", "work_result", "accepted refused discarded"),

@@ -19,7 +19,7 @@ from remit.parts.work.forms import Form, read_result_in
 from remit.parts.work.references import IssueRef
 from remit.parts.work.result import Test, WorkResult
 from remit.parts.work.runs import ROLE, STOP_S, Runs, Wanted
-from remit.parts.work.staging import StagedWrite, Verb, stage
+from remit.parts.work.stage import StagedWrite, Verb, stage
 from remit.parts.work.store import UnitRow, Verdict
 from remit.parts.work.unit import State
 from remit.parts.work.views import Started, Turn, UnitView

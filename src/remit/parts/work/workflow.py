@@ -17,7 +17,7 @@ from remit.codes import Code
 from remit.errors import UsageError
 from remit.parts.work.order import Constraints
 from remit.settings.file import read_plain
-from remit.trust.standing import require_trusted
+from remit.trust.state import require_trusted
 
 if TYPE_CHECKING:
     from remit.settings import Settings

@@ -15,17 +15,17 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from remit.blocking import Stop, Threads
 from remit.canonical import sha256
 from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import ProviderError
-from remit.files.confined import ConfinedDirectory, parts_of, unsafe
+from remit.files.directory import ConfinedDirectory, parts_of, unsafe
 from remit.files.index.refresh import LARGEST, Progress, is_left_out
 from remit.files.index.search import FolderIndex, Match, shown
 from remit.files.index.store import Index
-from remit.files.replacing import Closed
+from remit.files.replacement import Closed
 from remit.files.text import Readable, readable
+from remit.threads import Stop, Threads
 from remit.tools.provider import CallContext, EvidenceCandidate, ToolResult, Toolset, arguments, declare
 
 Text = Annotated[str, Meta(min_length=1, max_length=4_096)]

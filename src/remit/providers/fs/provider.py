@@ -2,7 +2,7 @@
 
 fs.list, fs.read and fs.search.
 
-fs.write and fs.edit: a file is replaced as a whole or not at all (remit.files.replacing).
+fs.write and fs.edit: a file is replaced as a whole or not at all (remit.files.replacement).
 """
 
 from __future__ import annotations
@@ -17,14 +17,22 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
-from remit.blocking import Stop, Threads
 from remit.canonical import sha256
 from remit.capability import Check, Look, Opening
 from remit.codes import Code
 from remit.errors import ProviderError, SchemaError
-from remit.files.confined import ConfinedDirectory, Entry, parts_of, read_at, split, translated
+from remit.files.directory import ConfinedDirectory, Entry, parts_of, read_at, split, translated
 from remit.files.edits import applied, diff, line_count, undone, whole_diff
-from remit.files.replacing import Roots, encoded, lock_folder, replace_at, require_expected, settle, status_of, text_of
+from remit.files.replacement import (
+    Roots,
+    encoded,
+    lock_folder,
+    replace_at,
+    require_expected,
+    settle,
+    status_of,
+    text_of,
+)
 from remit.files.text import decode
 from remit.providers.fs.shapes import (
     EditArgs,
@@ -40,6 +48,7 @@ from remit.providers.fs.shapes import (
     WriteArgs,
     WriteResult,
 )
+from remit.threads import Stop, Threads
 from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
 from remit.tools.schema import validator_of
 

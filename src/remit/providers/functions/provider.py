@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from remit.blocking import Threads
 from remit.capability import Opening
 from remit.codes import Code
 from remit.errors import NameInvalidError, ProviderError
@@ -30,10 +29,11 @@ from remit.process.enclosure import (
     SandboxUnavailableError,
 )
 from remit.process.live import Live
+from remit.threads import Threads
 from remit.tools.alone import Answer
 from remit.tools.function import PROVIDER_ID, FunctionTool, undeclared
 from remit.tools.meta import ToolMeta
-from remit.tools.naming import check_provider_id
+from remit.tools.names import check_provider_id
 from remit.tools.provider import CallContext, ToolResult
 
 _TAIL: Final = 600

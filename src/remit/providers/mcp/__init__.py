@@ -10,7 +10,7 @@ CAPABILITIES: Final = (
     Capability(
         name="mcp",
         about="The tools of MCP servers.",
-        providers="remit.providers.mcp.opening:open_servers",
+        providers="remit.providers.mcp.wiring:open_servers",
         modules=("mcp",),
         extra="mcp",
     ),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from remit.providers.mcp.schemas import readable
 from remit.redact import line
 from remit.tools.meta import DEFAULT_TIMEOUT_MS, Level, Retry, Risk, ToolMeta
-from remit.tools.naming import MAX_WIRE
+from remit.tools.names import MAX_WIRE
 from remit.tools.remote import task_support
 
 if TYPE_CHECKING:

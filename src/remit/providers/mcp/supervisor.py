@@ -22,7 +22,7 @@ from remit.providers.mcp.connection import Connection, Era, ListFailedError, con
 from remit.providers.mcp.failures import translated
 from remit.settings.expansion import KEYRING, expanded
 from remit.tasks import first
-from remit.tools.listing import cancelled
+from remit.tools.listings import cancelled
 
 if TYPE_CHECKING:
     from remit.clock import Clock

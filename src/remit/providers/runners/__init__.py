@@ -11,6 +11,6 @@ CAPABILITIES: Final = (
         name="runners",
         about="Tools that run on other servers of Remit.",
         settings="remit.providers.runners.settings:RunnerSettings",
-        providers="remit.providers.runners.opening:open_runners",
+        providers="remit.providers.runners.wiring:open_runners",
     ),
 )

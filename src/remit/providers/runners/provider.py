@@ -19,7 +19,7 @@ from remit.providers.runners.settings import RunnerEntry
 from remit.record.outcome import OutcomeView
 from remit.record.views import ToolView
 from remit.tools.meta import Level, Risk, ToolMeta
-from remit.tools.naming import wire_name
+from remit.tools.names import wire_name
 from remit.tools.provider import CallContext, ToolResult
 
 _AGAIN: Final = frozenset({Code.SERVER_STOPPING, Code.TOO_MANY_REQUESTS, Code.JOURNAL_BUSY})

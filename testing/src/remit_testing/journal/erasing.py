@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from remit.codes import Code
 from remit.journal.blobs import BlobRef, pack
-from remit.journal.erasing import Erased, erase
+from remit.journal.erasure import Erased, erase
 from remit.journal.event import HeadPatch, HeadQuery
 from remit.journal.journal import Journal
 from remit.journal.kinds import EvidenceAttached, JobCompleted, JobCreated, Payload, SignalSent, decode

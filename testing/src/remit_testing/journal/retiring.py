@@ -6,7 +6,7 @@ import asyncio
 
 from remit.codes import Code
 from remit.journal.event import HeadPatch
-from remit.journal.standing import LIVE, MOVED, Standing, mark_copied, mark_live, mark_moved, standing_of
+from remit.journal.retirement import LIVE, MOVED, Standing, mark_copied, mark_live, mark_moved, standing_of
 from remit_testing.clock import ManualClock
 from remit_testing.journal.storage import (
     LEASE,

@@ -9,7 +9,7 @@ from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.event import HeadPatch, Placed
 from remit.journal.journal import Journal
-from remit.journal.standing import mark_moved
+from remit.journal.retirement import mark_moved
 from remit_testing.clock import START, ManualClock
 from remit_testing.journal.storage import Storage, due, head_of, holder, job, note, numbers, opened, refused, terms
 from remit_testing.journal.watching import followed

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from remit.codes import Code
 from remit.journal.event import Cut
-from remit.journal.standing import mark_moved
+from remit.journal.retirement import mark_moved
 from remit_testing.journal.cutting import ended, stub_for
 from remit_testing.journal.storage import Storage, job, note, numbers, opened, refused
 

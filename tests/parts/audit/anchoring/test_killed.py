@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from remit.journal.journal import Journal
-from remit.journal.signing import make_key, private_keys
+from remit.journal.signing_key import make_key, private_keys
 from remit.parts.audit.anchoring.client import Seen
 from remit.parts.audit.formats.keys import Signer
 from tests.dates import DATE_ENV

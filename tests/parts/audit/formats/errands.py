@@ -11,13 +11,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from remit import Code, Options, Remit, Run, recipe, tool
 from remit.errors import ProviderError
-from remit.journal.signing import private_keys
+from remit.journal.signing_key import private_keys
 from remit.parts.audit.formats.account import Account
 from remit.parts.audit.formats.keys import PublicKey, Signer
 from remit.parts.audit.package import write_package
 from remit.parts.recorder.keys import Signer as RecorderSigner
-from remit.parts.recorder.publishing import Publisher
-from remit.parts.recorder.recording import Recorder, Terms
+from remit.parts.recorder.publisher import Publisher
+from remit.parts.recorder.recorder import Recorder, Terms
 from remit.parts.recorder.settings import RecorderSettings
 from tests.opened import OpenRemit
 

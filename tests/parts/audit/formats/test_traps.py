@@ -14,7 +14,7 @@ import pytest
 from remit import Options
 from remit.canonical import canonical
 from remit.journal import kinds as k
-from remit.journal.erasing import erase
+from remit.journal.erasure import erase
 from remit.parts.audit.formats import ael, ael_check, ael_record, agent_action, catalog, intoto, ocsf, otlp, receipts
 from remit.parts.audit.formats.account import Account, Bundle, Entry, FormError, pack
 from remit.parts.audit.formats.keys import PublicKey

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from remit.errors import SettingsError
-from remit.parts.audit.telemetry import opening
+from remit.parts.audit.telemetry import wiring
 from remit.parts.audit.telemetry.settings import Target, TelemetrySettings, target_of
 from tests.cli.conftest import Project, project
 from tests.cli.talking import Talk
@@ -47,7 +47,7 @@ def test_a_server_for_mcp_clients_sends_its_calls(
 def test_no_command_waits_long_for_a_collector(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and answers nothing
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        monkeypatch.setattr(opening, "_LAST_S", 0.05)
+        monkeypatch.setattr(wiring, "_LAST_S", 0.05)
         project.env[ENDPOINT] = url
         done = project.here("run", "greet", "--name", "ada")
     assert (done.status, "did not answer" in done.err) == (0, True)

@@ -22,8 +22,8 @@ from remit.parts.audit.formats import otlp
 from remit.parts.audit.formats.account import Account
 from remit.parts.audit.package import write_package
 from remit.parts.audit.telemetry.exporter import FOLD
-from remit.parts.audit.telemetry.opening import STREAM
 from remit.parts.audit.telemetry.spans import KINDS, Spans
+from remit.parts.audit.telemetry.wiring import STREAM
 from remit.settings import load
 from tests.jumping import JumpingClock
 from tests.opened import OpenRemit

@@ -24,7 +24,7 @@ from remit.settings import Settings
 
 if TYPE_CHECKING:
     from remit.app import Remit
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.record.views import ToolView
     from remit.service.mcp import ServerEntry
     from remit.settings.mcp import McpServer
@@ -205,7 +205,7 @@ def remove_command(state: State, name: str, yes: bool) -> int:
     At a terminal, asks first. Keeps the comments between tables, and everything recorded about the server.
     """
     from remit.cli.servers import settings_file
-    from remit.cli.trusting import still_trusted
+    from remit.cli.trust_question import still_trusted
     from remit.mcp_config.config_file import read_text, replace_text
     from remit.mcp_config.server_tables import names, without_server
 

@@ -102,7 +102,7 @@ def command(
 def _written(state: State, file: Path, table: dict[str, Any]) -> McpServer:
     """Check the table, hold it against the file, and write it. Raises UsageError."""
     from remit.cli.servers import base_of
-    from remit.cli.trusting import still_trusted
+    from remit.cli.trust_question import still_trusted
     from remit.mcp_config.config_file import read_text, replace_text
     from remit.mcp_config.secrets import refuse_secrets
     from remit.mcp_config.server_tables import names, with_server

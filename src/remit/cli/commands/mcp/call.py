@@ -33,7 +33,7 @@ def command(state: State, tool: str, args: str, timeout: float | None) -> int:
     The call passes the same policy, approvals and record as any other. At a terminal you are asked what a person has to
     approve; otherwise the call waits for `remit confirm`, and the same command again makes it.
     """
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
 
     arguments = json_object(args, "the text of the arguments")
     name = tool if tool.startswith(_PREFIX) else _PREFIX + tool

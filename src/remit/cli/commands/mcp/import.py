@@ -51,7 +51,7 @@ def command(
     import os
 
     from remit.cli.servers import base_of, settings_file, warn_of_rival
-    from remit.cli.trusting import still_trusted
+    from remit.cli.trust_question import still_trusted
     from remit.mcp_config.plan import plan
     from remit.settings.mcp_servers import written_servers
 

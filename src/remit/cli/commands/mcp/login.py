@@ -38,7 +38,7 @@ def login(state: State, name: str | None, url: str, given_name: str, issuers: tu
     URL. Your browser opens the server's login page and returns to this machine; you have two minutes. Tokens are kept
     in a folder that only you can read, and are refreshed automatically.
     """
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
 
     name, flags = meant(state, name, url, given_name, issuers)
     _check_login(server_of(state.settings(flags), name))
@@ -136,7 +136,7 @@ def logout(state: State, name: str | None, url: str, given_name: str, issuers: t
     Removes the tokens and the registration that this machine keeps; the server is not asked. To end what the tokens
     allow before they expire, take Remit's access back in your account at the server.
     """
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
 
     name, flags = meant(state, name, url, given_name, issuers)
     settings = state.settings(flags)

@@ -37,7 +37,7 @@ def logs(state: State, name: str, lines: int, follow: bool) -> int:
     Each line has the time, the process and the text, with secrets masked.
     """
     from remit.cli.context import not_there
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
     from remit.settings.mcp_servers import NAME
     from remit.settings.places import server_log
 
@@ -128,7 +128,7 @@ def restart(state: State, name: str) -> int:
     seconds; calls made meanwhile wait. A server that was given up is tried again at once. With --server, waits for the
     server of that process and says who answers.
     """
-    from remit.cli.running import run_to_end
+    from remit.cli.runner import run_to_end
 
     if not state.server:
         run_to_end(_ask(state, name))

@@ -20,7 +20,7 @@ from remit.cli.values import usage_error
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.tools.pins import Definitions, Pin
 
 
@@ -47,7 +47,7 @@ def pin(context: click.Context, state: State, name: str | None, words: tuple[str
     --export writes what is pinned to a file that you can check in: with NO_MCP, stubs stand in for the tools in it.
     """
     from remit.cli.servers import pin_shown
-    from remit.cli.wrapping import recorded, wrapped
+    from remit.cli.wrap_server import recorded, wrapped
 
     if (name is None) == (target is None):
         raise click.UsageError("Give either NAME or --export FILE.", context)
@@ -63,7 +63,7 @@ def pin(context: click.Context, state: State, name: str | None, words: tuple[str
 
 def _export(state: State, target: Path | None) -> int:
     """Write what is pinned of every server; nothing is connected."""
-    from remit.cli.saving import write
+    from remit.cli.file_writer import write
     from remit.tools.pins import written_pins
 
     async def look(remit: Opened) -> dict[str, Definitions]:
@@ -92,7 +92,7 @@ def diff(state: State, name: str, words: tuple[str, ...]) -> int:
     status says whether there are any. For a server that only `remit mcp wrap` knows, give its COMMAND as well.
     """
     from remit.cli.servers import plain, show
-    from remit.cli.wrapping import recorded, wrapped
+    from remit.cli.wrap_server import recorded, wrapped
 
     flags = recorded(state, wrapped(name, words)) if words else None
 
@@ -118,7 +118,7 @@ def approve(state: State, name: str, words: tuple[str, ...], digest: str | None)
     only `remit mcp wrap` knows, give its COMMAND as well.
     """
     from remit.cli.servers import pin_shown, show
-    from remit.cli.wrapping import recorded, wrapped
+    from remit.cli.wrap_server import recorded, wrapped
 
     flags = recorded(state, wrapped(name, words)) if words else None
 

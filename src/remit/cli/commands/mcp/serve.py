@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from remit.cli.context import State
-from remit.cli.listening import PORT, Listening, listening_options
+from remit.cli.listen_options import PORT, Listening, listening_options
 from remit.cli.options import pass_state
 
 
@@ -26,7 +26,7 @@ def command(
     stream. By default it serves one client on stdin and stdout. With --http it listens on 127.0.0.1:8321 and answers at
     /mcp; [[clients]] names who may connect; without [[clients]] only programs on this machine may.
     """
-    from remit.cli.serving import Offer, serve
+    from remit.cli.offer import Offer, serve
     from remit.mcp_server.names import WireNames
 
     offer = Offer(WireNames(), {}, work=not no_work)

@@ -8,9 +8,9 @@ from typing import Final
 import click
 
 from remit.cli.context import State
-from remit.cli.listening import PORT, Listening, listening_options
+from remit.cli.listen_options import PORT, Listening, listening_options
 from remit.cli.options import LEVELS, pairs, pass_state
-from remit.cli.wrapping import alone, answering, name_at, name_of, started
+from remit.cli.wrap_server import alone, answering, name_at, name_of, started
 from remit.errors import UsageError
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -84,7 +84,7 @@ def command(
 
     Reads a remit.toml only if `remit --config FILE mcp wrap` or REMIT_CONFIG names it.
     """
-    from remit.cli.serving import Offer, serve
+    from remit.cli.offer import Offer, serve
     from remit.mcp_server.names import OwnNames
 
     state.search = False  # a client starts this in the folder that its agent works on, which must not loosen the guard

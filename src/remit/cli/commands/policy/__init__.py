@@ -14,8 +14,8 @@ from remit.cli.output import counted, one_line
 from remit.wiring.capabilities import FIRST_PARTY
 
 if TYPE_CHECKING:
+    from remit.policy.approval import Remembered
     from remit.policy.lint import Finding
-    from remit.policy.remembered import Remembered
     from remit.policy.rule import Rule
 
 

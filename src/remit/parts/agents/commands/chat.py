@@ -14,7 +14,7 @@ from remit.cli.output import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.cli.output import Channel
 
 _LINE: Final = 2_000
@@ -37,7 +37,7 @@ def command(state: State, job: str, text: str | None, *, patient: bool) -> int:
     """
     if text is None:
         return _show(state, job)
-    from remit.cli.working import work_on
+    from remit.cli.job_worker import work_on
 
     async def say(remit: Opened, new: str) -> list[str]:
         from remit.service.options import Options

@@ -14,7 +14,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.values import usage_error
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
 
 
 COMMANDS: Final[dict[str, Entry]] = {
@@ -77,7 +77,7 @@ def import_command(state: State, /, file: str, **given: Any) -> int:
     FILE is a JSON list of messages in the format of OpenAI's Chat Completions, or `-` for stdin. A job that ends at
     once holds it; `remit chat JOB TEXT` continues it.
     """
-    from remit.cli.working import work_on
+    from remit.cli.job_worker import work_on
     from remit.parts.agents.conversations import IMPORTED
 
     bound = {"messages": _messages(file), **{name: value for name, value in given.items() if value not in {None, ""}}}

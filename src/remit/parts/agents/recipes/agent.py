@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from remit.errors import PayloadErasedError, RunError
-from remit.gateway.spending import Budget
+from remit.gateway.budget import Budget
 from remit.jobs.answers import AgentAnswer
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run

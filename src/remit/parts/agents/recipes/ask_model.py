@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from remit.gateway.spending import Budget
+from remit.gateway.budget import Budget
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run
 from remit.models.message import system, user

@@ -18,7 +18,7 @@ from remit.errors import SettingsError
 from remit.evidence.anchors import signed_text
 from remit.evidence.note import Key, decoded, encoded
 from remit.evidence.proofs import is_leaf, is_prefix
-from remit.journal.signing import is_signature
+from remit.journal.signing_key import is_signature
 from remit.parts.audit.formats.ael_anchors import Said
 from remit.parts.audit.formats.keys import Signer, fingerprint
 from remit.redact import line

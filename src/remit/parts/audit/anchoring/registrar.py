@@ -21,13 +21,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.blocking import Threads
 from remit.evidence.anchors import MOST
 from remit.evidence.proofs import leaf_of
 from remit.journal.event import Fold, HeadQuery
 from remit.journal.kinds import decode
 from remit.journal.leases import Owner
-from remit.journal.scanning import every_head
+from remit.journal.scan import every_head
 from remit.parts.audit.anchoring.client import AnchorClient, Seen
 from remit.parts.audit.formats import ael_record as ael_trace
 from remit.parts.audit.formats.account import Entry, entry_of
@@ -39,6 +38,7 @@ from remit.record.job_story import beside
 from remit.record.walk import root_of
 from remit.redact import line
 from remit.tasks import uncut
+from remit.threads import Threads
 
 if TYPE_CHECKING:
     from remit.journal.event import Event

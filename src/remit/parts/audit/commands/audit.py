@@ -10,12 +10,12 @@ import click
 
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
+from remit.cli.file_writer import require_free
 from remit.cli.options import json_option, pass_state
-from remit.cli.saving import require_free
 from remit.parts.audit.facts import What
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.cli.output import Channel
     from remit.parts.audit.answers import Answer
     from remit.parts.audit.facts import Entry
@@ -198,7 +198,7 @@ def _print(state: State, found: Answer, asked: What | None) -> None:
 
 def _print_today(out: Channel, found: Answer) -> None:
     from remit.cli.output import one_line
-    from remit.service.replaying import GOING_ON
+    from remit.service.replay import GOING_ON
 
     out.line()
     style, words = GOING_ON[found.resumes]

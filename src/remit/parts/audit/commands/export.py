@@ -10,9 +10,9 @@ import click
 
 from remit.cli import complete, exit_codes
 from remit.cli.context import State
+from remit.cli.file_writer import require_free
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import clean
-from remit.cli.saving import require_free
 from remit.codes import Code
 from remit.errors import ChainBrokenError, UsageError
 from remit.parts.audit.formats import ENDINGS
@@ -20,7 +20,7 @@ from remit.parts.audit.formats import ENDINGS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.evidence.verify import Verdict
     from remit.parts.audit.formats import Form
     from remit.parts.audit.formats.ael_check import Custody

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from remit.errors import UsageError
-from remit.journal.signing import KeyPlace, is_signature
+from remit.journal.signing_key import KeyPlace, is_signature
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

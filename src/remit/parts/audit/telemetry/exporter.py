@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from remit.blocking import Threads
 from remit.errors import AppendConflictError
 from remit.http.retry import retry_after
 from remit.journal.event import Fold
@@ -18,6 +17,7 @@ from remit.parts.audit.formats.otlp import request
 from remit.parts.audit.telemetry.spans import KINDS, Span, Spans
 from remit.settings.pictures import address
 from remit.tasks import first
+from remit.threads import Threads
 
 if TYPE_CHECKING:
     from remit.journal.journal import Journal

@@ -86,7 +86,7 @@ def _print(state: State, report: DriftReport) -> None:
 
 
 def _print_going_on(state: State, report: DriftReport) -> None:
-    from remit.service.replaying import GOING_ON
+    from remit.service.replay import GOING_ON
 
     out = state.output.out
     style, words = GOING_ON[report.resumes]

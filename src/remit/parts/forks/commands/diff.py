@@ -12,7 +12,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.output import clean, counted, one_line
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.cli.output import Channel
     from remit.parts.forks.diff import RunDiff, RunTotals, StepDiff
 

@@ -18,8 +18,8 @@ from remit.jobs.state import ENDED
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from remit.cli.access import Opened
     from remit.cli.ends import End
-    from remit.cli.opened import Opened
 
 _SET: Final = "Write STEP.result=JSON or STEP.args=JSON."
 
@@ -63,8 +63,8 @@ def command(
     --set STEP.args, else after the last one of --set STEP.result, else at the start. JOB is an id, a unique ending of
     one, or `last`.
     """
+    from remit.cli.job_worker import work_on
     from remit.cli.runnable import count_in_files_of
-    from remit.cli.working import work_on
 
     results, args = _changes(sets)
     changed: dict[str, Any] = {

@@ -16,7 +16,7 @@ from remit.cli.output import counted
 from remit.errors import UsageError
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.parts.golden.file import Golden
 
 FOLDER: Final = "golden"

@@ -9,8 +9,8 @@ import click
 
 from remit.cli import exit_codes
 from remit.cli.context import State
+from remit.cli.file_writer import require_free
 from remit.cli.options import json_option, pass_state
-from remit.cli.saving import require_free
 
 if TYPE_CHECKING:
     from remit.parts.retention.backup import Backup

@@ -14,7 +14,7 @@ from remit.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from remit.app import Remit
-    from remit.journal.erasing import Erased
+    from remit.journal.erasure import Erased
 
 
 @click.command("erase")

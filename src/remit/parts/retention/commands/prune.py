@@ -15,7 +15,7 @@ from remit.errors import UsageError
 
 if TYPE_CHECKING:
     from remit.app import Remit
-    from remit.parts.retention.pruning import Pruning
+    from remit.parts.retention.prune import Pruning
     from remit.parts.retention.rule import Rule
 
 

@@ -32,7 +32,7 @@ from remit.parts.sandbox.identity import identity
 from remit.parts.sandbox.isolation import Check, Isolation, ProbeReport
 from remit.parts.sandbox.scratch import Scratch, scratch
 from remit.parts.sandbox.seccomp import filter as seccomp
-from remit.parts.sandbox.supervised import stdin_of
+from remit.parts.sandbox.supervisor import stdin_of
 from remit.parts.sandbox.workspaces import take_place
 from remit.process.enclosure import (
     INPUTS,

@@ -26,7 +26,7 @@ from remit.parts.sandbox.child import Child, Ending
 from remit.parts.sandbox.cleanup import cleanup_process
 from remit.parts.sandbox.identity import Identity
 from remit.parts.sandbox.proxy import Proxy
-from remit.parts.sandbox.supervised import Watch, outputs
+from remit.parts.sandbox.supervisor import Watch, outputs
 from remit.process.enclosure import (
     PROXY_PORT,
     WORKSPACE,

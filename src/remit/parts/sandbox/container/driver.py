@@ -26,7 +26,7 @@ from remit.parts.sandbox.limits import OWN
 from remit.parts.sandbox.scratch import Scratch, scratch
 from remit.parts.sandbox.seccomp.filter import ARCHITECTURES
 from remit.parts.sandbox.seccomp.profile import profile
-from remit.parts.sandbox.supervised import Supervised
+from remit.parts.sandbox.supervisor import Supervised
 from remit.process.enclosure import (
     WORKSPACE,
     Execution,

@@ -15,7 +15,7 @@ from remit.cli.values import json_value
 
 if TYPE_CHECKING:
     from remit.journal.leases import LeaseProof
-    from remit.parts.tickets.reading import Filled
+    from remit.parts.tickets.reader import Filled
     from remit.parts.tickets.report import RunReport
     from remit.parts.tickets.ticket import Kind, Leased, Status, Ticket
     from remit.parts.tickets.tickets import Tickets

@@ -16,7 +16,7 @@ from remit.errors import RemitError, UsageError
 from remit.parts.tickets.commands import LEASE
 
 if TYPE_CHECKING:
-    from remit.cli.running import Stop
+    from remit.cli.runner import Stop
     from remit.parts.tickets.runner import ExecutorReport, Runner, RunnerConfig
 
     Worked = tuple[ExecutorReport, RemitError | None]
@@ -47,8 +47,8 @@ def command(state: State, limit: int, lease_sec: int, owner: str | None, no_mcp:
     """
     from remit.cli.errors import InterruptedByUserError
     from remit.cli.errors import report as tell
-    from remit.cli.lasting import beside, keep_engine
-    from remit.cli.running import run_async
+    from remit.cli.runner import run_async
+    from remit.cli.services import beside, keep_engine
 
     state.logs = 0 if state.quiet else 1
 

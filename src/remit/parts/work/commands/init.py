@@ -12,7 +12,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.parts.work.commands.staged import staged_option
+from remit.parts.work.commands.stage import staged_option
 
 _SCHEMA: Final = ".remit/workflow.schema.json"
 _WORKFLOW: Final = """\
@@ -85,7 +85,7 @@ def command(state: State, staged: bool) -> int:
     files = {**_FILES, _SCHEMA: schema_text("workflow.toml")}
     written = [name for name in files if not (folder / name).exists() and not (folder / name).is_symlink()]
     if not staged:
-        from remit.cli.trusting import still_trusted
+        from remit.cli.trust_question import still_trusted
 
         with still_trusted(state.settings, trusted=state.trust):
             for name in written:

@@ -20,7 +20,7 @@ from remit.cli.context import State
 from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
 from remit.errors import UsageError
-from remit.parts.work.commands.staged import asking, show_staged, staged_option
+from remit.parts.work.commands.stage import asking, show_staged, staged_option
 from remit.parts.work.unit import STATES
 
 if TYPE_CHECKING:

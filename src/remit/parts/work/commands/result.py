@@ -14,12 +14,12 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.values import usage_error
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
-from remit.parts.work.commands.staged import asking, print_staged, staged_option
+from remit.parts.work.commands.stage import asking, print_staged, staged_option
 
 if TYPE_CHECKING:
-    from remit.cli.opened import Opened
+    from remit.cli.access import Opened
     from remit.parts.work.result import WorkResult
-    from remit.parts.work.staging import StagedWrite, Verb
+    from remit.parts.work.stage import StagedWrite, Verb
     from remit.parts.work.store import Verdict
 
 

@@ -25,14 +25,14 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.output import clean
 from remit.codes import Code
 from remit.errors import NotFoundError
-from remit.parts.work.commands.staged import show_staged, staged_option
+from remit.parts.work.commands.stage import show_staged, staged_option
 from remit.redact import mask
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from remit.cli.access import Opened
     from remit.cli.ends import End
-    from remit.cli.opened import Opened
     from remit.parts.work.result import WorkResult
     from remit.parts.work.views import Started, UnitView
 
@@ -76,7 +76,7 @@ def see_through(
 
     `creates`: it may be the first of this journal, which is made.
     """
-    from remit.cli.working import work_on
+    from remit.cli.job_worker import work_on
 
     begun: list[Started] = []
 

@@ -14,7 +14,7 @@ from remit.cli.options import json_option, pass_state
 from remit.cli.output import one_line
 
 if TYPE_CHECKING:
-    from remit.cli.running import Stop
+    from remit.cli.runner import Stop
     from remit.parts.work.views import Turn, TurnStep
 
 
@@ -35,7 +35,7 @@ def command(state: State, once: bool, staged: bool) -> int:
     plane; others stand by, and work on runs. Ctrl-C lets calls under way end. With --server the server does all of it.
     The status is 3 if a step of the last turn failed.
     """
-    from remit.cli.running import run_async
+    from remit.cli.runner import run_async
 
     turns = _Turns(state)
 
@@ -51,7 +51,7 @@ def command(state: State, once: bool, staged: bool) -> int:
                         await stop.requested.wait()
 
     async def here(stop: Stop) -> None:
-        from remit.cli.lasting import beside, keep_engine, keep_part
+        from remit.cli.services import beside, keep_engine, keep_part
         from remit.parts.work.control import control_of
 
         async with state.remit(creates=not staged) as remit:

@@ -1,0 +1,109 @@
+"""Asks the person at the terminal whether the folder is trusted, before anything of it is run or believed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from remit.cli.output import clean, one_line
+from remit.clock import SystemClock
+
+if TYPE_CHECKING:
+    from remit.cli.output import Output
+    from remit.settings import Settings
+    from remit.trust.state import Register, Standing
+
+
+def register() -> Register:
+    """Return what this user trusts."""
+    from remit.settings.places import data_folder
+    from remit.trust.state import Register
+
+    return Register(data_folder(os.environ) / "trust")
+
+
+def standing_of(settings: Settings, *, trusted: bool) -> Standing:
+    """Return how the folder of these settings stands; `trusted`: nothing is left to ask, as with REMIT_TRUST."""
+    from remit.settings.loader import TRUST
+    from remit.trust.state import standing
+
+    return standing(settings, register(), {**os.environ, TRUST: "1"} if trusted else os.environ)
+
+
+def insist(output: Output, found: Standing, *, silent: bool) -> None:
+    """Ask once at a terminal, unless `silent`. Raises SettingsError (FOLDER_NOT_TRUSTED) unless the answer is yes."""
+    from remit.trust.state import trust, untrusted
+
+    if found.trusted:
+        return
+    if silent or not output.interactive or not agreed(output, found):
+        raise untrusted(found)
+    trust(found, register(), edits=False, now=SystemClock().now())
+
+
+def agreed(output: Output, found: Standing) -> bool:
+    """Show all that there is to trust, and take an answer; anything but yes is no.
+
+    Raises SettingsError if a file was changed meanwhile.
+    """
+    from remit.cli.terminal import forget_typed, interruptible
+
+    err = output.err
+    show(output, found)
+    forget_typed()
+    err.stream.write(err.style("Do you trust this? yes or no: ", "bold"))
+    err.flush()
+    with interruptible():
+        said = sys.stdin.readline().strip().lower() in {"y", "yes"}
+    if said:
+        found.unchanged(os.environ)
+    return said
+
+
+@contextmanager
+def still_trusted(load: Callable[[], Settings], *, trusted: bool) -> Iterator[None]:
+    """Change the settings file within the block: if it was trusted before, or was not there, it is trusted after.
+
+    `load` gives the settings as they are.
+    """
+    from remit.trust.state import trust
+
+    before = standing_of(load(), trusted=trusted)
+    yield
+    after = standing_of(load(), trusted=trusted)
+    if before.settings_trusted and not after.settings_trusted:
+        kept = before.kept is not None and before.kept.edits
+        trust(msgspec.structs.replace(after, journal=None), register(), edits=kept, now=SystemClock().now())
+
+
+def show(output: Output, found: Standing) -> None:
+    """All that there is to trust, on stderr, every line whole."""
+    err = output.err
+    err.line(err.style(f"{one_line(str(found.settings.folder))} is not trusted yet.", "bold", "yellow"))
+    if found.changed:
+        names = ", ".join(one_line(_near(name, found.settings.folder)) for name in found.changed)
+        err.line(f"  changed since you trusted it: {names}")
+    if found.settings.file is not None and found.owner != os.getuid():
+        err.line(f"  {found.settings.file.name} belongs to another user (uid {found.owner})")
+    for line in lines(found):
+        err.line("  " + clean(line).replace("\n", "\\n"))
+
+
+def lines(found: Standing) -> list[str]:
+    """Return what there is to trust, one thing a line."""
+    said = [] if found.settings_trusted else [f"It would {claim.text}" for claim in found.claims]
+    if found.journal is not None:
+        place = _near(str(found.journal), found.settings.folder)
+        said.append(f"It brings the journal {place}: jobs and approvals in it would count")
+    return said
+
+
+def _near(name: str, folder: Path) -> str:
+    path = Path(name)
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else name

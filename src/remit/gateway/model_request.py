@@ -1,0 +1,286 @@
+"""A model call on its way through the gateway: what the caller wants, and what the stages found out.
+
+The sum that a principal may spend on models in a day, over all jobs and sessions of the journal.
+
+The sums are those of the journal (sums.py), so no resume resets them, and a question costs the same however many jobs
+the day has had. What this process has announced counts from then on, even where the journal's reader lags behind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from remit.clock import DAY
+from remit.errors import ProviderError
+from remit.gateway.budget import Budget, Spent
+from remit.gateway.sums import ModelSums
+from remit.gateway.turns import Line
+from remit.models.faults import ModelFault
+from remit.models.message import Message
+from remit.models.port import Model
+from remit.models.prompt import Output, Sampling, ToolSpec
+from remit.models.reply import Reply, Usage, Watch
+from remit.models.thread import Known, Thread
+from remit.policy.decision import CallerKind
+from remit.policy.overlay import Overlay
+from remit.tools.meta import Level, Risk, ToolMeta
+from remit.tools.names import MODEL, key_of
+from remit.tools.provider import CallContext, JobFacts, ToolResult
+from remit.tools.schema import compile_schema
+from remit.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+    from remit.journal.kinds import CommandStarted
+    from remit.models.names import ModelName
+    from remit.models.port import Sending
+
+
+_LONGEST_MS: Final = 3_600_000
+_BYTES_PER_TOKEN: Final = 3
+"""Bytes of a request that make a token at least; JSON and most languages take more."""
+OUTPUT: Final = 4_096
+"""Output tokens that are reserved if the caller sets no limit."""
+_SEEN: Final = ("model", "temperature", "effort", "max_output_tokens", "tools", "new", "prompt", "wire")
+"""Members that rules see of a question in the place of arguments."""
+_SCHEMA: Final = {"type": "object", "properties": {name: {} for name in _SEEN}, "additionalProperties": False}
+_INPUT: Final = compile_schema(_SCHEMA, closed=True)
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller wants to ask."""
+
+    model: str
+    """Its name; empty: the default one."""
+    thread: Thread
+    step: str
+    principal: str
+    tools: tuple[str, ...] = ()
+    """Full names of tools to offer, or patterns of them."""
+    extra: tuple[ToolSpec, ...] = ()
+    """Tools that are not the catalog's: the caller answers them itself."""
+    choice: str = "auto"
+    sampling: Sampling = Sampling()
+    output: Output | None = None
+    caller: CallerKind = "session"
+    recipe: str = ""
+    overlays: tuple[Overlay, ...] = ()
+    """Rules that the caller adds to the policy."""
+    attempt: int = 1
+    lost: int = 0
+    """Attempts before this one that ended with their worker: they are announced, and did not fail."""
+    confirmation: str | None = None
+    known: Known = msgspec.field(default_factory=lambda: Known(set(), set()))
+    spent: Spent = msgspec.field(default_factory=Spent)
+    budget: Budget = Budget()
+    skills: dict[str, str] = {}
+    """The skills that the question is under, with the digest of each."""
+    hash: str = ""
+    """Digest of what was asked for."""
+    asks: bool = True
+    """Whether a person is asked if policy wants that; else the question is refused."""
+    job: JobFacts | None = None
+    """The job that asks."""
+    line: Line | None = None
+    """Where it stands in line if a limit refuses the question for now."""
+    via: Model | None = None
+    """The model itself, if the caller passes on a request as it came; the caller alone asks again."""
+
+    @property
+    def failed(self) -> int:
+        """Attempts that will have failed if this one does."""
+        return self.attempt - self.lost
+
+
+class Asking:
+    """One attempt to ask; each field is set by the stage named beside it."""
+
+    __slots__ = (
+        "claim",
+        "fault",
+        "model",
+        "prompt_hash",
+        "reply",
+        "request",
+        "reserved_cost",
+        "reserved_tokens",
+        "sending",
+        "started",
+        "watch",
+    )
+
+    request: ModelRequest
+    watch: Watch
+    model: Model  # resolve_model
+    sending: Sending  # resolve_model
+    prompt_hash: str  # resolve_model
+    claim: Claim  # reserve
+    reserved_tokens: int  # reserve
+    reserved_cost: float  # reserve
+    started: CommandStarted  # announce_model
+    reply: Reply | None  # invoke
+    fault: ModelFault | None  # invoke
+
+    def __init__(self, request: ModelRequest, watch: Watch) -> None:
+        self.request = request
+        self.watch = watch
+        self.reserved_tokens, self.reserved_cost = 0, 0.0
+        self.reply = self.fault = None
+
+    def facts(self) -> dict[str, Any]:
+        """The call as rules and people see it: everything that is new in the prompt, and a digest of the rest."""
+        request, ask = self.request, self.sending.ask
+        fresh = [node.message for node in request.thread.since(request.known.tips.__contains__)]
+        return {
+            "model": self.model.name.model,
+            "temperature": request.sampling.temperature,
+            "effort": request.sampling.effort,
+            "max_output_tokens": request.sampling.max_output_tokens,
+            "tools": [spec.name for spec in ask.tools.specs],
+            "new": [_shown(message) for message in fresh if message is not None],
+            "prompt": self.prompt_hash,
+            "wire": self.sending.hash,
+        }
+
+
+class ModelProvider:
+    """The provider of a model call (`remit.tools.provider.ToolProvider`): sends what is prepared, once."""
+
+    def __init__(self, asking: Asking, provider_id: str) -> None:
+        self.provider_id = provider_id
+        self._asking = asking
+
+    async def list_tools(self) -> list[ToolMeta]:
+        """A model is found by its name, not listed."""
+        return []
+
+    async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:  # noqa: ARG002 - the port's
+        """Set `reply` or `fault`. Raises ProviderError for a fault."""
+        asking = self._asking
+        try:
+            asking.reply = await asking.model.send(asking.sending, asking.watch)
+        except ModelFault as fault:
+            asking.fault = fault
+            raise ProviderError(fault.reason, cause=None, code=fault.code) from fault
+        return ToolResult()
+
+    async def close(self) -> None:
+        """The model stays open for the next call."""
+
+
+def model_tool(asking: Asking, name: ModelName) -> Tool:
+    """A model in the form in which policy and people know what can be called: `model.<provider>`, level L2."""
+    provider = name.provider.replace("-", "_")
+    full = f"{MODEL}.{provider}"
+    meta = ToolMeta(
+        name=full,
+        provider_id=f"{MODEL}_{provider}",
+        description="Asks a model.",
+        input_schema=_SCHEMA,
+        capability_level=Level.L2,
+        risk_level=Risk.READ_ONLY,
+        side_effects=False,
+        idempotent=True,
+        requires_confirm=False,
+        timeout_ms=_LONGEST_MS,
+    )
+    return Tool(
+        meta=meta,
+        provider=ModelProvider(asking, meta.provider_id),
+        input=_INPUT,
+        output=None,
+        key=key_of(full),
+        wire_name="",
+        contract_hash="",
+        prompt_hash="",
+    )
+
+
+def most_of(sending: Sending, sampling: Sampling) -> Usage:
+    """Return the most that an answer to a prepared request may take."""
+    return Usage(input=len(sending.body) // _BYTES_PER_TOKEN + 1, output=sampling.max_output_tokens or OUTPUT)
+
+
+def _shown(message: Message) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(message)
+    return found
+
+
+LOOK_S: Final = 30.0
+"""Seconds after which an announced call is in the sums."""
+
+
+class DayLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits for each principal and day (UTC); None: none."""
+
+    tokens: int | None = None
+    cost: float | None = None
+    """US dollars."""
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What a call may take at most."""
+
+    principal: str
+    tokens: int
+    cost: float
+
+
+class Allowance:
+    """Compares the day's sums with its limits."""
+
+    def __init__(self, journal: Journal, limits: DayLimits) -> None:
+        self.limits = limits
+        self.sums = ModelSums(journal)
+        self._clock = journal.clock
+        self._claims: list[Claim] = []
+        self._announced: dict[str, tuple[Claim, float]] = {}
+        """Calls that the journal holds and the sums may not, by their identifier, and since when."""
+
+    async def claim(self, claim: Claim) -> str:
+        """Count a call that is about to be announced; why it may not be made, if that would be too much for today.
+
+        The claim counts until `release`, or until the sums hold the call that was `announced` for it.
+        """
+        limits, principal, tokens, cost = self.limits, claim.principal, claim.tokens, claim.cost
+        if limits.tokens is None and limits.cost is None:
+            return ""
+        day = self._clock.now() // DAY
+        if self.sums.seen is None:
+            self.sums.seen = set()
+        await self.sums.refresh((day,))
+        spent_tokens, spent_cost = self._spent(day, principal)
+        if limits.tokens is not None and spent_tokens + tokens > limits.tokens:
+            took = f"{principal} used {spent_tokens} tokens today, and this call may use {tokens} more"
+            return f"{took}; the limit is {limits.tokens}"
+        if limits.cost is not None and spent_cost + cost > limits.cost:
+            took = f"{principal} spent ${spent_cost:.4f} today and may cost ${cost:.4f} more now"
+            return f"{took}; the limit is ${limits.cost:g}"
+        self._claims.append(claim)
+        return ""
+
+    def announced(self, claim: Claim, invocation: str) -> None:
+        """The journal holds the call."""
+        if claim in self._claims:
+            self._claims.remove(claim)
+            self._announced[invocation] = (claim, self._clock.monotonic())
+
+    def release(self, claim: Claim) -> None:
+        """The call has ended, or was not made."""
+        if claim in self._claims:
+            self._claims.remove(claim)
+
+    def _spent(self, day: int, principal: str) -> tuple[int, float]:
+        now, seen = self._clock.monotonic(), self.sums.seen or set()
+        self._announced = {
+            invocation: (claim, at)
+            for invocation, (claim, at) in self._announced.items()
+            if invocation not in seen and now - at < LOOK_S
+        }
+        seen.clear()
+        spent = self.sums.spent(day, principal)
+        claims = [*self._claims, *(claim for claim, _ in self._announced.values())]
+        mine = [claim for claim in claims if claim.principal == principal]
+        return spent.tokens + sum(one.tokens for one in mine), spent.cost + sum(one.cost for one in mine)

@@ -1,0 +1,105 @@
+"""Notifications as the settings say: what delivers them beside a worker or a server, and what looks at them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from remit.capability import Check, Look, Upkeep
+from remit.errors import JournalError, RemitError
+from remit.parts.notify.notifications import Notifications, add_target
+from remit.parts.notify.sender import AT_ONCE, Sender
+from remit.parts.notify.target import read_targets
+from remit.parts.notify.work import NotificationWork
+
+if TYPE_CHECKING:
+    from remit.app import Remit
+    from remit.engines.port import Engine
+    from remit.service.noun_means import NounOpening
+    from remit.service.parts import Parts
+    from remit.wiring.runtime import Runtime
+
+PART: Final = "notify"
+_LAST_S: Final = 5.0
+"""Seconds for messages that are on their way when the process stops."""
+
+
+class Notifier(msgspec.Struct, frozen=True):
+    """What tells the targets of one process."""
+
+    work: NotificationWork
+    engine: Engine
+
+    async def run(self, _tell: Callable[[str], object]) -> None:
+        """Tell the targets until cancelled. Raises JournalError."""
+        try:
+            await self._begin()
+            await self.engine.stopped()
+        except asyncio.CancelledError:
+            await self.engine.drain(_LAST_S)
+            await self.engine.stop()
+            raise
+
+    async def _begin(self) -> None:
+        """Begin, or begin again after the engine's failure. Raises JournalError."""
+        for target in self.work.routes:
+            await add_target(self.work.journal, target)
+        if self.engine.failure is None:
+            self.engine.start()
+        else:
+            await self.engine.restart()
+
+
+def open_notifier(runtime: Runtime) -> Notifier | None:
+    """Return what delivers notifications in this process; None without `[[notify]]`. Raises SettingsError."""
+    targets = read_targets(runtime.settings)
+    if not targets:
+        return None
+    work = NotificationWork(runtime.journal, targets, _sender(runtime), _console(runtime))
+    return Notifier(work, runtime.engine_for(work, concurrency=len(targets) + AT_ONCE))
+
+
+def open_notifications(opening: NounOpening) -> Notifications:
+    """The targets, to look at and to test. Raises SettingsError."""
+    parts = opening.parts
+    return Notifications(parts.journal, read_targets(parts.settings), _sender(parts), _console(parts))
+
+
+def work_on_notifications(remit: Remit, _stop: asyncio.Event, _role: str) -> Upkeep | None:
+    """Return what tells the targets of `[[notify]]`; None without any. Raises SettingsError."""
+    notifier = open_notifier(remit.runtime)
+    return None if notifier is None else Upkeep(PART, notifier.run)
+
+
+async def check_targets(look: Look) -> list[Check]:
+    """One check for each target."""
+    try:
+        async with look.open() as remit:
+            views = await remit.service.notifications.views()
+    except JournalError:  # which has a check of its own
+        return []
+    except RemitError as error:
+        return [Check.failed("notify", error)]
+    return [
+        Check(
+            "notify",
+            "fail",
+            f"{view.target} does not take messages: {view.fails}",
+            f"Correct it, and try it: remit notify test {view.target}",
+        )
+        if view.fails
+        else Check("notify", "ok", f"{view.target}: {view.where}")
+        for view in views
+    ]
+
+
+def _sender(parts: Parts) -> Sender:
+    return Sender(os.environ, str(parts.settings.folder), parts.journal.clock)
+
+
+def _console(parts: Parts) -> str:
+    return parts.settings.serve.public_url.rstrip("/")
