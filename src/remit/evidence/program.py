@@ -16,11 +16,11 @@ _FUTURE: Final = "from __future__ import annotations\n"
 
 
 _POLICY: Final = (
-    *("checks", "condition", "constraint", "decision", "expression", "globs", "groups", "levels", "limit", "overlay"),
-    *("places", "readings", "recorded", "remembered", "rule", "rules", "table", "verdict"),
+    *("approval", "checks", "condition", "constraint", "decision", "expression", "globs", "groups", "levels", "limit"),
+    *("overlay", "places", "readings", "record", "rule", "rules", "table", "verdict"),
 )
 _RULES: Final = (
-    *("clock", "nearest", "origins.roles", "redact.visible", "tools.meta", "tools.naming"),
+    *("clock", "nearest", "origins.roles", "redact.visible", "tools.meta", "tools.names"),
     *(f"policy.{name}" for name in _POLICY),
 )
 """The modules that decide, and what they need of the floors below."""
