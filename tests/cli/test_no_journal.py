@@ -36,9 +36,11 @@ LASTING: Final = {
     "witness",
     "init",
     "mcp login",
+    "guard ask",
+    "guard serve",
     "model-gateway",
 }
-"""They run until they are ended, or begin a folder of their own."""
+"""They run until they are ended or end as a hook's client does, or begin a folder of their own."""
 
 
 def words_for(command: click.Command) -> tuple[str, ...]:

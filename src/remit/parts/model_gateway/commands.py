@@ -81,7 +81,7 @@ class ReplayedProgram(msgspec.Struct, frozen=True, kw_only=True):
 @click.command("record", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] COMMAND...")
 @click.option("--title", default="", help="Title to show in lists.")
-@click.option("--tokens", type=click.IntRange(min=1), metavar="N", help="Tokens that its models may use.")
+@click.option("--tokens", type=click.IntRange(min=1), metavar="INTEGER", help="Tokens that its models may use.")
 @click.option("--cost", type=click.FloatRange(min=0), metavar="DOLLARS", help="US dollars that its models may cost.")
 @click.option("--calls", type=click.IntRange(min=1), metavar="N", help="Questions that it may ask models.")
 @click.option("--steady", is_flag=True, help="Fix dates of commits, zone and language, so that a replay differs less.")
