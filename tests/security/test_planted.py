@@ -74,7 +74,17 @@ LOOKS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
 """What commands are given; those that need nothing are run without anything."""
 LEFT_OUT: Final = {
     *("init", "run", "chat", "conversation import", "work init", "work issue", "skills new"),  # start something new
-    *("serve", "worker", "mcp serve", "mcp wrap", "tickets work", "work serve", "witness"),  # run until they are ended
+    *(
+        "serve",
+        "worker",
+        "mcp serve",
+        "mcp wrap",
+        "tickets work",
+        "work serve",
+        "witness",
+        "guard serve",
+    ),  # run until they are ended
+    *("guard serve", "guard ask", "model-gateway"),  # the same
     *("tickets create", "tickets lease", "tickets fill", "tickets block", "tickets release", "tickets retry"),
     *("work decide", "work run", "work switch", "work stop", "work result", "work write", "work late", "work log"),
     *("mcp add", "mcp test", "mcp login", "mcp remove", "mcp import", "mcp pin", "mcp approve", "notify test"),
