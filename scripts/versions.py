@@ -99,7 +99,7 @@ def environment(version: str, python: Path) -> Path:
         pip: list[str | Path] = [env / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         _make([python, "-m", "venv", "--clear", env])
         _make([*pip, "--require-hashes", "--requirement", PINS])
-        _make([*pip, "--no-build-isolation", "--no-deps", "--editable", ROOT])
+        _make([*pip, "--no-build-isolation", "--no-deps", "--editable", ROOT, "--editable", ROOT / "testing"])
         ready.write_text(state, encoding="ascii")
     return env
 
