@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 from remit.codes import Code
-from remit.gateway.pipeline import STAGES, name_of
+from remit.gateway.pipeline import STAGES
 from tests.every_kind import EVERY_KIND
+from tests.gateway.stage_names import name_of
 
 PAGE = (Path(__file__).parents[2] / "docs/gateway.md").read_text(encoding="utf-8")
 STAGES_PART = PAGE.partition("## The stages")[2].partition("\n## ")[0]

@@ -17,7 +17,7 @@ from remit.codes import Code
 from remit.errors import JournalError, ProviderError
 from remit.gateway.call import Call, Proceed, Request, no_progress
 from remit.gateway.outcome import EvidenceItem, Outcome
-from remit.gateway.pipeline import MODEL_STAGES, STAGES, _compose, name_of
+from remit.gateway.pipeline import MODEL_STAGES, STAGES, _compose
 from remit.journal.kinds import (
     EvidenceAttached,
     GateRefused,
@@ -27,6 +27,7 @@ from remit.journal.kinds import (
 from remit.tools.meta import Level
 from remit.tools.provider import EvidenceCandidate, ToolResult
 from tests.gateway.samples import ALLOW, add, write
+from tests.gateway.stage_names import name_of
 from tests.gateway.world import odd, opened
 
 JSON = st.recursive(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -78,9 +77,6 @@ MODEL_STAGES: Final[tuple[Callable[[Services], Stage], ...]] = (
     Invoke,  # sends the request, once
 )
 """The stages of a model call, in this order."""
-
-
-_WORD: Final = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 class Gateway:
@@ -165,12 +161,6 @@ def _copied(request: Request, journal: Journal, writer: StreamWriter, progress: 
     if call.arguments_hash and digest(call.args) != call.arguments_hash:
         call.arguments_hash = ""
     return call
-
-
-@cache
-def name_of(stage: Callable[..., Stage]) -> str:
-    """The name of a stage, as it tells the call and refusals record it: `validate_arguments` for ValidateArguments."""
-    return _WORD.sub(r"_\1", stage.__name__).lower()
 
 
 def _compose(stages: list[Stage]) -> Proceed:

@@ -158,10 +158,10 @@ class KeptTexts:
 
     def schemas(self, tool: Tool, writer: StreamWriter) -> tuple[Blob, ...]:
         """Return the blobs for the writer's next events: each schema's canonical form, under its own hash."""
-        kept, output = self._with, tool.output
-        given = kept.get(tool.input.hash)
-        also = given if output is None else kept.get(output.hash)
-        if given is not None and given.failure is None and also is not None and also.failure is None:
+        writers, output = self._with, tool.output
+        of_input = writers.get(tool.input.hash)
+        of_output = of_input if output is None else writers.get(output.hash)
+        if of_input is not None and of_input.failure is None and of_output is not None and of_output.failure is None:
             return ()  # as for every call but a tool's first
         found = []
         for compiled, schema in ((tool.input, tool.meta.input_schema), (tool.output, tool.meta.output_schema)):

@@ -89,7 +89,7 @@ REQUEST: Final = "remit.request"
 AUTHORITY: Final = "remit.authority"
 """Where the scope of a request whose target is a whole URL has that URL's authority: it counts, and Host does not."""
 ABORT: Final = "remit.abort"
-"""Where a part finds what cuts a connection, so that no client takes an answer that broke off for a whole one."""
+"""Where a part finds the function that cuts a connection: no client takes what broke off for a whole answer."""
 _ONCE: Final = frozenset(
     {
         "authorization",

@@ -219,7 +219,7 @@ _STUCK: Final = (NondeterminismError, VersionError, LackingError)
 
 
 _UNREAD: Final = History()
-"""Of a job whose events are not read yet; nothing is folded into it."""
+"""The history of a job whose events are not read yet; nothing is folded into it."""
 
 
 class JobExecution:

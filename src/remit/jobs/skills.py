@@ -84,7 +84,7 @@ class InForce:
 
 
 NONE_IN_FORCE: Final = InForce(Skilled(()))
-"""Of a branch that is under no skills but those of its job."""
+"""The skills of a branch that is under none but those of its job."""
 _in_force: Final[ContextVar[InForce]] = ContextVar("skills in force", default=NONE_IN_FORCE)
 
 

@@ -121,8 +121,9 @@ async def examine(
         end = verify(head.stream, events, end)
         payloads = [facts_of(event) for event in events]
         await looking.look(events, payloads)
-        newer = newer or None in payloads
-        telling += [payload for payload in payloads if payload is not None and type(payload) in _TELLING]
+        known = [payload for payload in payloads if payload is not None]
+        newer = newer or len(known) < len(payloads)
+        telling += [payload for payload in known if type(payload) in _TELLING]
         await visit(events, payloads)
     _prove_end(head, end)
     if not newer and (said := contradiction(head, telling)):  # states of a newer Remit follow from its events

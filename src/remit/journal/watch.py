@@ -96,7 +96,7 @@ class FileBell:
         """Let go of what the kernel keeps for it."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            with suppress(NotImplementedError):
+            with suppress(NotImplementedError):  # an event loop that could not watch it either
                 self._loop.remove_reader(descriptor)
             os.close(descriptor)
 

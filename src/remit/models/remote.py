@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -51,6 +52,34 @@ def http_client(patience_s: float) -> aiohttp.ClientSession:
         max_line_size=_HEADER,
         max_field_size=_HEADER,
     )
+
+
+@contextmanager
+def connection_faults() -> Iterator[None]:
+    """Raise what ends a connection to a provider as the ModelFault that it is."""
+    try:
+        yield
+    except aiohttp.ClientConnectorError as error:
+        raise Server(f"the provider cannot be reached: {error}", unsent=True) from error
+    except aiohttp.ConnectionTimeoutError as error:
+        raise Timeout("the provider could not be reached in time", unsent=True) from error
+    except TimeoutError as error:
+        raise Timeout("the provider fell silent") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise Cut(f"the connection broke: {type(error).__name__} {error}") from error
+
+
+def redirected(status: int) -> Rejected:
+    """Return the fault of a provider that sends a request, and the key in it, to another place."""
+    return Rejected(f"the provider redirects (HTTP {status}), which is not followed")
+
+
+def fault_of(wire: Wire, failure: Failure) -> ModelFault:
+    """Return the fault that a failure is on a wire; an error in the place of an answer was not billed."""
+    fault = wire.fault(failure)
+    if failure.status >= HTTPStatus.BAD_REQUEST and not isinstance(fault, Timeout):
+        fault.billed = "no"
+    return fault
 
 
 class RemoteModel:
@@ -104,7 +133,7 @@ class RemoteModel:
 
     async def _asked(self, sending: Sending, watcher: _Watcher) -> Reply:
         reducer = self._wire.reducer(sending.ask, self._name.producer)
-        try:
+        with connection_faults():
             async with self._client.post(
                 self._url + sending.path,
                 data=sending.body,
@@ -114,14 +143,6 @@ class RemoteModel:
                 await self._check(response)
                 request_id = next((response.headers[name] for name in _REQUEST_IDS if name in response.headers), "")
                 await self._reduce(response, reducer, watcher)
-        except aiohttp.ClientConnectorError as error:
-            raise Server(f"the provider cannot be reached: {error}", unsent=True) from error
-        except aiohttp.ConnectionTimeoutError as error:
-            raise Timeout("the provider could not be reached in time", unsent=True) from error
-        except TimeoutError as error:
-            raise Timeout("the provider fell silent") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise Cut(f"the connection broke: {type(error).__name__} {error}") from error
         first_us, duration_us = watcher.times()
         found = reducer.reply()
         answer = msgspec.structs.replace(
@@ -141,13 +162,10 @@ class RemoteModel:
         body = await response.content.read(_MAX_ERROR_BYTES)
         headers = {name.lower(): value for name, value in response.headers.items()}
         if HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST:
-            raise Rejected(f"the provider redirects (HTTP {response.status}), which is not followed")
+            raise redirected(response.status)
         if response.status == HTTPStatus.OK and not json_body(body).get("error"):
             raise Server(f"the provider answered with {response.content_type}, not with a stream of events")
-        fault = self._wire.fault(Failure(response.status, headers, body, self._clock.now()))
-        if response.status >= HTTPStatus.BAD_REQUEST and not isinstance(fault, Timeout):
-            fault.billed = "no"  # an error in the place of an answer
-        raise fault
+        raise fault_of(self._wire, Failure(response.status, headers, body, self._clock.now()))
 
     async def _reduce(self, response: aiohttp.ClientResponse, reducer: Reducer, watcher: _Watcher) -> None:
         """Feed the stream to the reducer; how the connection ends is the reducer's to judge."""

@@ -140,11 +140,6 @@ def turns_of(thread: Thread) -> list[int]:
     return [place for place, message in enumerate(thread.messages()) if message.role == "assistant"]
 
 
-def size_of(thread: Thread) -> int:
-    """Bytes of all messages."""
-    return thread.size
-
-
 def without_old_results(thread: Thread) -> Thread:
     """The conversation with the results of all but the newest turns cut; the same one if there is nothing to cut."""
     starts = turns_of(thread)

@@ -92,9 +92,7 @@ class Announce:
         If what allowed the call has ended meanwhile, set `outrun` instead: then policy decides again.
         """
         call.stage = "announce"
-        now = self._clock.now()
-        certain = call.confirmation is None and call.decision.until is None and now - call.query.now <= _FRESH
-        if not certain and (why := await overtaken(call, self._confirmations, now)):
+        if why := await overtaken(call, self._confirmations, self._clock.now()):
             return outrun(call, self._confirmations, why)
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = idempotency_key(call)
@@ -106,11 +104,7 @@ class Announce:
         announced = (started,) if call.misfit is None else (_warned(call, call.misfit), started)
         blobs = (*args.blobs, *untrusted.blobs, *self._kept.schemas(call.tool, call.writer))
         blobs += self._kept.rules(call.policy, call.writer)
-        synced = call.tool.meta.side_effects
-        if call.confirmation is None:
-            await call.journal.append(call.writer, *announced, synced=synced, blobs=blobs)
-        else:
-            await announce(call, announced, self._confirmations, synced=synced, blobs=blobs)
+        await announce(call, announced, self._confirmations, synced=call.tool.meta.side_effects, blobs=blobs)
         if call.request.provenance is not None:
             call.request.provenance.started(started)
         return await proceed(call)

@@ -45,7 +45,7 @@ from remit.jobs.skills import under
 from remit.models.arguments import InvalidArgumentsError, arguments_of
 from remit.models.message import ToolCall, ToolResult, results, system, user
 from remit.models.prompt import Sampling, ToolSpec
-from remit.models.thread import EMPTY, Thread, size_of, summarised, to_summarise, without_old_results
+from remit.models.thread import EMPTY, Thread, summarised, to_summarise, without_old_results
 from remit.parts.agents.skills import AgentSkills
 from remit.record.transcript import LONG_RESULT, NO_RESULTS, READ_MORE, RUN, SPEC, Results
 from remit.tools import hints
@@ -319,13 +319,13 @@ class Agent:
 
     async def _shorten(self) -> bool:
         """Make room, if anything can go: old results first, and older turns by a summary if that is not enough."""
-        wanted = size_of(self.thread) * _ROOM
+        wanted = self.thread.size * _ROOM
         shorter = without_old_results(self.thread)
         if shorter is not self.thread:
             self._replace(shorter)
             self._shortened += 1
             self._run.progress("older results were left out to make room")
-            if size_of(shorter) <= wanted:
+            if shorter.size <= wanted:
                 return True
         found = to_summarise(self.thread)
         if found is None:

@@ -22,7 +22,7 @@ async def check_agents(look: Look) -> Iterable[Check]:
 
 
 def _checks(agent: AgentName, *, live: bool) -> list[Check]:
-    from remit.parts.hooks.places import off_switches  # noqa: PLC0415 - only with an agent
+    from remit.parts.hooks.places import off_lines  # noqa: PLC0415 - only with an agent
     from remit.parts.hooks.probe import probe  # noqa: PLC0415 - likewise
 
     project = Path.cwd()
@@ -33,7 +33,6 @@ def _checks(agent: AgentName, *, live: bool) -> list[Check]:
             else Check("guard", "fail", f"{agent}, {found.where}: {found.answer}", found.why)
             for found in probe(agent, project, os.environ)
         ]
-    off = [f"{file}:{number}: {text}" for file, number, text in off_switches(agent, project, os.environ)]
-    if off:
+    if off := off_lines(agent, project, os.environ):
         return [Check("guard", "warn", f"{agent} may not ask: {'; '.join(off)}", f"Try it: remit guard status {agent}")]
     return [Check("guard", "ok", f"{agent} is connected; `remit guard status {agent}` tries whether it asks")]

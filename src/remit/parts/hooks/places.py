@@ -269,6 +269,11 @@ def with_hooks_on(words: Sequence[str], agents: Sequence[AgentName], env: Mappin
     return [words[0], *_ON.get(name, ()), *words[1:]]
 
 
+def off_lines(agent: AgentName, project: Path, env: Mapping[str, str]) -> list[str]:
+    """Return the lines that switch an agent's hooks off, each as `FILE:NUMBER: TEXT`."""
+    return [f"{file}:{number}: {text}" for file, number, text in off_switches(agent, project, env)]
+
+
 def off_switches(agent: AgentName, project: Path, env: Mapping[str, str]) -> Iterator[tuple[Path, int, str]]:
     """Yield the lines of a project's or user's files that switch an agent's hooks off: file, number, text."""
     home = Path(env.get("HOME") or "/")

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from remit.parts.hooks.guard import ASKED, MARKER
 from remit.parts.hooks.hook import AgentName, is_shell
-from remit.parts.hooks.places import off_switches
+from remit.parts.hooks.places import off_lines
 
 Answer = Literal["asked", "not asked", "not installed", "no model call"]
 _LIMIT_S: Final = 60
@@ -91,8 +91,7 @@ def probe(agent: AgentName, project: Path, env: Mapping[str, str]) -> Iterator[F
     with tempfile.TemporaryDirectory(prefix="remit-guard-") as empty:
         for folder, where in ((Path(empty), "an empty folder"), (project, str(project))):
             answer, said = _run(program, agent, folder, env)
-            lines = [f"{file}:{number}: {text}" for file, number, text in off_switches(agent, folder, env)]
-            why = "" if answer == "asked" else "; ".join(lines) or said[-200:]
+            why = "" if answer == "asked" else "; ".join(off_lines(agent, folder, env)) or said[-200:]
             yield Finding(agent, where, answer, why)
 
 
@@ -132,9 +131,8 @@ class _Model(BaseHTTPRequestHandler):
         message, path = json.loads(body or b"{}"), self.path.partition("?")[0]
         name = next((name for name in _names(message) if is_shell(name)), "")
         call: dict[str, Any] = {"cmd" if name == "exec_command" else "command": MARKER, "description": "look"}
-        if "is_background" in str(
-            message.get("tools")
-        ):  # of Qwen's, which demands it; Claude refuses what it does not know
+        # Qwen's tool demands it; Claude refuses what it does not know.
+        if "is_background" in str(message.get("tools")):
             call["is_background"] = False
         wants = (name, json.dumps(call)) if name and MARKER.encode() not in body else None
         server.called = server.called or wants is not None

@@ -12,10 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-KEYS: Final = (
-    *("OPENAI_API_KEY", "CODEX_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
-    *("GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENCODE_API_KEY"),
+from remit.models import registry
+
+KEYS: Final = frozenset(
+    {
+        *(name for names in registry.KEYS.values() for name in names),
+        *("ANTHROPIC_AUTH_TOKEN", "CODEX_API_KEY", "OPENCODE_API_KEY"),
+    }
 )
+"""Variables in which programs find the keys of providers: those that Remit reads too, and more."""
 STEADY: Final = {
     "GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z",
     "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z",

@@ -24,7 +24,14 @@ from remit.jsonrpc.lines import LineTooLongError
 from remit.models.faults import Cut, ModelFault, Rejected, Server, Timeout
 from remit.models.message import Message
 from remit.models.port import Sending
-from remit.models.remote import CONNECT_S, MAX_EVENT_BYTES, MAX_REPLY_BYTES
+from remit.models.remote import (
+    CONNECT_S,
+    MAX_EVENT_BYTES,
+    MAX_REPLY_BYTES,
+    connection_faults,
+    fault_of,
+    redirected,
+)
 from remit.models.reply import Delta, Reply, Usage, Watch
 from remit.models.wires.wire import Failure
 from remit.parts.model_gateway.kinds import End, ModelGatewayAnswered
@@ -356,7 +363,7 @@ class PassedModel:
         url = f"{upstream.url}{request.route.path.removeprefix(request.route.family.based)}"
         url = f"{url}?{request.query}" if request.query else url
         headers = forwarded(request.headers, request.route.family.key_header, upstream.key)
-        try:
+        with connection_faults():
             async with upstream.client.request(
                 request.method,
                 URL(url, encoded=True),
@@ -365,14 +372,6 @@ class PassedModel:
                 allow_redirects=False,
             ) as response:
                 await self._pass(response, answer)
-        except aiohttp.ClientConnectorError as error:
-            raise Server(f"the provider cannot be reached: {error}", unsent=True) from error
-        except aiohttp.ConnectionTimeoutError as error:
-            raise Timeout("the provider could not be reached in time", unsent=True) from error
-        except TimeoutError as error:
-            raise Timeout("the provider fell silent") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise Cut(f"the connection broke: {type(error).__name__} {error}") from error
 
     async def _pass(self, response: aiohttp.ClientResponse, answer: Answer) -> None:
         self.answered = True
@@ -380,7 +379,7 @@ class PassedModel:
         self._headers = {name: names[name] for name in _KEPT_HEADERS if name in names}
         status = response.status
         if _OK < status < _FAILS and "location" in names:
-            raise Rejected(f"the provider redirects (HTTP {status}), which is not followed")
+            raise redirected(status)
         answer.begin(response.content_type == "text/event-stream", names.get("content-encoding", ""))
         await self._client.start(status, passed(response.headers))
         failure = bytearray()
@@ -404,10 +403,7 @@ class PassedModel:
         row = self._request.route.row
         if row is None:
             return Rejected(f"HTTP {status}", status=status)
-        fault = row.wire.fault(Failure(status, headers, body, self._clock.now()))
-        if not isinstance(fault, Timeout):
-            fault.billed = "no"
-        return fault
+        return fault_of(row.wire, Failure(status, headers, body, self._clock.now()))
 
 
 def forwarded(headers: Mapping[str, str], key_header: str, key: str) -> dict[str, str]:

@@ -22,20 +22,21 @@ from remit.codes import Code
 from remit.errors import JournalError
 from remit.gateway.model_request import ModelRequest
 from remit.gateway.outcome import LIMITED, Outcome
-from remit.http.problem import Problem, Refusal
+from remit.http.problem import Problem
 from remit.http.router import ABORT, REQUEST
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob
+from remit.models.faults import ModelFault
 from remit.models.message import Message as ModelMessage
 from remit.models.message import Opaque
 from remit.models.names import ModelName
-from remit.models.prompt import NO_TOOLS, Sampling
+from remit.models.prompt import NO_TOOLS, Ask, Sampling
 from remit.models.reply import unwatched
 from remit.models.thread import EMPTY
 from remit.parts.model_gateway.exchange import Client, Keeping, PassedModel, Upstream, http_client
 from remit.parts.model_gateway.request_reader import Reading, UnreadableError
 from remit.parts.model_gateway.runs import Run
-from remit.parts.model_gateway.wires import FAMILIES, Family, Request, Route, refusal_of, route_of
+from remit.parts.model_gateway.wires import FAMILIES, Family, Request, refusal_of, route_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -278,9 +279,6 @@ async def _ask(run: Run, request: ModelRequest, client: Client) -> Outcome:
 
 async def _aside(model: PassedModel, request: ModelRequest) -> Outcome:
     """Pass on what asks no model, such as a list of models: nothing of a prompt is in it."""
-    from remit.models.faults import ModelFault  # noqa: PLC0415 - rarely asked for
-    from remit.models.prompt import Ask  # noqa: PLC0415 - the same
-
     try:
         await model.send(model.prepare(Ask(thread=request.thread)), unwatched)
     except ModelFault as fault:
@@ -330,6 +328,3 @@ async def _abort(scope: Scope, receive: Receive, client: Client) -> None:
 def paths() -> tuple[str, ...]:
     """Return the paths at which it answers."""
     return tuple(family.prefix for family in FAMILIES)
-
-
-__all__ = ["Admit", "ModelGateway", "Provider", "Refusal", "Route", "paths"]
