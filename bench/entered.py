@@ -5,11 +5,12 @@ It loads nothing of Remit itself, so that every file that a command loads is cou
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from importlib import import_module
 from types import FrameType
-from typing import Final
+from typing import Final, NoReturn
 
 _SOURCE: Final = "/src/remit/"
 
@@ -58,12 +59,26 @@ class Walk:
         return visits
 
 
-if __name__ == "__main__":
-    walk = Walk()
+def main() -> None:
+    """Run a command of Remit, and say at its end how many files it entered, however it ends."""
+    walk, leave = Walk(), os._exit
+
+    def tell() -> None:
+        walk.end()
+        print(f"files: {walk.files}", file=sys.stderr, flush=True)
+
+    def tell_and_leave(status: int) -> NoReturn:
+        tell()
+        leave(status)
+
+    os._exit = tell_and_leave  # a command leaves so where threads of tools still run
     sys.argv[0] = "remit"
     walk.begin()
     try:
         import_module("remit.cli").main()
     finally:
-        walk.end()
-        print(f"files: {walk.files}", file=sys.stderr)
+        tell()
+
+
+if __name__ == "__main__":
+    main()

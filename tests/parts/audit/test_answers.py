@@ -125,7 +125,7 @@ async def test_the_newest_act_comes_first_in_a_copy_whose_positions_say_otherwis
     remit_in: OpenRemit, tmp_path: Path
 ) -> None:
     async with remit_in(**GIVEN) as remit:
-        jobs = [await remit.start(buy()) for _ in range(2)]
+        jobs = sorted([await remit.start(buy()) for _ in range(2)], key=lambda job: job.id)  # as they are copied
         for job in jobs:
             await until_waiting(remit, job.id)
         for job in reversed(jobs):

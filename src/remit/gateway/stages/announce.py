@@ -26,6 +26,7 @@ from remit.journal.kinds import CommandStarted, MessageKept, SchemaGateWarned, T
 from remit.policy.globs import name_matches
 
 if TYPE_CHECKING:
+    from remit.clock import Clock
     from remit.gateway.confirmation import Confirmation
     from remit.gateway.confirmations import Confirmations
     from remit.gateway.schema_gate import Misfit
@@ -63,8 +64,9 @@ async def _spend(
         raise
 
 
-async def overtaken(call: Call, confirmations: Confirmations, now: int) -> str:
+async def overtaken(call: Call, confirmations: Confirmations, clock: Clock) -> str:
     """Return why what allowed a call may not hold any more, just before it is announced; empty: it holds."""
+    now = clock.now()
     if now - call.query.now > _FRESH:
         return "policy decided too long ago"  # while a dependency was waited for: rules and facts may have changed
     if call.decision.until is not None and now >= call.decision.until:
@@ -92,7 +94,7 @@ class Announce:
         If what allowed the call has ended meanwhile, set `outrun` instead: then policy decides again.
         """
         call.stage = "announce"
-        if why := await overtaken(call, self._confirmations, self._clock.now()):
+        if why := await overtaken(call, self._confirmations, self._clock):
             return outrun(call, self._confirmations, why)
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = idempotency_key(call)
@@ -100,10 +102,10 @@ class Announce:
             calls, name = call.writer.announced, call.tool.meta.name
             calls[name] = calls.get(name, 0) + 1
         args, untrusted = pack(call.encoded), packed_untrusted(call.untrusted) if call.untrusted else NOTHING
-        started = self._started(call, args, untrusted)
-        announced = (started,) if call.misfit is None else (_warned(call, call.misfit), started)
         blobs = (*args.blobs, *untrusted.blobs, *self._kept.schemas(call.tool, call.writer))
         blobs += self._kept.rules(call.policy, call.writer)
+        started = self._started(call, args, untrusted)
+        announced = (started,) if call.misfit is None else (_warned(call, call.misfit), started)
         await announce(call, announced, self._confirmations, synced=call.tool.meta.side_effects, blobs=blobs)
         if call.request.provenance is not None:
             call.request.provenance.started(started)
@@ -194,7 +196,7 @@ class AnnounceModel:
         asking = call.asking
         if asking is None:
             return await proceed(call)
-        if why := await overtaken(call, self._confirmations, self._clock.now()):
+        if why := await overtaken(call, self._confirmations, self._clock):
             return outrun(call, self._confirmations, why)
         call.invocation_id, call.span_id = new_id("inv"), span_id()
         call.idempotency_key = idempotency_key(call)
