@@ -39,7 +39,7 @@ ProviderError              raised by a provider, and no RemitError: the gateway 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from remit.codes import Code
 
@@ -178,20 +178,25 @@ class VersionError(RunError):
     default = Code.EXECUTION_VERSION_MISMATCH
 
 
+_TO_TAKE_THE_PATH: Final = (
+    "Run the code that recorded this job, or let the code here take the recorded path where `run.version` is the "
+    "recorded version (docs/recipes.md, Versions), then resume the job."
+)
+
+
 class NondeterminismError(RunError):
     """The recipe departed from its record: it requested another step than the journal holds."""
 
     default = Code.NONDETERMINISTIC
 
-    def __init__(self, step: str, recorded: str, asked: str) -> None:
+    def __init__(
+        self, step: str, recorded: str, asked: str, *, code: Code | None = None, remedy: str = _TO_TAKE_THE_PATH
+    ) -> None:
         self.step = step
         self.recorded = recorded
         self.asked = asked
-        super().__init__(
-            f"step {step}: the journal holds {recorded}, but the recipe requests {asked}",
-            remedy="Run the code that recorded this job, or let the code here take the recorded path where "
-            "`run.version` is the recorded version (docs/recipes.md, Versions), then resume the job.",
-        )
+        why = f"step {step}: the journal holds {recorded}, but the recipe requests {asked}"
+        super().__init__(why, code=code, remedy=remedy)
 
 
 class ProviderError(Exception):

@@ -122,6 +122,9 @@ class Code(Enum):
     FOREIGN_TASK = Row(
         FAILED, 400, False, "An effect was started from a task that the run did not create; use run.gather."
     )
+    FOREIGN_TIMEOUT = Row(
+        FAILED, 400, False, "A time limit that the run does not know, such as asyncio.timeout, is open around a wait."
+    )
     NOT_AWAITED = Row(FAILED, 400, False, "The recipe asked for an effect and never awaited it: it did not happen.")
     UNKNOWN_RECIPE = Row(ERROR, 404, False, "No recipe of this name is registered here.")
     INVALID_INPUT = Row(ERROR, 400, False, "The input does not fit the recipe's parameters.")

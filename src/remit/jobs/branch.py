@@ -22,16 +22,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+OWN_LIMIT: Final = (
+    "Give a step its own timeout=, which is recorded, instead of asyncio.timeout or asyncio.wait_for around it."
+)
 _KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,79}")
 
 
 class Branch:
     """A sequence of effects within a run."""
 
-    __slots__ = ("_keys", "_next", "_prefix", "task")
+    __slots__ = ("_keys", "_next", "_opener", "_prefix", "task")
 
-    def __init__(self, prefix: str, task: asyncio.Task[object] | None) -> None:
+    def __init__(self, prefix: str, task: asyncio.Task[object] | None, opener: Branch | None = None) -> None:
         self._prefix = prefix
+        self._opener = opener
         self._next = 0
         self._keys: set[str] = set()
         self.task = task
@@ -62,6 +66,23 @@ class Branch:
                 code=Code.FOREIGN_TASK,
                 remedy="Use run.gather for parallel work, and timeout= instead of asyncio.wait_for.",
             )
+
+    @property
+    def limited(self) -> bool:
+        """Return whether an `asyncio.timeout` is open around the branch: here, or where it was opened.
+
+        In Python 3.12 and newer `asyncio.wait_for` is one too.
+        """
+        tasks, branch = set[asyncio.Task[object] | None](), self
+        while True:
+            tasks.add(branch.task)
+            if branch._opener is None:
+                break
+            branch = branch._opener
+        # asyncio has no list of limits. Its own loops keep their timers here; other loops are not looked at.
+        timers = getattr(asyncio.get_running_loop(), "_scheduled", ())
+        limits = (getattr(timer._callback, "__self__", None) for timer in timers)  # noqa: SLF001 - the only way to them
+        return any(isinstance(limit, asyncio.Timeout) and limit._task in tasks for limit in limits)  # noqa: SLF001
 
 
 current: Final[ContextVar[Branch]] = ContextVar("remit_branch")

@@ -182,13 +182,14 @@ class Branches:
         """Wait for another branch, without keeping the job from being parked meanwhile."""
         if not future.done():
             self._matching.go_on()
+            self._matching.refuse_limit()
             self._activity.block()
             future.add_done_callback(lambda _future: self._activity.unblock())
         return await future
 
     async def within(self, work: Awaitable[T], prefix: str) -> T:
         """Do work in the running task, with places below `prefix`."""
-        token = current.set(Branch(prefix, asyncio.current_task()))
+        token = current.set(Branch(prefix, asyncio.current_task(), current.get()))
         try:
             return await work
         finally:
@@ -198,7 +199,7 @@ class Branches:
         self._activity.unblock()  # a branch more is active; its end takes it back
         context = copy_context()
         task = asyncio.get_running_loop().create_task(ends(branch), context=context)
-        own = Branch(prefix, task)
+        own = Branch(prefix, task, current.get())
         context.run(current.set, own)
         task.add_done_callback(partial(self._over, own))
         return task

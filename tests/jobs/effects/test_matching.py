@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from remit import Remit, Run, recipe, tool
+from remit import Code, JobEndedError, Remit, Run, recipe, tool
 from remit.clock import SystemClock
-from remit.errors import JournalError, ProviderError
+from remit.errors import JournalError, ProviderError, RunError
+from remit.jobs.branch import Branch
 from remit.journal.blobs import BlobRef
 from remit.journal.journal import Journal
 from remit.record.views import JobRow
 from tests.jumping import JumpingClock
 from tests.opened import OpenRemit, until, until_waiting
+from tests.patience import PATIENCE_S
 
 ALLOW = {"policy.rules": [{"effect": "allow", "tools": ["*"]}], "jobs.drain_seconds": 0}
 Way = Callable[[Run], Awaitable[Any]]
@@ -315,3 +317,86 @@ async def test_a_signal_may_have_any_name(remit_in: OpenRemit) -> None:
         await until_waiting(remit, job.id)
         await job.signal("stuck:not", 1)
         assert await job == 1
+
+
+async def asleep(run: Run) -> Any:
+    await run.sleep(3_600)
+
+
+async def signalled(run: Run) -> Any:
+    return await run.wait_signal("never")
+
+
+async def asking_a_person(run: Run) -> Any:
+    return await run.confirm("Go on?")
+
+
+async def in_a_branch(run: Run) -> Any:
+    return await run.gather(run.now(), run.sleep(3_600))
+
+
+async def in_another_recipe(run: Run) -> Any:
+    return await run.child(recipe("asleep")(asleep)())
+
+
+@pytest.mark.parametrize("way", [asleep, signalled, asking_a_person, in_a_branch, in_another_recipe])
+async def test_a_recipe_with_a_clock_of_its_own_does_not_wait(remit_in: OpenRemit, way: Way) -> None:
+    """Were it parked, its clock would be forgotten: an hour would pass in a second's limit."""
+
+    @recipe("hasty")
+    async def hasty(run: Run) -> Any:
+        await run.uuid()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await way(run)
+        except RunError:
+            return (await run.call("bank.charge", {"cents": 5})).value
+
+    bank = Bank()
+    async with remit_in(tools=[bank.tool], recipes=[hasty, recipe("asleep")(asleep)], flags=ALLOW) as remit:
+        job = await remit.start(hasty())
+        with pytest.raises(JobEndedError) as raised:
+            await job
+        assert (raised.value.code, bank.charged) == (Code.FOREIGN_TIMEOUT, [])
+        assert "timeout=" in raised.value.remedy
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+
+
+async def test_a_wait_that_an_older_remit_recorded_within_such_a_limit_ends_as_it_would_have(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @recipe("hasty")
+    async def hasty(run: Run) -> Any:
+        async with asyncio.timeout(PATIENCE_S):
+            return await run.wait_signal("go")
+
+    async with remit_in(recipes=[hasty]) as remit:
+        with monkeypatch.context() as patch:
+            patch.setattr(Branch, "limited", False)
+            job = await remit.start(hasty())
+            await until_waiting(remit, job.id)
+        await job.signal("go", 5)
+        assert await job == 5
+        assert (await remit.service.jobs.replay(job.id)).verdict == "same"
+
+
+async def test_a_call_that_would_wait_within_such_a_limit_is_left_to_other_code(remit_in: OpenRemit) -> None:
+    bank, limits = Bank(), [PATIENCE_S, None]
+
+    @recipe("hasty")
+    async def hasty(run: Run) -> Any:
+        try:
+            async with asyncio.timeout(limits[0]):
+                return (await run.call("bank.charge", {"cents": 5})).value
+        except RunError:
+            return "went another way"
+
+    async with remit_in(tools=[bank.tool], recipes=[hasty], flags={"jobs.drain_seconds": 0}) as remit:
+        job = await remit.start(hasty())
+        await until(remit, job.id, lambda row: row.code == "FOREIGN_TIMEOUT")
+        question = (await job.questions())[0]
+        await remit.service.confirmations.decide(question.confirmation, "approve", by="ann")
+        del limits[0]
+        await remit.service.jobs.resume(job.id)
+        assert await job == 5
+    assert bank.charged == [5]

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.codes import Code
-from remit.errors import PayloadErasedError
+from remit.errors import NondeterminismError, PayloadErasedError
 from remit.gateway.call import Earlier, Progress, Request
 from remit.gateway.outcome import LIMITED, Outcome, is_limited
 from remit.gateway.readiness import named
 from remit.gateway.turns import Line
+from remit.jobs.branch import OWN_LIMIT, current
 from remit.jobs.effects.outcomes import failed_outcome, recorded_answer
 from remit.jobs.effects.port import Answer, CallRequest, Held, Wait
 from remit.jobs.routes import LackingError, of_tool
@@ -145,6 +146,10 @@ class Waits:
         record = self._history.waits.get((wait.step, wait.key))
         if record is not None and record.completed is not None:
             return await recorded_answer(record.completed, self._journal)
+        branch = current.get(None)
+        if record is None and branch is not None and branch.limited:
+            held, asked = f"an effect that waits ({wait.words})", "to bound it by a time limit of asyncio"
+            raise NondeterminismError(wait.step, held, asked, code=Code.FOREIGN_TIMEOUT, remedy=OWN_LIMIT)
         return await self.wait(wait, record)
 
     async def turn(self, step: str, record: CallRecord | ModelRecord, outcome: Outcome) -> None:

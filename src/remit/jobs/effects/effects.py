@@ -21,6 +21,7 @@ from remit.errors import JournalError, NondeterminismError, NotCanonicalError, R
 from remit.gateway.call import asked
 from remit.gateway.conversation import values_of
 from remit.gateway.outcome import Outcome
+from remit.jobs.branch import OWN_LIMIT, current
 from remit.jobs.effects.outcomes import held_outcome, recorded_answer, recorded_outcome, recorded_reply
 from remit.jobs.effects.port import Answer, CallRequest, EffectHandler, Question, Undo, Wait, checked_undo
 from remit.jobs.end import child_end
@@ -129,7 +130,7 @@ class Matching:
 
         The recipe would otherwise go on without knowing the outcome, and go another way than when it runs again.
         """
-        if isinstance(error, JournalError | LackingError):
+        if isinstance(error, JournalError | LackingError | NondeterminismError):
             self.fail(error)
         elif isinstance(error, asyncio.CancelledError):
             self.cut_short(step)
@@ -145,8 +146,14 @@ class Matching:
     def cut_short(self, step: str) -> None:
         """Record that an effect under way was cancelled: by the recipe's own clock, unless the whole pass is over."""
         if self.failure is None:
-            asked = "to give it up: use timeout= of the step instead of asyncio.timeout around it"
-            self._cut = self.failure = NondeterminismError(step, "an effect under way", asked)
+            asked = "to give it up"
+            self._cut = self.failure = NondeterminismError(step, "an effect under way", asked, remedy=OWN_LIMIT)
+
+    def refuse_limit(self) -> None:
+        """Refuse to wait within an `asyncio.timeout`: a parked job outlives it. Raises RunError (FOREIGN_TIMEOUT)."""
+        if current.get().limited:
+            why = "the recipe waits within a time limit of asyncio, which the job would outlive"
+            raise self.fail(RunError(why, code=Code.FOREIGN_TIMEOUT, remedy=OWN_LIMIT))
 
     def over(self) -> None:
         """End the pass: the recipe begins nothing more, whatever it does on its way out."""
@@ -340,6 +347,7 @@ class Effects:
             if step in self.history.places:
                 raise matching.fail(NondeterminismError(step, effect_name(wait.type), f"to wait for {wait.words}"))
             matching.begin(step, wait.type)
+            matching.refuse_limit()
         elif record.waiting.request_hash not in {"", wait.request_hash}:
             asked_before = f"the question {line(record.waiting.reason)!r}"
             raise matching.fail(NondeterminismError(step, asked_before, f"another one: {line(wait.reason)!r}"))
