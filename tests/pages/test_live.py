@@ -239,3 +239,22 @@ async def test_sessions_are_read_page_by_page(
         await expect(page.get_by_text("Calls 1 to 1 of 3.")).to_be_visible()
         await page.get_by_role("link", name="Later calls").click()
         await expect(page.locator("#step-rows tr")).to_have_count(2)
+
+
+async def test_what_stands_beside_the_word_live_stands_there_on_a_page_without_it(
+    served: Served, browser: Browser
+) -> None:
+    async with (
+        remit() as opened,
+        served(opened, [token("ann", "admin")]) as server,
+        window(browser, server.url) as shown,
+    ):
+        page = await shown.open("/login")
+        await page.get_by_label("Token").fill("secret-ann")
+        await page.get_by_role("button", name="Log in").click()
+        live = page.locator(".live")
+        await expect(live).to_have_text("Live")
+        before = await live.evaluate("live => live.offsetWidth")
+        await shown.open("/policy")
+        await expect(live).to_have_text("")
+        assert await live.evaluate("live => live.offsetWidth") == before

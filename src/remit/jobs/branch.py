@@ -82,7 +82,7 @@ class Branch:
         # asyncio has no list of limits. Its own loops keep their timers here; other loops are not looked at.
         timers = getattr(asyncio.get_running_loop(), "_scheduled", ())
         limits = (getattr(timer._callback, "__self__", None) for timer in timers)  # noqa: SLF001 - the only way to them
-        return any(isinstance(limit, asyncio.Timeout) and limit._task in tasks for limit in limits)  # noqa: SLF001
+        return any(isinstance(limit, asyncio.Timeout) and getattr(limit, "_task", None) in tasks for limit in limits)
 
 
 current: Final[ContextVar[Branch]] = ContextVar("remit_branch")

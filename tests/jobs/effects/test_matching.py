@@ -331,15 +331,15 @@ async def asking_a_person(run: Run) -> Any:
     return await run.confirm("Go on?")
 
 
-async def in_a_branch(run: Run) -> Any:
+async def asleep_in_a_branch(run: Run) -> Any:
     return await run.gather(run.now(), run.sleep(3_600))
 
 
-async def in_another_recipe(run: Run) -> Any:
+async def asleep_in_another_recipe(run: Run) -> Any:
     return await run.child(recipe("asleep")(asleep)())
 
 
-@pytest.mark.parametrize("way", [asleep, signalled, asking_a_person, in_a_branch, in_another_recipe])
+@pytest.mark.parametrize("way", [asleep, signalled, asking_a_person, asleep_in_a_branch, asleep_in_another_recipe])
 async def test_a_recipe_with_a_clock_of_its_own_does_not_wait(remit_in: OpenRemit, way: Way) -> None:
     """Were it parked, its clock would be forgotten: an hour would pass in a second's limit."""
 
