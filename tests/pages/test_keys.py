@@ -68,7 +68,7 @@ async def test_keys_lead_to_pages_rows_and_search(served: Served, browser: Brows
         await expect(page.locator("#rows th a").first).to_be_focused()
         await page.keyboard.press("Enter")
         await shown.arrived(f"/jobs/{jobs[1]}")
-        await page.keyboard.press("/")
+        await page.keyboard.press("f")
         search = page.get_by_label("Find in steps")
         await expect(search).to_be_focused()
         await page.keyboard.type("gj?k/")
@@ -79,7 +79,10 @@ async def test_keys_lead_to_pages_rows_and_search(served: Served, browser: Brows
         await page.keyboard.press("p")
         await shown.arrived("/policy")
         await page.keyboard.press("/")
-        await expect(page.get_by_label("Text")).to_be_focused()
+        await expect(page.get_by_label("Search everywhere")).to_be_focused()
+        await page.keyboard.type(f"{jobs[0][-6:]} 1")
+        await page.keyboard.press("Enter")
+        await shown.arrived(f"/jobs/{jobs[0]}?step=1")
 
 
 @pytest.mark.parametrize("before", ["", LATE], ids=["at once", "with late timers"])

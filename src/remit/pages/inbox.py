@@ -163,4 +163,16 @@ def _names(found: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({name for name in found if name}))
 
 
-PAGES: Final = (Page(path="/inbox", scope="read", handler=inbox, query=Query, live="heads"),)
+PAGES: Final = (
+    Page(
+        path="/inbox",
+        scope="read",
+        handler=inbox,
+        name="Inbox",
+        key="i",
+        under="Inbox",
+        about="questions that wait for an answer",
+        query=Query,
+        live="heads",
+    ),
+)

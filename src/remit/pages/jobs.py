@@ -182,7 +182,17 @@ def _labels(query: Filter) -> dict[str, str]:
 
 
 PAGES: Final = (
-    Page(path="/jobs", scope="read", handler=jobs, query=Filter, live="heads"),
+    Page(
+        path="/jobs",
+        scope="read",
+        handler=jobs,
+        name="Jobs",
+        key="j",
+        under="Jobs",
+        about="every job, found by state, recipe, label, person or text",
+        query=Filter,
+        live="heads",
+    ),
     Page(path="/views/save", scope="read", handler=save, form=Save),
     Page(path="/views/remove", scope="read", handler=remove, form=Remove),
 )

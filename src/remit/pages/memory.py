@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from remit.clock import SECOND
 from remit.pages.chart import BOUNDS, HOUR, first_hour
@@ -20,13 +20,42 @@ BYTES: Final = 64 * 1024 * 1024
 """Of the events that kept stories were read from, at most."""
 
 
+RECENT: Final = 12
+"""Pages of one reader that are remembered."""
+READERS: Final = 1_000
+"""Readers whose pages are; those who looked longest ago go first."""
+
+
+class Recent(NamedTuple):
+    """A page that someone looked at."""
+
+    title: str
+    path: str
+
+
 class Memory:
-    """The stories of the jobs that were looked at last, and the counts of the day."""
+    """The stories of the jobs that were looked at last, the counts of the day, and who looked at which page."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
         self.day = Day(jobs)
         self._kept: OrderedDict[str, JobStory] = OrderedDict()
+        self._recent: OrderedDict[str, deque[Recent]] = OrderedDict()
+
+    def note(self, reader: str, title: str, here: str) -> None:
+        """Remember that someone looked at a page."""
+        recent = self._recent.setdefault(reader, deque(maxlen=RECENT))
+        path = here.partition("?")[0]
+        for one in [one for one in recent if one.path == path]:
+            recent.remove(one)
+        recent.appendleft(Recent(title, path))
+        self._recent.move_to_end(reader)
+        while len(self._recent) > READERS:
+            self._recent.popitem(last=False)
+
+    def recent(self, reader: str) -> tuple[Recent, ...]:
+        """The pages that someone looked at last, newest first, until the server ends."""
+        return tuple(self._recent.get(reader, ()))
 
     async def story(self, job: str) -> JobStory:
         """A job as it is now. Raises NotFoundError."""

@@ -74,4 +74,14 @@ async def overview(asked: PageRequest) -> Overview:
     )
 
 
-PAGES: Final = (Page(path="/", scope="read", handler=overview, live="heads"),)
+PAGES: Final = (
+    Page(
+        path="/",
+        scope="read",
+        handler=overview,
+        name="Overview",
+        key="o",
+        about="what needs you, trouble, the last 24 hours",
+        live="heads",
+    ),
+)

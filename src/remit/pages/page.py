@@ -45,6 +45,8 @@ class See(NamedTuple):
     """The page that the browser goes to, after a form was taken."""
 
     path: str
+    cookie: str = ""
+    """Value of the header by which the browser keeps something; empty: nothing."""
 
 
 class File(NamedTuple):
@@ -89,6 +91,14 @@ class Nothing(msgspec.Struct, frozen=True):
 Handler = Callable[[PageRequest], Awaitable[View | See | File]]
 
 
+DOORS: Final = ("Inbox", "Jobs", "Agents", "Work")
+"""The entries that stand above every page, in their order."""
+QUESTIONS: Final = ("What may run?", "What runs where?", "What happened?")
+"""Questions that every other page answers one of, in the order in which `/more` lists them."""
+Place = Literal["Inbox", "Jobs", "Agents", "Work", "What may run?", "What runs where?", "What happened?"]
+"""A door, or a question."""
+
+
 class NavigationEntry(NamedTuple):
     """An entry of the navigation."""
 
@@ -100,6 +110,10 @@ class NavigationEntry(NamedTuple):
     """Leads there after `g`."""
     of: str = ""
     """`job` or `step`: it stands on the page of each, and not above every page."""
+    under: Place = "What happened?"
+    """Its door, or the question that it answers."""
+    about: str = ""
+    """Its content, in a few words."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,8 +128,10 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """Its entry in the navigation; empty: it has none, or remit.pages.renderer has it."""
     key: str = ""
     """The key that leads there after `g`, if it has an entry."""
-    after: str = ""
-    """The entry that its own stands behind; empty: the last one."""
+    under: Place = "What happened?"
+    """The door or the question that its entry stands under; a page of a door's name is that door."""
+    about: str = ""
+    """Its content, in a few words, if it has an entry."""
     of: Literal["", "job", "step"] = ""
     """Whose page leads there by its name: each job's, or each step's; empty: the navigation does."""
     query: type[msgspec.Struct] = Nothing
@@ -152,16 +168,25 @@ SAFE: Final = {
 
 
 COOKIE: Final = "remit-zone"
+LOOK: Final = "remit-look"
+"""The cookie that holds how a reader likes the pages: some of LOOKS, with dots between them."""
+LOOKS: Final = ("utc", "compact", "light", "dark")
 _NAME: Final = re.compile(r"[A-Za-z0-9_+-]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}")
 
 
 def zone_of(headers: Mapping[str, str]) -> tzinfo:
-    """The zone that a request names; UTC if it names none that is known here."""
-    for pair in headers.get("cookie", "").split(";"):
-        name, _, value = pair.strip().partition("=")
-        if name == COOKIE:
-            return _zone(unquote(value[:100]))
-    return UTC
+    """The zone that a request names; UTC if it asks for that, or names none that is known here."""
+    return UTC if "utc" in look_of(headers) else _zone(unquote(_cookie(headers, COOKIE)[:100]))
+
+
+def look_of(headers: Mapping[str, str]) -> frozenset[str]:
+    """Those of LOOKS that a reader chose."""
+    return frozenset(_cookie(headers, LOOK)[:100].split(".")) & {*LOOKS}
+
+
+def _cookie(headers: Mapping[str, str], wanted: str) -> str:
+    pairs = (pair.strip().partition("=") for pair in headers.get("cookie", "").split(";"))
+    return next((value for name, _, value in pairs if name == wanted), "")
 
 
 @lru_cache(maxsize=64)

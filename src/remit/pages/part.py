@@ -21,7 +21,7 @@ from remit.pages import login, renderer
 from remit.pages.entry import Entry, Visitor
 from remit.pages.feed import PATH, STATUS, Live
 from remit.pages.memory import Memory
-from remit.pages.page import SAFE, File, Page, PageRequest, See, View, zone_of
+from remit.pages.page import SAFE, File, Page, PageRequest, See, View, look_of, zone_of
 from remit.pages.renderer import entries_of, render, shell_for
 from remit.pages.routes import find
 from remit.service.reach import check_reach
@@ -144,9 +144,11 @@ class Pages:
             await reader(Read("page", page.path, path, asked.principal))
         match answer:
             case View():
+                if "{" in page.path:
+                    self._memory.note(asked.principal, answer.title, here)
                 return await self._page(answer, request, visitor, here, listens=bool(page.live))
             case See():
-                return _see(answer.path, {})
+                return _see(answer.path, {"set-cookie": answer.cookie} if answer.cookie else {})
             case File():
                 return _file(answer)
 
@@ -191,6 +193,7 @@ class Pages:
             now,
             zone,
             here,
+            look=look_of(request.headers),
             counted=not isinstance(view, Failure),
             listens=listens,
             again=view.status == HTTPStatus.OK and "origin" not in request.headers,

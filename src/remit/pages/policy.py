@@ -200,7 +200,15 @@ def _terms(rule: Rule) -> str:
 
 
 PAGES: Final = (
-    Page(path="/policy", scope="read", handler=policy),
+    Page(
+        path="/policy",
+        scope="read",
+        handler=policy,
+        name="Policy",
+        key="p",
+        under="What may run?",
+        about="rules, how often each was used, what it would say to a call",
+    ),
     Page(path="/policy/calls", scope="read", handler=rulings, query=Query),
     Page(path="/policy/explain", scope="read", handler=policy),
     Page(path="/policy/explain", scope="read", handler=explain, form=Form),

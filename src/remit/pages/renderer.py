@@ -20,6 +20,8 @@ import msgspec
 from remit.clock import age, duration, isoformat
 from remit.pages.inbox import answerable
 from remit.pages.page import (
+    DOORS,
+    QUESTIONS,
     NavigationEntry,
     Page,
     View,
@@ -58,12 +60,16 @@ class Item(msgspec.Struct, frozen=True):
     """The number of things that wait there for this reader."""
     key: str = ""
     """The key that leads there after `g`."""
+    under: str = ""
+    """Its door, or the question that it answers."""
+    about: str = ""
 
 
 class Shell(msgspec.Struct, frozen=True, kw_only=True):
     """What stands around every view."""
 
     items: tuple[Item, ...]
+    """Doors first, in their order; then what stands under doors and questions."""
     links: tuple[tuple[str, str, str], ...]
     """Pages of parts about a `job` or a `step`: which of them, the name, and the path with `{}` for the identifiers."""
     who: str
@@ -80,6 +86,37 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it asks for what changes on it."""
     again: bool
     """Whether it may be loaded once more as soon as the reader's zone is known."""
+    look: frozenset[str] = frozenset()
+    """Those of remit.pages.page.LOOKS that the reader chose."""
+
+    doors: tuple[Item, ...] = ()
+    """The entries that stand above every page."""
+    tabs: tuple[Item, ...] = ()
+    """The pages of the door that this page stands under; none if it has only one."""
+    questions: tuple[tuple[str, tuple[Item, ...]], ...] = ()
+    """The other pages, by the question that they answer."""
+    elsewhere: bool = False
+    """Whether this page stands under no door."""
+
+
+def _doors(items: tuple[Item, ...]) -> tuple[Item, ...]:
+    return tuple(item for item in items if item.name == item.under)
+
+
+def _tabs(items: tuple[Item, ...]) -> tuple[Item, ...]:
+    under = next((item.under for item in items if item.current), "")
+    found = tuple(item for item in items if item.under == under)
+    return found if under in DOORS and len(found) > 1 else ()
+
+
+def _questions(items: tuple[Item, ...]) -> tuple[tuple[str, tuple[Item, ...]], ...]:
+    found = ((each, tuple(item for item in items if item.under == each)) for each in QUESTIONS)
+    return tuple((each, under) for each, under in found if under)
+
+
+def _elsewhere(items: tuple[Item, ...], here: str) -> bool:
+    apart = any(item.current and item.under not in DOORS and item.path != "/" for item in items)
+    return apart or here.partition("?")[0] == "/more"
 
 
 def render(view: View, shell: Shell) -> bytes:
@@ -184,31 +221,17 @@ def served(path: str) -> Asset | None:
     return found if name in _TYPES and (found := asset(name)).path == path else None
 
 
-_CORE: Final[tuple[NavigationEntry, ...]] = (
-    NavigationEntry("Overview", "/", "read", "o"),
-    NavigationEntry("Jobs", "/jobs", "read", "j"),
-    NavigationEntry("Inbox", "/inbox", "read", "i"),
-    NavigationEntry("Tools", "/tools", "read", "t"),
-    NavigationEntry("Policy", "/policy", "read", "p"),
-    NavigationEntry("MCP", "/servers", "read", "m"),
-    NavigationEntry("Sessions", "/sessions", "read", "s"),
-    NavigationEntry("Usage", "/usage", "read", "u"),
-    NavigationEntry("Workers", "/workers", "read", "w"),
-)
-
-
 def entries_of(pages: Iterable[Page]) -> tuple[NavigationEntry, ...]:
-    """Return the core's entries, and among them those of pages that name one."""
-    entries = list(_CORE)
+    """Return the entries of pages that name one: the doors first, each in its place; the others as they come."""
+    entries = []
     for page in pages:
         if page.of:
             path = page.path.replace("{job}", "{}").replace("{step}", "{}")
             entries.append(NavigationEntry(page.name, path, page.scope, "", page.of))
         elif page.name:
-            names = [entry.name for entry in entries]
-            place = names.index(page.after) + 1 if page.after in names else len(names)
-            entries.insert(place, NavigationEntry(page.name, page.path, page.scope, page.key))
-    return tuple(entries)
+            entries.append(NavigationEntry(page.name, page.path, page.scope, page.key, "", page.under, page.about))
+    places = {name: number for number, name in enumerate(DOORS)}
+    return tuple(sorted(entries, key=lambda entry: places.get(entry.name, len(places))))
 
 
 async def items(
@@ -218,8 +241,8 @@ async def items(
     path = here.partition("?")[0]
     waiting = await answerable(service, access) if counted and access.allows("read") else 0
     return tuple(
-        Item(name, at, _within(path, at), waiting if name == "Inbox" else 0, key)
-        for name, at, scope, key, of in entries
+        Item(name, at, _within(path, at), waiting if name == "Inbox" else 0, key, under, about)
+        for name, at, scope, key, of, under, about in entries
         if not of and access.allows(scope)
     )
 
@@ -238,6 +261,7 @@ async def shell_for(
     zone: tzinfo,
     here: str,
     *,
+    look: frozenset[str] = frozenset(),
     counted: bool = True,
     listens: bool = True,
     again: bool = False,
@@ -249,14 +273,20 @@ async def shell_for(
     """
     access = visitor.access
     entries = tuple(entries)
+    shown = await items(entries, service, access, here, counted=counted) if visitor.known else ()
     return Shell(
-        items=await items(entries, service, access, here, counted=counted) if visitor.known else (),
+        items=shown,
+        doors=_doors(shown),
+        tabs=_tabs(shown),
+        questions=_questions(shown),
+        elsewhere=_elsewhere(shown, here),
         links=tuple((entry.of, entry.name, entry.path) for entry in entries if entry.of and access.allows(entry.scope)),
         who="" if entry.open or not visitor.known else (access.principal or ""),
         csrf=csrf,
         can=frozenset(access.scopes),
         now=now,
         zone=zone,
+        look=look,
         here=here,
         listens=listens,
         again=again,

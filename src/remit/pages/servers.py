@@ -126,7 +126,16 @@ async def _asked(asked: PageRequest, row: ServerRow) -> tuple[RemoteStatus | Non
 
 
 PAGES: Final = (
-    Page(path="/servers", scope="read", handler=mcp, live="tools"),
+    Page(
+        path="/servers",
+        scope="read",
+        handler=mcp,
+        name="MCP",
+        key="m",
+        under="What may run?",
+        about="servers whose tools are used here, and what changed of them",
+        live="tools",
+    ),
     Page(path="/servers/{server}", scope="read", handler=server, live="tools", mark=moved),
     Page(path="/servers/{server}/approve", scope="admin", handler=approve, form=Approve),
     Page(path="/servers/{server}/pin", scope="admin", handler=pin, form=Nothing),

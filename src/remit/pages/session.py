@@ -117,6 +117,15 @@ async def session(asked: PageRequest) -> Session:
 
 
 PAGES: Final = (
-    Page(path="/sessions", scope="read", handler=sessions, query=Which, live="heads"),
+    Page(
+        path="/sessions",
+        scope="read",
+        handler=sessions,
+        name="Sessions",
+        key="s",
+        about="calls of MCP clients, programs and people, outside jobs",
+        query=Which,
+        live="heads",
+    ),
     Page(path="/sessions/{session}", scope="read", handler=session, query=Query, live="events"),
 )

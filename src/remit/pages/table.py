@@ -12,9 +12,11 @@ from remit.pages import (
     inbox,
     job,
     jobs,
+    more,
     overview,
     policy,
     question,
+    search,
     servers,
     session,
     tool,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 _CORE: Final[tuple[Page, ...]] = (
     *overview.PAGES,
+    *search.PAGES,
+    *more.PAGES,
     *jobs.PAGES,
     *bulk.PAGES,
     *job.PAGES,

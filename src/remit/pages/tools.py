@@ -118,7 +118,19 @@ def line_of(tool: ToolView) -> Line:
     )
 
 
-PAGES: Final = (Page(path="/tools", scope="read", handler=tools, query=Query, live="tools"),)
+PAGES: Final = (
+    Page(
+        path="/tools",
+        scope="read",
+        handler=tools,
+        name="Tools",
+        key="t",
+        under="What may run?",
+        about="the catalog: levels, versions, what policy says, a form to try each",
+        query=Query,
+        live="tools",
+    ),
+)
 
 
 PATIENCE_S: Final = 1.0

@@ -96,4 +96,16 @@ def _path(name: str) -> str:
     return link("/sessions/{}" if name.startswith("ses_") else "/jobs/{}", name.partition("/")[0])
 
 
-PAGES: Final = (Page(path="/usage", scope="read", handler=usage, query=Query, live="heads"),)
+PAGES: Final = (
+    Page(
+        path="/usage",
+        scope="read",
+        handler=usage,
+        name="Usage",
+        key="u",
+        under="Agents",
+        about="tokens and cost of models, by day, job, person or model",
+        query=Query,
+        live="heads",
+    ),
+)

@@ -27,4 +27,15 @@ async def workers(asked: PageRequest) -> Workers:
     return Workers(title="Workers", workers=tuple(found), versions={name: len(all_) for name, all_ in every.items()})
 
 
-PAGES: Final = (Page(path="/workers", scope="read", handler=workers, live="heads"),)
+PAGES: Final = (
+    Page(
+        path="/workers",
+        scope="read",
+        handler=workers,
+        name="Workers",
+        key="w",
+        under="What runs where?",
+        about="processes that run jobs, and their code",
+        live="heads",
+    ),
+)

@@ -30,7 +30,8 @@
     switch (event.key) {
       case "g": going = Date.now(); break;
       case "?": event.preventDefault(); dialog.showModal(); break;
-      case "/": search(event); break;
+      case "/": into(event, document.getElementById("find")); break;
+      case "f": into(event, document.querySelector("main input[type=search]")); break;
       case "j": step(1); break;
       case "k": step(-1); break;
       case "Escape": closeOne(); break;
@@ -38,12 +39,12 @@
     }
   });
 
-  // The page's own search; where it has none, that of the jobs.
-  function search(event) {
+  function into(event, field) {
+    if (!field) return;
     event.preventDefault();
-    const field = document.querySelector("main input[type=search]");
-    if (field?.closest("details")) field.closest("details").open = true;
-    if (field) { field.focus(); field.select(); } else location.assign("/jobs#search");
+    if (field.closest("details")) field.closest("details").open = true;
+    field.focus();
+    field.select();
   }
 
   function step(by) {
@@ -60,6 +61,4 @@
     if (menu) { menu.open = false; menu.querySelector("summary").focus(); return; }
     document.querySelector("#step .close a")?.click();
   }
-
-  if (location.hash === "#search") document.querySelector("main input[type=search]")?.focus();
 })();

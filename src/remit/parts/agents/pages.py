@@ -206,7 +206,15 @@ def _call(call: ToolCall, result: ToolResult | None) -> Call:
 
 PAGES: Final = (
     Page(
-        path="/agents", scope="read", handler=agents, name="Agents", key="a", after="Inbox", query=Query, live="heads"
+        path="/agents",
+        scope="read",
+        handler=agents,
+        name="Agents",
+        key="a",
+        under="Agents",
+        about="conversations with models, their calls, tokens and cost",
+        query=Query,
+        live="heads",
     ),
     Page(path="/agents/{job}", scope="read", handler=agent, query=Which, live="words", mark=moved),
     Page(path="/agents/{job}/say", scope="call", handler=say, form=Say),

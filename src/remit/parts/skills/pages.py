@@ -40,6 +40,14 @@ async def switch(request: PageRequest) -> See:
 
 
 PAGES: Final = (
-    Page(path="/skills", scope="read", handler=skills, name="Skills", key="l", after="Tools"),
+    Page(
+        path="/skills",
+        scope="read",
+        handler=skills,
+        name="Skills",
+        key="l",
+        under="What may run?",
+        about="instructions and permissions that agents may come under",
+    ),
     Page(path="/skills/switch", scope="decide", handler=switch, form=Switch),
 )

@@ -228,7 +228,7 @@ PAGES: Final = (
         handler=board,
         name="Tickets",
         key="k",
-        after="Policy",
+        about="requests to this process, their steps, reports and outputs",
         query=Query,
         live="heads",
     ),

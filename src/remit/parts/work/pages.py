@@ -169,7 +169,17 @@ def _work(asked: PageRequest) -> Work:
 
 
 PAGES: Final = (
-    Page(path="/work", scope="read", handler=board, name="Work", key="b", after="Policy", query=Query, live="heads"),
+    Page(
+        path="/work",
+        scope="read",
+        handler=board,
+        name="Work",
+        key="b",
+        under="Work",
+        about="issues that are worked on, by state",
+        query=Query,
+        live="heads",
+    ),
     Page(path="/work/{issue}", scope="read", handler=issue, live="events", mark=moved),
     Page(path="/work/{issue}/decide", scope="decide", handler=decide, form=Decision),
     Page(path="/work/{issue}/result", scope="call", handler=hand_in, form=Handed),

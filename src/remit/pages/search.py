@@ -1,0 +1,124 @@
+"""Search: one box that finds a job, a step, a person, a tool or a page, and what was looked at last."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, Final
+
+import msgspec
+
+from remit.errors import NotFoundError
+from remit.pages.jobs import Line, line_of
+from remit.pages.memory import Recent
+from remit.pages.page import Page, PageRequest, See, View, link
+from remit.record.search import JobSearch
+from remit.service.saved_views import SavedView
+from remit.service.visible import sees_tool
+
+_MOST: Final = 8
+"""Things of a sort that are shown."""
+_RECORDED: Final = 5
+"""Jobs that are looked for by what they recorded, where few have the words in their title."""
+_JOB: Final = re.compile(r"(?P<job>(?:job|ses)_[0-9a-z]{26}|[0-9a-z]{6,26})(?:[ /](?P<step>[0-9][0-9.a-z]*))?")
+"""A job by its identifier or the end of it, and one of its steps."""
+_PLACES: Final = {"job": "/jobs/{}", "ses": "/sessions/{}"}
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """The words."""
+
+    q: str = ""
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that was found."""
+
+    name: str
+    path: str
+    about: str
+
+
+class Search(View, frozen=True, kw_only=True):
+    """What was found, by sort; pages stand in the frame."""
+
+    template: ClassVar[str] = "search.html"
+    text: str
+    jobs: tuple[Line, ...]
+    """Those with the words in their title."""
+    recorded: tuple[Line, ...]
+    """Those that recorded them: an input, an argument, a result or an error."""
+    people: tuple[Hit, ...]
+    tools: tuple[Hit, ...]
+    recipes: tuple[Hit, ...]
+    recent: tuple[Recent, ...]
+    views: tuple[SavedView, ...]
+
+
+async def search(asked: PageRequest) -> Search | See:
+    """Look everywhere; the identifier of a job, or of a job and its step, leads there at once."""
+    text: str = asked.query.q.strip()
+    if (exact := await _place(asked, text)) is not None:
+        return exact
+    titled = await asked.service.jobs.rows(text=text, limit=_MOST) if text else []
+    recorded = await _recorded(asked, text, {row.job for row in titled}) if text and len(titled) < _MOST else []
+    views = await asked.service.saved_views.of(asked.principal)
+    fits = text.casefold()
+    return Search(
+        title=f"Search: {text}" if text else "Search",
+        text=text,
+        jobs=tuple(line_of(row, asked.now) for row in titled),
+        recorded=tuple(recorded),
+        people=await _people(asked, fits) if text else (),
+        tools=await _tools(asked, fits) if text else (),
+        recipes=_recipes(asked, fits) if text else (),
+        recent=tuple(one for one in asked.memory.recent(asked.principal) if fits in one.title.casefold()),
+        views=tuple(one for one in views if fits in one.name.casefold()),
+    )
+
+
+async def _place(asked: PageRequest, text: str) -> See | None:
+    """The page of the job or step that an identifier names; None for other words."""
+    named = _JOB.fullmatch(text.casefold())
+    if named is None or not any(char.isdigit() for char in named["job"]):
+        return None
+    try:
+        job = await asked.service.jobs.find(named["job"])
+    except NotFoundError:
+        return None
+    return See(link(_PLACES[job[:3]], job, step=named["step"] or ""))
+
+
+async def _recorded(asked: PageRequest, text: str, known: set[str]) -> list[Line]:
+    found = await asked.service.jobs.search(JobSearch(text=text, limit=_RECORDED + len(known)))
+    return [line_of(row, asked.now) for row in found.rows if row.job not in known][:_RECORDED]
+
+
+async def _people(asked: PageRequest, fits: str) -> tuple[Hit, ...]:
+    """Those who asked for something: of models, or a question."""
+    service = asked.service
+    names = {row.name for row in await service.usage.rows("principal")}
+    names |= {
+        one.principal for one in (*await service.confirmations.pending(), *await service.confirmations.answered())
+    }
+    found = sorted(name for name in names if name and fits in name.casefold())
+    return tuple(
+        Hit(name=name, path=link("/jobs", principal=name), about="jobs that they asked for") for name in found[:_MOST]
+    )
+
+
+async def _tools(asked: PageRequest, fits: str) -> tuple[Hit, ...]:
+    tools = [tool for tool in await asked.service.tools.views(0) if sees_tool(asked.access, tool.name)]
+    found = [tool for tool in tools if fits in tool.name.casefold()]
+    found += [tool for tool in tools if tool not in found and fits in tool.description.casefold()]
+    return tuple(
+        Hit(name=tool.name, path=link("/tools/{}", tool.name), about=tool.description.partition("\n")[0])
+        for tool in found[:_MOST]
+    )
+
+
+def _recipes(asked: PageRequest, fits: str) -> tuple[Hit, ...]:
+    found = [one for one in asked.service.recipes.outlines() if fits in f"{one.name} {one.about}".casefold()]
+    return tuple(Hit(name=one.name, path=link("/jobs", recipe=one.name), about=one.about) for one in found[:_MOST])
+
+
+PAGES: Final = (Page(path="/search", scope="read", handler=search, query=Query),)
