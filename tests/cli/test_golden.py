@@ -40,3 +40,12 @@ def test_what_does_not_fit_is_said(project: Project, words: tuple[str, ...]) -> 
     project.here("run", "greet", "--name", "bob")
     ran = project.here(*words)
     assert (ran.status, "->" in ran.err or "failed" in ran.out) == (2, True)
+
+
+def test_without_golden_jobs_a_check_says_how_to_keep_one(project: Project) -> None:
+    done = project.here("check")
+    assert (done.status, "GOLDEN_INVALID: there is no golden job" in done.err, "remit golden add" in done.err) == (
+        2,
+        True,
+        True,
+    )

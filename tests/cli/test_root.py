@@ -240,3 +240,12 @@ def test_ctrl_c_before_the_command_runs_ends_with_its_status(monkeypatch: pytest
 
 def test_a_machine_without_a_free_thread_is_told_by_a_code() -> None:
     assert describe(RuntimeError("can't start new thread")).code == "NO_PROCESSES"
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"), [("jinja2", "serve"), ("pypdfium2.raw", "documents"), ("of_no_extra", "")]
+)
+def test_a_module_that_an_extra_brings_is_named_with_the_extra(module: str, extra: str) -> None:
+    failure = describe(ModuleNotFoundError(f"No module named {module!r}", name=module))
+    assert failure.code == ("SETTINGS_INVALID" if extra else "UNHANDLED_EXCEPTION")
+    assert f"'remit[{extra}]'" in failure.remedy or not extra

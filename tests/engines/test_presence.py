@@ -12,7 +12,7 @@ from remit import Remit, Run, recipe
 from remit.engines.presence import KIND, Presence, present, with_code
 from remit.jobs.routes import kept_for
 from remit.jobs.state import stream_of
-from remit.journal.event import Claim, HeadPatch, HeadQuery
+from remit.journal.event import Claim, HeadPatch, HeadQuery, Lease
 from remit.journal.leases import Owner
 from remit.settings import load
 from remit.settings.file import SettingsFile
@@ -77,6 +77,27 @@ async def test_a_process_that_dies_between_two_steps_leaves_no_trace_of_working(
             claim = Claim(kind=KIND, owner=dead, now=now, lease_until=now + 10**9, state="starting")
             assert len(await journal.claim(claim)) == 1
         assert await present(journal) == []
+
+
+async def test_a_process_that_was_frozen_between_claim_and_word_takes_another_stream(
+    remit_in: OpenRemit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remit_in(work=False) as remit:
+        journal = remit.runtime.journal
+        claim, streams = journal.claim, list[str]()
+
+        async def claimed(terms: Claim) -> list[Lease]:
+            leases = await claim(terms)
+            if leases and not streams:
+                streams.append(leases[0].head.stream)
+                now = terms.lease_until + 1
+                assert await claim(replace(terms, owner="another", now=now, lease_until=now + 10**9))
+            return leases
+
+        monkeypatch.setattr(journal, "claim", claimed)
+        held = await Presence(journal, remit.engine.owner, 30)._taken("worker", {})
+        assert held.stream not in streams
+        assert [one.started.owner for one in await present(journal)] == [remit.engine.owner]
 
 
 async def test_a_worker_with_other_code_leaves_a_job_to_one_that_has_its_code(remit_in: OpenRemit) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import sys
 from typing import Final, NamedTuple
 
@@ -11,7 +12,7 @@ import click
 from remit.cli import exit_codes
 from remit.cli.output import Output, clean
 from remit.codes import Code
-from remit.errors import RemitError, UsageError
+from remit.errors import RemitError, SettingsError, UsageError
 from remit.redact import mask
 
 _NO_THREAD: Final = "can't start new thread"
@@ -87,13 +88,34 @@ def describe(error: BaseException) -> Failure:
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return Failure(Code.INTERRUPTED.name, "stopped", "", exit_codes.INTERRUPTED)
     message = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return _lack(error, message) or Failure(Code.UNHANDLED_EXCEPTION.name, message, _DEFECT, exit_codes.ERROR)
+
+
+def _lack(error: BaseException, message: str) -> Failure | None:
+    """Return the failure if the machine lacks something: space, a thread or an installed package."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return Failure(Code.DISK_FULL.name, message, "Free space, then run it again.", exit_codes.ERROR)
     if str(error) == _NO_THREAD or (isinstance(error, OSError) and error.errno == errno.EAGAIN):
         return Failure(
             Code.NO_PROCESSES.name, message, "Let other programs end, or raise the limits.", exit_codes.ERROR
         )
-    return Failure(Code.UNHANDLED_EXCEPTION.name, message, _DEFECT, exit_codes.ERROR)
+    if isinstance(error, ModuleNotFoundError) and (extra := _extra_of(error.name or "")):
+        why, remedy = f"{error.name} is not installed", f"Install it: pip install 'remit[{extra}]'."
+        return Failure(SettingsError.default.name, why, remedy, exit_codes.USAGE)
+    return None
+
+
+def _extra_of(module: str) -> str:
+    """Return the extra that brings a module; empty if none does."""
+    from importlib.metadata import requires
+
+    package = module.partition(".")[0].lower()
+    for line in requires("remit") or ():
+        extra = re.search(r'extra == "([\w-]+)"', line)
+        name = re.match(r"[\w.-]+", line)
+        if extra and extra[1] != "dev" and name and re.sub(r"[-.]", "_", name[0]).lower() == package:
+            return extra[1]
+    return ""
 
 
 def _status(error: RemitError) -> int:

@@ -90,13 +90,16 @@ class Presence:
         while True:
             leases = await self._journal.claim(self._terms.claim(self._journal.clock.now()))
             if leases:
-                break
+                self._held = held = HeldLease(self._journal, leases[0].head)
+                # Frozen since the claim, this process may have lost it to another, which says the same of itself.
+                with suppress(AppendConflictError):
+                    await self._journal.append(
+                        held.writer, self._started(), synced=True, patch=HeadPatch(state=_WORKING)
+                    )
+                    return held
             patch = HeadPatch(state="stopped", due_at=self._journal.clock.now())
             worker = await new_identifier("w", KIND, self._journal.answers)
             await self._journal.create(f"{KIND}/{worker}", KIND, self._started(), patch=patch)
-        self._held = held = HeldLease(self._journal, leases[0].head)
-        await self._journal.append(held.writer, self._started(), synced=True, patch=HeadPatch(state=_WORKING))
-        return held
 
 
 async def present(journal: Journal) -> list[Present]:

@@ -63,7 +63,7 @@ def command(
     from remit.parts.golden.noun import read_all
 
     wanted = dict(label_of(label) for label in labels)
-    goldens = read_all(golden or (Path(FOLDER),), wanted)
+    goldens = read_all(golden or filter(Path.exists, (Path(FOLDER),)), wanted)
 
     report: CheckReport = state.ask_here(
         lambda remit: remit.service.golden.check(goldens, warn=cast("Class", warn), fail=cast("Class", fail)),
