@@ -147,7 +147,6 @@ def test_a_file_that_was_not_there_is_there_no_more() -> None:
         ("cursor", "[1]", "is not a JSON object"),
         ("cursor", "{", "it:1:"),
         ("cursor", '{"mcpServers": []}', "mcpServers does not hold servers"),
-        ("cursor", '{"mcpServers": {"a": 1}}', "mcpServers does not hold servers"),
         ("cursor", '{"a": 1, "a": 2}', "a is there twice"),
         ("vscode", '{"servers": "x"}', "servers does not hold servers"),
         ("codex", "a = ", "is not TOML"),
@@ -157,6 +156,15 @@ def test_a_file_that_was_not_there_is_there_no_more() -> None:
 def test_a_file_of_another_shape_is_refused(client: str, text: str, why: str) -> None:
     with pytest.raises(SettingsError, match=why):
         ClientFile(text, client, "it")
+
+
+def test_an_entry_that_is_no_server_costs_itself_alone() -> None:
+    file = ClientFile('{"mcpServers": {"a": null, "good": {"command": "x"}}}', "cursor", "it")
+    assert (list(file.servers), file.odd) == (["good"], ("a",))
+    after, _ = file.wrapped("good", WRAP)
+    assert json.loads(after.text)["mcpServers"]["a"] is None
+    with pytest.raises(SettingsError, match="has a server a already"):
+        file.served("a", ["remit"])
 
 
 def test_a_server_without_a_command_or_with_a_name_that_is_taken_is_refused() -> None:

@@ -41,6 +41,7 @@ async def test_stamps_that_cannot_be_read_are_said(
     await process.journal.post("job/1", "job", note(1))
     await process.look(at_once=True)
     (size,) = (one.checkpoint.size for one in notes_in(world.elsewhere))
+    assert notes_in("\ufeff" + world.elsewhere) == notes_in(world.elsewhere)
     process.publisher.published = Published(stamped=size, stamp=pack(b'"AAAA"'))
     await process.journal.post("job/2", "job", note(1))
     await process.end()

@@ -114,7 +114,7 @@ def test_the_file_given_wins_over_remit_config_over_the_one_found(tmp_path: Path
         ("[jobs]\n\nconcurrency", "3:12: "),
         ("a = 1\na = 2", "2:6: Cannot overwrite a value"),
         (b"a = 1\nb = '\xc3\xbc\xff'", "2:7: is not UTF-8"),
-        ("\ufeffa = 1", "1:1: Invalid statement"),
+        ("\ufeffa = = 1", "1:5: Invalid value"),
     ],
 )
 def test_bad_toml_is_refused_with_file_line_and_column(tmp_path: Path, text: str | bytes, place: str) -> None:

@@ -69,11 +69,16 @@ class ClientFile:
         self._client = client
         self._where = where
         self._key = {"codex": "mcp_servers", "vscode": "servers"}.get(client, "mcpServers")
-        self.servers = self._read()
+        entries = self._entries()
+        self.servers: dict[str, dict[str, Any]] = {
+            name: entry for name, entry in entries.items() if isinstance(entry, dict)
+        }
+        self.odd = tuple(name for name in entries if name not in self.servers)
+        """Entries of a form that no server has: they stay as they are."""
 
     def served(self, name: str, command: Sequence[str]) -> tuple[ClientFile, Change]:
         """The same with one more server. Raises SettingsError."""
-        if name in self.servers:
+        if name in self.servers or name in self.odd:
             raise SettingsError(
                 f"{self._where}: has a server {name} already", remedy="Choose another name (--name), or disconnect it."
             )
@@ -123,12 +128,12 @@ class ClientFile:
 
     # --- one format or the other
 
-    def _read(self) -> dict[str, dict[str, Any]]:
+    def _entries(self) -> dict[str, Any]:
         data = self._toml() if self._client == "codex" else self._json().value
-        servers = data.get(self._key, {})
-        if not isinstance(servers, dict) or not all(isinstance(each, dict) for each in servers.values()):
+        entries = data.get(self._key, {})
+        if not isinstance(entries, dict):
             raise SettingsError(f"{self._where}: {self._key} does not hold servers", remedy="Correct it there.")
-        return servers
+        return entries
 
     def _entry(self, command: Sequence[str]) -> dict[str, Any]:
         entry: dict[str, Any] = {"command": command[0], "args": list(command[1:])}

@@ -81,7 +81,7 @@ def find(folder: Path, home: Path | None) -> Path | None:
 
 def read(file: Path) -> dict[str, Any]:
     """The tables of a TOML file. Raises SettingsError with file, line and column."""
-    text = text_of(file)
+    text = text_of(file).removeprefix("\ufeff")  # as editors of Windows begin files
     if long := _LONG_KEY.search(text):
         place = ":".join(map(str, _end(text[: long.start()])))
         raise SettingsError(f"{file}:{place}: a key has more than {_PARTS} parts", remedy="Correct the TOML there.")

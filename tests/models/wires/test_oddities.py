@@ -14,7 +14,7 @@ from remit.models.prompt import Ask, Sampling, toolset_of
 from remit.models.reply import Reply, Stop, unwatched
 from remit.models.thread import thread_of
 from remit.models.wires.anthropic import AnthropicMessages
-from remit.models.wires.gemini import Gemini
+from remit.models.wires.gemini import Gemini, usage_of
 from remit.models.wires.openai_chat import OpenAIChat
 from remit.models.wires.openai_responses import OpenAIResponses
 from remit.models.wires.wire import Wire
@@ -276,3 +276,9 @@ def test_arguments_of_blanks_are_none_and_go_back_as_an_object(blanks: str) -> N
 def test_a_reply_with_nothing_in_it_is_no_answer(wire: Wire, events: list[Any]) -> None:
     reply = _reduced(wire, events).checked()
     assert (reply.stop, reply.calls) == ("empty", ())
+
+
+def test_an_answer_of_gemini_that_counts_its_sum_alone_has_what_is_left_of_it() -> None:
+    usage = usage_of({"promptTokenCount": 10, "thoughtsTokenCount": 5, "totalTokenCount": 40})
+    assert usage is not None
+    assert (usage.input, usage.output, usage.reasoning) == (10, 30, 5)

@@ -80,7 +80,7 @@ async def test_engines_that_did_not_answer_are_named_with_what_searxng_says_of_t
     [
         ("ddg_html", "GET", "/html/?q=a+b", None),
         ("searxng", "GET", "/search?q=a+b&format=json", ("Authorization", "Bearer key")),
-        ("brave", "GET", "/res/v1/web/search?q=a+b&count=3", ("X-Subscription-Token", "key")),
+        ("brave", "GET", "/res/v1/web/search?q=a+b&count=3&text_decorations=false", ("X-Subscription-Token", "key")),
         ("serper", "POST", "/search", ("X-API-KEY", "key")),
     ],
 )

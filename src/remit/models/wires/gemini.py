@@ -264,9 +264,13 @@ def usage_of(raw: dict[str, Any] | None) -> Usage | None:
     if raw is None:
         return None
     thoughts = count(raw.get("thoughtsTokenCount"))
+    asked = count(raw.get("promptTokenCount")) + count(raw.get("toolUsePromptTokenCount"))
+    answered = raw.get("candidatesTokenCount")  # some answers have the sum alone
     return Usage(
-        input=count(raw.get("promptTokenCount")) + count(raw.get("toolUsePromptTokenCount")),
-        output=count(raw.get("candidatesTokenCount")) + thoughts,
+        input=asked,
+        output=max(count(raw.get("totalTokenCount")) - asked, thoughts)
+        if answered is None
+        else count(answered) + thoughts,
         cached=count(raw.get("cachedContentTokenCount")),
         reasoning=thoughts,
     )

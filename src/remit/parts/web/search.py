@@ -125,7 +125,7 @@ def brave(key: str, base: str = _BRAVE) -> Backend:
     """Brave's search API."""
 
     def url(query: str, count: int) -> str:
-        return f"{base}/res/v1/web/search?{urlencode({'q': query, 'count': count})}"
+        return f"{base}/res/v1/web/search?{urlencode({'q': query, 'count': count, 'text_decorations': 'false'})}"
 
     headers = {"X-Subscription-Token": key, "Accept": "application/json"}
     return Backend("brave", url, lambda page: _hits(page, ("web", "results"), "url", "description"), headers)

@@ -6,11 +6,13 @@ import base64
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from remit.errors import UsageError
+from remit.journal.kinds import CommandCommitted
 from remit.parts.audit import collector
 from remit.parts.audit.formats import otlp
 from remit.parts.audit.formats.account import Account
@@ -62,6 +64,24 @@ def test_calls_that_ran_were_refused_or_wait_are_all_spans(waiting: Account) -> 
         ],
         key=str,
     )
+
+
+def test_tokens_that_a_cache_gave_or_took_are_told(waiting: Account) -> None:
+    (answer,) = (entry.payload for entry in waiting.entries if isinstance(entry.payload, CommandCommitted))
+    counts = {"cached_tokens": 5, "cache_written_tokens": 7}
+    before = {name: getattr(answer, name) for name in counts}
+    try:
+        for name, count in counts.items():
+            msgspec.structs.force_setattr(answer, name, count)
+        (span,) = (span for span in spans_of(otlp.write(waiting)) if span["name"].startswith("chat "))
+    finally:
+        for name, count in before.items():
+            msgspec.structs.force_setattr(answer, name, count)
+    named = {name: value for name, value in attributes(span).items() if ".cache_" in name}
+    assert named == {
+        "gen_ai.usage.cache_read.input_tokens": "5",
+        "gen_ai.usage.cache_creation.input_tokens": "7",
+    }
 
 
 def test_spans_hang_together_and_have_the_ids_that_tools_were_given(ended: Account) -> None:

@@ -60,8 +60,8 @@ class ForgeServer:
         """Lists to come that do not show the newest comment."""
         self.bodies_to_come: deque[bytes] = deque()
         """Answers to reads to come, as they are."""
-        self.pages_forever = False
-        """Whether each page names itself as the next."""
+        self.pages_forever = ""
+        """The page that each page names as the next: the `same`, or a `new` one."""
         self.url = ""
         self.pulls = PullRows(dialect)
         self._ids = 1000
@@ -130,7 +130,9 @@ class ForgeServer:
             return web.Response(body=self.bodies_to_come.popleft(), content_type="application/json")
         answer = await handler(request)
         if self.pages_forever and request.method == "GET":
-            answer.headers["link"] = f'<{self.url}{request.path_qs}>; rel="next"'
+            new = {"page": str(len(self.requests))} if self.pages_forever == "new" else {}
+            following = request.rel_url.update_query(new).raw_path_qs
+            answer.headers["link"] = f'<{self.url}{following}>; rel="next"'
         if request.method == "GET" and isinstance(answer, web.Response) and answer.body is not None:
             etag = f'"{sha256(bytes(answer.body)).hexdigest()[:20]}"'  # type: ignore[arg-type]
             if request.headers.get("if-none-match") == etag:

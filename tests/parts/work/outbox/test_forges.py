@@ -12,6 +12,7 @@ import pytest
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.parts.work.comment import marker_of
+from remit.parts.work.outbox import client
 from remit.parts.work.outbox.forges import FORGES, RemoteForge, open_forge
 from remit.parts.work.outbox.local import LocalForge
 from remit.parts.work.outbox.port import Forge
@@ -190,8 +191,16 @@ async def test_an_answer_that_is_too_long_or_leads_elsewhere_is_an_error_with_wh
 async def test_a_page_that_names_itself_as_the_next_is_the_last(github: ForgeServer) -> None:
     forge = forge_of(github)
     await forge.create_issue("One", "", (), key="one")
-    github.pages_forever = True
+    github.pages_forever = "same"
     assert len(await forge.list_issues(labels=(), limit=10)) == 1
+
+
+async def test_pages_without_an_end_are_an_error(github: ForgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_PAGES", 5)
+    github.pages_forever = "new"
+    with pytest.raises(ProviderError, match="more than 5 pages") as error:
+        await forge_of(github).list_issues(labels=(), limit=10)
+    assert (error.value.cause, len(github.requests)) == (Code.content_too_large, 5)
 
 
 async def test_a_wrong_token_is_named_and_not_shown(github: ForgeServer) -> None:

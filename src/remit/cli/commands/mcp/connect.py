@@ -100,6 +100,7 @@ def _wrapped(
         remedy = f"It has: {', '.join(file.servers) or 'none'}."
         raise UsageError(f"the client has no server {', '.join(missing)}", remedy=remedy)
     changes = []
+    notes += [f"{name}: it is no server, and stays as it is" for name in file.odd if everything]
     given = [word for level in levels for word in ("--level", _checked(level))]
     for name in file.servers if everything else dict.fromkeys(wanted):
         if _is_ours(file.servers[name]):

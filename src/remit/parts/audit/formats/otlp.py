@@ -179,7 +179,8 @@ def _model(account: Links, entry: Entry, payload: k.CommandStarted) -> Attribute
         "gen_ai.response.finish_reasons": [answer.finish_reason] if answer.finish_reason else "",
         "gen_ai.usage.input_tokens": answer.input_tokens or "",
         "gen_ai.usage.output_tokens": answer.output_tokens or "",
-        "gen_ai.usage.cache_read.input_tokens": answer.cached_tokens or "", "error.type": failed,
+        "gen_ai.usage.cache_read.input_tokens": answer.cached_tokens or "",
+        "gen_ai.usage.cache_creation.input_tokens": answer.cache_written_tokens or "", "error.type": failed,
         "remit.outcome": answer.outcome, "remit.cost.usd": answer.cost,
     }  # fmt: skip
 

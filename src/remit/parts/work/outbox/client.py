@@ -33,6 +33,7 @@ _PATIENCE_S: Final = 900.0
 """Seconds that limits may hold up one request; after them the call fails, and the row stays queued."""
 _REQUEST_S: Final = 30.0
 _LARGEST: Final = 20_000_000
+_PAGES: Final = 1_000
 _ADDRESS: Final = "Is the url in [outbox] that of its API?"
 _TRIES: Final = 3
 """Requests for a read that the forge does not answer."""
@@ -93,8 +94,12 @@ class ForgeClient:
 
     async def rows(self, path: str, **query: str) -> AsyncIterator[Any]:
         """Yield the rows of a list, page by page as its `Link` headers lead. Raise ProviderError."""
-        url, seen = self._url(path, query), set[str]()
+        first, seen = self._url(path, query), set[str]()
+        url = first
         while url not in {"", *seen}:
+            if len(seen) >= _PAGES:
+                why = f"{first} has more than {_PAGES:,} pages. {_ADDRESS}"
+                raise ProviderError(why, cause=Code.content_too_large)
             seen.add(url)
             reply = await self._read(url)
             for row in self._formed(reply, url, list):
