@@ -88,6 +88,18 @@ async def test_jobs_are_listed_by_time_words_and_who_asked(client: Client) -> No
     assert (await client.get("/v1/jobs?since=yesterday", **ADMIN)).status == 400
 
 
+async def test_jobs_are_listed_by_the_size_of_a_label_and_as_a_table(client: Client) -> None:
+    jobs = [await started(client, ADMIN, str(size), labels={"size": str(size)}) for size in (9, 10, 11)]
+    assert await titles(client, "label=size%3E9&label=size%3C11") == ["10"]
+    assert await titles(client, "label=size%3C%3D10") == ["10", "9"]
+    assert (await client.get("/v1/jobs?label=size%3Ebig", **ADMIN)).status == 400
+    answer = await client.get("/v1/jobs.csv?label=size%3E9", **ADMIN)
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    header, *lines = answer.body.decode().splitlines()
+    assert header.split(",")[-1] == "label.size"
+    assert [line.split(",")[0] for line in lines] == [jobs[2]["job"], jobs[1]["job"]]
+
+
 async def test_questions_are_listed_by_what_came_of_them(client: Client) -> None:
     jobs = [await started(client, who, "t", recipe="asks", input={"text": "x"}) for who in (ADMIN, BOB)]
     (of_bob,) = (await client.get("/v1/confirmations?principal=bob", **ADMIN)).json

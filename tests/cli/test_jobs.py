@@ -56,6 +56,17 @@ def test_jobs_can_be_chosen_by_recipe_and_age(project: Project) -> None:
     assert project.here("jobs", "--since", "soon").status == 2
 
 
+def test_jobs_can_be_chosen_by_the_size_of_a_label_and_printed_as_csv(project: Project) -> None:
+    jobs = [project.here("run", "report", "--label", f"amount={n}", "--json").json["job"] for n in (9, 250)]
+    assert listed(project, "--label", "amount>=100") == [jobs[1]]
+    assert listed(project, "--label", "amount<100") == [jobs[0]]
+    header, *lines = project.here("jobs", "--label", "amount>0", "--csv").out.splitlines()
+    assert header.endswith(",label.amount")
+    assert [line.split(",")[0] + line.rpartition(",")[2] for line in lines] == [f"{jobs[1]}250", f"{jobs[0]}9"]
+    assert project.here("jobs", "--label", "amount>much").status == 2
+    assert project.here("jobs", "--csv", "--json").status == 2
+
+
 def test_jobs_can_be_chosen_by_the_states_that_are_shown(project: Project) -> None:
     waiting, odd = project.job("waits"), stuck(project)
     assert listed(project, "--state", "stuck") == [odd]

@@ -51,6 +51,19 @@ async def waiting(opened: Remit, *names: str, principal: str = "") -> list[str]:
     return jobs
 
 
+async def test_jobs_are_found_by_labels_and_saved_as_a_table(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        for size in ("9", "10"):
+            labels = {"team": "a,b", "size": size}
+            await opened.service.jobs.settled([(await opened.start(waits(name=size), Options(labels=labels))).id])
+        query = urlencode({"label": "team=a,b, size>=10"})
+        page = await browser.get(f"/jobs?{query}")
+        assert "size=10" in page.text
+        assert "size=9" not in page.text
+        table = await browser.get(f"/jobs.csv?{query}")
+        assert len(table.text.splitlines()) == 2
+
+
 def hidden(page: Got) -> list[tuple[str, str]]:
     """The hidden fields of the form that confirms."""
     form = page.text.partition('action="/bulk/')[2].partition("</form>")[0]

@@ -35,6 +35,7 @@ from remit.ids import new_id
 from remit.jobs.plans.plan import Plan, bind_inputs, task_graph
 from remit.jobs.replay import ReplayReport, Stop
 from remit.journal.event import Event
+from remit.journal.labels import Bound, Conditions
 from remit.jsonrpc.events import Events
 from remit.jsonrpc.lines import LineTooLongError
 from remit.models.reply import Delta
@@ -145,12 +146,13 @@ class RemoteJobs(Twin, Jobs):
         states: tuple[str, ...] = (),
         *,
         labels: dict[str, str] | None = None,
+        bounds: tuple[Bound, ...] = (),
         limit: int = 20,
         before: str | None = None,
         text: str = "",
         since: int = 0,
     ) -> list[JobRow]:
-        wanted = tuple(f"{key}={value}" for key, value in (labels or {}).items())
+        wanted = Conditions(labels or {}, bounds).texts
         rows: list[JobRow] = []
         while len(rows) < limit:
             most = min(limit - len(rows), _PAGE)
@@ -165,7 +167,7 @@ class RemoteJobs(Twin, Jobs):
     async def search(self, wanted: JobSearch) -> Found:
         query = JobQuery(
             state=wanted.states,
-            label=tuple(f"{key}={value}" for key, value in wanted.labels.items()),
+            label=Conditions(wanted.labels, wanted.bounds).texts,
             since=wanted.since,
             until=wanted.until,
             text=wanted.text,

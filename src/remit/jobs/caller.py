@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from remit.jobs.skills import Skilled, pins_of
-from remit.jobs.state import OURS
+from remit.journal.labels import OURS
 from remit.policy.overlay import Overlay, parse_overlay
 from remit.tools.budget import Budget, parse_budget
 from remit.tools.provider import JobFacts

@@ -45,7 +45,7 @@ from remit.jobs.skills import refusal, require_on
 from remit.jobs.spans import Activity
 from remit.jobs.state import CODE, WAITING, History, job_of, stuck_by
 from remit.journal.blobs import pack
-from remit.journal.event import HeadPatch, Lease
+from remit.journal.event import UNSET, HeadPatch, Lease
 from remit.journal.kinds import (
     CompensationCompleted,
     CompensationStarted,
@@ -58,6 +58,7 @@ from remit.journal.kinds import (
     RecoveryStarted,
     UndoDeclared,
 )
+from remit.journal.labels import OURS, relabeled
 from remit.journal.leases import HeldLease
 from remit.journal.lineage import whole
 
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from remit.jobs.versions import Versions
     from remit.journal.event import Event
     from remit.journal.journal import Journal
+    from remit.journal.kinds import JobLabeled
     from remit.randomness import RandomSource
 
 
@@ -204,9 +206,16 @@ class LeasedJob(HeldLease):
         patch = HeadPatch(state=state, due_at=None, closed=True, labels=labels)
         await self.release(event, patch=patch, blobs=blobs)
 
+    def relabel(self, labeled: JobLabeled, known: dict[str, str]) -> HeadPatch:
+        """Take up labels or a title that the recipe gives; `known` are those that tools and limits see."""
+        self.labels = relabeled(self.labels, labeled.labels)
+        known.clear()
+        known.update({key: text for key, text in self.labels.items() if not key.startswith(OURS)})
+        return HeadPatch(labels=self.labels if labeled.labels else UNSET, title=labeled.title or UNSET)
+
     def _labels(self, name: str, value: str) -> dict[str, str]:
         """The job's labels, with one of ours for lists."""
-        given = {key: text for key, text in self._lease.head.labels.items() if key not in {WAITING, CODE}}
+        given = {key: text for key, text in self.labels.items() if key not in {WAITING, CODE}}
         return {**given, name: value} if value else given
 
 
@@ -364,6 +373,7 @@ class JobExecution:
             held=self._held if self._services.skills.holds else None,
             find_undo=self._find_undo,
             refuse=lambda name: refusal(self._services.skills, admitted, name),
+            relabel=lambda labeled: self.lease.relabel(labeled, caller.facts.labels),
         )
         return live, Effects(self._history, self._journal, live, self._activity)
 

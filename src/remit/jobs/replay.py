@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from remit.jobs.state import CallRecord, ModelRecord, Value, WaitRecord
     from remit.journal.event import Blob
     from remit.journal.journal import Journal
-    from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, CompensationCompleted
+    from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, CompensationCompleted, JobLabeled
     from remit.policy.overlay import Overlay
     from remit.tools.catalog import Catalog
     from remit.tools.migration import Migrations
@@ -171,6 +171,9 @@ class RefusingEffects:
 
     async def patch(self, name: str) -> None:
         """Do nothing: a replay writes nothing."""
+
+    async def label(self, labeled: JobLabeled) -> None:
+        await self._stop(labeled.step, "a label or title")
 
     async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:
         self.undos[step] = undo

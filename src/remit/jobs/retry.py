@@ -75,7 +75,7 @@ def _kept(history: History, place: str) -> bool:
     waits = [wait for (at, _), wait in history.waits.items() if at == place]
     if place in history.children:
         return history.children[place].refused is None
-    if place in history.values:
+    if place in history.values or place in history.labeled:
         return True
     if place in history.compensations:
         return False

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from functools import partial, wraps
@@ -46,7 +46,8 @@ from remit.jobs.effects.port import Question, Undo, Wait, checked_undo
 from remit.jobs.end import error_info
 from remit.jobs.spans import Span, due, seconds_of, words
 from remit.journal.blobs import pack
-from remit.journal.kinds import ChildStarted, JobCreated, RandomRecorded, TimeRecorded, UuidRecorded
+from remit.journal.kinds import ChildStarted, JobCreated, JobLabeled, RandomRecorded, TimeRecorded, UuidRecorded
+from remit.journal.labels import LONGEST_TITLE, MOST, Label, check_key, text_of
 from remit.models.message import user
 from remit.models.thread import EMPTY, Thread
 from remit.tools.hints import from_json
@@ -531,6 +532,29 @@ class Run:
             raise
         await self._effects.child_ended(step, result)
         return result
+
+    @effect
+    async def label(
+        self, labels: Mapping[str, Label | None] | None = None, /, *, key: str | None = None, **more: Label | None
+    ) -> None:
+        """Give the job labels by which people find it: `await run.label(team="pay", amount=250)`; None takes one away.
+
+        A value is text, a number, a bool, or a datetime with a zone. Lists, limits and tools see them from here on.
+        Raises UsageError for a key or value that cannot be one, and for more than 64 at once.
+        """
+        given = {check_key(name): value for name, value in {**(labels or {}), **more}.items()}
+        if not 0 < len(given) <= MOST:
+            raise UsageError(f"a run gives 1 to {MOST} labels at once", remedy='Write run.label(team="pay").')
+        texts = {name: None if value is None else text_of(value) for name, value in given.items()}
+        plain = {name: texts[name] if isinstance(value, datetime) else value for name, value in given.items()}
+        await self._effects.label(JobLabeled(step=current.get().place(key), labels=plain))
+
+    @effect
+    async def title(self, title: str, /, *, key: str | None = None) -> None:
+        """Give the job another title for lists. Raises UsageError for one that is empty or over 200 characters."""
+        if not 0 < len(title) <= LONGEST_TITLE:
+            raise UsageError(f"a title has 1 to {LONGEST_TITLE} characters", remedy="Shorten it.")
+        await self._effects.label(JobLabeled(step=current.get().place(key), title=title))
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         """Show people how far the run is; never recorded."""

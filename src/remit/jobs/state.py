@@ -20,10 +20,8 @@ from remit.models.thread import Known, tip_of
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 KIND: Final = "job"
 """The kind of job streams."""
-OURS: Final = "remit."
 NAME: Final = "remit.name"
 PRINCIPAL: Final = "remit.principal"
-"""The beginning of labels that Remit itself sets."""
 WAITING: Final = "remit.waiting"
 """Label of a parked job's head: what it waits for, in words."""
 TIMERS: Final = ("a timer", "the next attempt", "its turn")
@@ -75,7 +73,15 @@ def job_of(stream: str) -> str:
 
 
 _EFFECTS: Final[frozenset[type]] = frozenset(
-    {k.ToolInvocationStarted, k.ChildStarted, k.TimeRecorded, k.RandomRecorded, k.UuidRecorded, k.WaitCompleted}
+    {
+        k.ToolInvocationStarted,
+        k.ChildStarted,
+        k.TimeRecorded,
+        k.RandomRecorded,
+        k.UuidRecorded,
+        k.WaitCompleted,
+        k.JobLabeled,
+    }
 )
 Value = k.TimeRecorded | k.RandomRecorded | k.UuidRecorded
 End = k.JobCompleted | k.JobFailed | k.JobCancelled
@@ -93,6 +99,7 @@ PROGRESS: Final[frozenset[type]] = frozenset(
         k.WaitCompleted,
         k.TimerFired,
         k.StepCompensated,
+        k.JobLabeled,
     }
 )
 """Events that a pass gets done, or leaves for later; to announce a call is not yet to get it done."""
@@ -263,6 +270,8 @@ class History:
         """Version differences that are already recorded, as subject and current version."""
         self.patches: set[str] = set()
         """Changes of the code that the job takes the new way of."""
+        self.labeled: dict[str, k.JobLabeled] = {}
+        """The labels and titles that the recipe gave, by place."""
         self.undos: dict[str, k.UndoDeclared] = {}
         """The call that undoes a step, by step."""
         self.undone: dict[str, k.StepCompensated] = {}
@@ -271,8 +280,7 @@ class History:
         self.compensated: dict[str, k.CompensationCompleted] = {}
         self._completed: dict[str, None] = {}
         """Steps with an undo whose calls have ended, in the order of their ends."""
-        self.recovering = False
-        self.deaths = Deaths()
+        self.recovering, self.deaths = False, Deaths()
         self.stuck: k.JobWaiting | None = None
         """Why code at hand could not continue it the last time; whether that still holds, the head says."""
         self.times_left = 0
@@ -480,6 +488,10 @@ class History:
     def _patched(self, payload: k.PatchRecorded) -> None:
         self.patches.add(payload.name)
 
+    def _labeled(self, payload: k.JobLabeled) -> None:
+        self.labeled[payload.step] = payload
+        self.places[payload.step] = "label"
+
     def _mismatch(self, payload: k.VersionMismatchRecorded) -> None:
         self.drifts.add((payload.tool_name or payload.subject, payload.current))
         goes_on = payload.policy != "fail" or payload.current == self.execution
@@ -527,6 +539,7 @@ class History:
         k.CompensationStarted: _compensation_started,
         k.CompensationCompleted: _compensation_completed,
         k.PatchRecorded: _patched,
+        k.JobLabeled: _labeled,
         k.VersionMismatchRecorded: _mismatch,
         k.SchemaDriftRecorded: _schema_drift,
         k.ModelDriftRecorded: _model_drift,

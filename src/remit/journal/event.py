@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from remit.errors import ChainBrokenError, JournalError
+from remit.journal.labels import Bound
 
 UNSET: Final = msgspec.UNSET
 OPEN_STATES: Final = ("pending", "running", "waiting")
@@ -254,6 +255,8 @@ class HeadQuery(msgspec.Struct, frozen=True, kw_only=True):
     prefix: str = ""
     """Streams whose name starts with it, such as `job/J/`."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
+    bounds: tuple[Bound, ...] = ()
+    """Conditions on the sizes of labels; only those of jobs have an index."""
     subject: str = ""
     text: str = ""
     """Only streams with this in their title; letters from A to Z stand for themselves in both sizes."""

@@ -24,6 +24,7 @@ from remit.journal.kinds import (
     JobCompleted,
     JobCreated,
     JobFailed,
+    JobLabeled,
     JournalActivated,
     JournalCopied,
     JournalMoved,
@@ -33,6 +34,7 @@ from remit.journal.kinds import (
     StreamPruned,
     ToolInvocationStarted,
 )
+from remit.journal.labels import relabeled
 from remit.journal.references import (
     TWIN,
     Digest,
@@ -252,6 +254,7 @@ _DECIDED: Final = {"deny": "denied", "edit": "replaced", "expire": "expired", "r
 _TELLING: Final = frozenset(
     {
         JobCreated,
+        JobLabeled,
         *_JOB_ENDS,
         ConfirmationRequested,
         ConfirmationUsed,
@@ -302,7 +305,8 @@ def _job(payloads: Sequence[Payload]) -> Said | None:
     if created is None:
         return None
     ends = [_JOB_ENDS[type(one)] for one in payloads if type(one) in _JOB_ENDS]
-    return (tuple(ends[-1:]) or _JOB_OPEN), bool(ends), {_JOB_NAME: created.name}
+    labels = relabeled({}, *(one.labels for one in payloads if isinstance(one, JobLabeled)))
+    return (tuple(ends[-1:]) or _JOB_OPEN), bool(ends), labels | {_JOB_NAME: created.name}
 
 
 def _confirmation(payloads: Sequence[Payload]) -> Said | None:

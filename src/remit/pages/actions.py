@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar, Final, Literal
 
 import msgspec
@@ -9,10 +10,13 @@ import msgspec
 from remit.codes import Code
 from remit.errors import NotFoundError, UsageError
 from remit.jobs.replay import ReplayReport
+from remit.journal.labels import Conditions, conditions
 from remit.pages.page import File, Nothing, Page, PageRequest, See, View, link
 from remit.record.views import ConfirmationView, VerifyReport
 from remit.redact import line
 from remit.service.jobs import may_retry
+
+_APART: Final = re.compile(r",\s*(?=[^<>=,]+[<>=])")
 
 
 class Cancel(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,6 +196,11 @@ def json_object(text: str, what: str) -> dict[str, Any]:
         remedy = 'Write {"name": value}.'
         raise UsageError(f"{what} must be a JSON object.", code=Code.INVALID_INPUT, remedy=remedy)
     return found
+
+
+def label_conditions(text: str) -> Conditions:
+    """Return the conditions on labels in a text, with commas between them. Raises UsageError."""
+    return conditions(_APART.split(text) if text else ())
 
 
 def labels(text: str) -> dict[str, str]:

@@ -9,14 +9,18 @@ import msgspec
 from remit.clock import DAY, SECOND
 from remit.codes import Code
 from remit.errors import UsageError
-from remit.pages.actions import labels
-from remit.pages.page import Page, PageRequest, See, View, link
+from remit.journal.labels import Conditions
+from remit.pages.actions import label_conditions
+from remit.pages.page import File, Page, PageRequest, See, View, link
+from remit.record.job_table import job_table
 from remit.record.search import Found, JobSearch
 from remit.record.states import Standing, standing
 from remit.record.views import JobRow
 from remit.service.saved_views import SavedView
 
 _PAGE: Final = 50
+_TABLE: Final = 1_000
+"""Jobs in a file."""
 _STATES: Final = ("pending", "running", "waiting", "completed", "failed", "cancelled")
 _WITHIN: Final = {"1h": 3_600 * SECOND, "1d": DAY, "7d": 7 * DAY}
 _NAME: Final = "remit.name"
@@ -30,6 +34,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     title: str
     """The input, or what someone called it."""
+    labels: dict[str, str]
     standing: Standing
     created_at: int
     took: int
@@ -43,7 +48,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     state: tuple[str, ...] = ()
     recipe: str = ""
     label: str = ""
-    """`KEY=VALUE`."""
+    """`KEY=VALUE`, `KEY>=100`, `KEY<2026-12-01T00:00Z`; several with commas between them."""
     principal: str = ""
     """The principal that asked for it."""
     text: str = ""
@@ -129,10 +134,12 @@ async def matching(asked: PageRequest, query: Filter, limit: int, states: tuple[
     """The newest jobs of a filter, at most so many; in `states` instead of its own, where those are given."""
     since = asked.now - _WITHIN[query.within] if query.within else 0
     states = states or query.state
+    labels, bounds = _conditions(query)
     if query.principal or query.text:
         wanted = JobSearch(
             states=states,
-            labels=_labels(query),
+            labels=labels,
+            bounds=bounds,
             since=since,
             text=query.text,
             principal=query.principal,
@@ -142,12 +149,19 @@ async def matching(asked: PageRequest, query: Filter, limit: int, states: tuple[
         return await asked.service.jobs.search(wanted)
     rows = await asked.service.jobs.rows(
         states,
-        labels=_labels(query),
+        labels=labels,
+        bounds=bounds,
         limit=limit + 1,
         before=query.before or None,
         since=since,
     )
     return Found(rows=rows[:limit], next=rows[limit - 1].job if len(rows) > limit else None)
+
+
+async def table(asked: PageRequest) -> File:
+    """The newest jobs of a filter as CSV."""
+    found = await matching(asked, asked.query, _TABLE)
+    return File("jobs.csv", job_table(found.rows).encode())
 
 
 async def save(asked: PageRequest) -> See:
@@ -170,6 +184,7 @@ def line_of(row: JobRow, now: int) -> Line:
         job=row.job,
         name=row.name,
         title=row.title.removeprefix(f"{row.name} "),
+        labels=row.labels,
         standing=standing(row, now),
         created_at=row.created_at,
         took=max(0, (row.updated_at if ended else now) - row.created_at),
@@ -177,8 +192,9 @@ def line_of(row: JobRow, now: int) -> Line:
     )
 
 
-def _labels(query: Filter) -> dict[str, str]:
-    return {_NAME: query.recipe} | labels(query.label) if query.recipe else labels(query.label)
+def _conditions(query: Filter) -> Conditions:
+    found = label_conditions(query.label)
+    return found._replace(labels={_NAME: query.recipe} | found.labels) if query.recipe else found
 
 
 PAGES: Final = (
@@ -193,6 +209,7 @@ PAGES: Final = (
         query=Filter,
         live="heads",
     ),
+    Page(path="/jobs.csv", scope="read", handler=table, query=Filter),
     Page(path="/views/save", scope="read", handler=save, form=Save),
     Page(path="/views/remove", scope="read", handler=remove, form=Remove),
 )

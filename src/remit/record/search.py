@@ -11,6 +11,7 @@ from remit.jobs.state import KIND, stream_of
 from remit.journal.event import Event, HeadQuery
 from remit.journal.journal import PAGE
 from remit.journal.kinds import ErrorInfo, JobCreated, SessionOpened, decode
+from remit.journal.labels import Bound
 from remit.record.heads import stream_named
 from remit.record.views import JobRow, job_row
 
@@ -30,6 +31,8 @@ class JobSearch(msgspec.Struct, frozen=True, kw_only=True):
 
     states: tuple[str, ...] = ()
     labels: dict[str, str] = msgspec.field(default_factory=dict)
+    bounds: tuple[Bound, ...] = ()
+    """Conditions on the sizes of labels."""
     since: int = 0
     """Created at this moment or later; microseconds since the Unix epoch."""
     until: int | None = None
@@ -63,6 +66,7 @@ async def search(journal: Journal, wanted: JobSearch) -> Found:
             kind=KIND,
             states=wanted.states,
             labels=wanted.labels,
+            bounds=wanted.bounds,
             limit=_PAGE,
             before=stream_of(before) if before else None,
         )

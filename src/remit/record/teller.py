@@ -468,6 +468,7 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.RecoveryStarted: lambda one: joined(one.owner, f"after {one.previous_owner}" if one.previous_owner else ""),
     k.RecoveryCompleted: lambda one: f"{one.replayed_steps} steps returned",
     k.PatchRecorded: lambda one: one.name,
+    k.JobLabeled: lambda one: joined(one.step, one.words()),
     k.VersionMismatchRecorded: _drifted,
     k.SchemaDriftRecorded: _drifted,
     k.ModelDriftRecorded: _drifted,

@@ -15,7 +15,7 @@ from remit.errors import AppendConflictError, UsageError
 from remit.gateway.turnstiles import Caller
 from remit.jobs.inbox import Inbox
 from remit.jobs.routes import free, kept_for, route_of
-from remit.jobs.state import KIND, NAME, OURS, History, stream_of
+from remit.jobs.state import KIND, NAME, History, stream_of
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, HeadPatch, HeadQuery, Tally
 from remit.journal.kinds import (
@@ -23,11 +23,13 @@ from remit.journal.kinds import (
     JobCompleted,
     JobCreated,
     JobForked,
+    JobLabeled,
     Payload,
     PlanGenerated,
     SignalSent,
     decode,
 )
+from remit.journal.labels import OURS, Bound, relabeled
 from remit.journal.lineage import whole
 from remit.journal.references import fit_subject
 from remit.journal.sharded.placement import new_identifier
@@ -86,6 +88,7 @@ class Jobs:
         states: tuple[str, ...] = (),
         *,
         labels: dict[str, str] | None = None,
+        bounds: tuple[Bound, ...] = (),
         limit: int = 20,
         before: str | None = None,
         text: str = "",
@@ -93,11 +96,19 @@ class Jobs:
     ) -> list[JobRow]:
         """Jobs, newest first; `before` continues after a job of an earlier page.
 
-        `text` stands in the title, and `since` is the earliest creation, in microseconds since the Unix epoch.
+        `bounds` are conditions on the sizes of labels, `text` stands in the title, and `since` is the earliest
+        creation, in microseconds since the Unix epoch.
         """
         after = stream_of(before) if before else None
         query = HeadQuery(
-            kind=KIND, states=states, labels=labels or {}, limit=limit, before=after, text=text, since=since
+            kind=KIND,
+            states=states,
+            labels=labels or {},
+            bounds=bounds,
+            limit=limit,
+            before=after,
+            text=text,
+            since=since,
         )
         return [job_row(head) for head in await self._journal.heads(query)]
 
@@ -290,6 +301,7 @@ class Jobs:
             raise repeats(job, taken.repeated)
         created = renewed(history, self._parts.programs)
         labels = {name: text for name, text in head.labels.items() if not name.startswith(OURS)}
+        labels = relabeled(labels, *(one.labels for one in taken.events if isinstance(one, JobLabeled)))
         options = Options(title=head.title, labels={**labels, RETRY_OF: job}, priority=head.priority, job=made)
         forked = fork_of(head, step, taken.times, history.forked, by=by or self._principal, reason=reason)
         try:

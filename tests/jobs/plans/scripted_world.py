@@ -21,7 +21,7 @@ from remit.jobs.spans import Activity
 from remit.jobs.state import CallRecord, History, ModelRecord, Value, WaitRecord
 from remit.journal.event import Blob
 from remit.journal.journal import Journal
-from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, CompensationCompleted
+from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, CompensationCompleted, JobLabeled
 
 
 class Effect(NamedTuple):
@@ -132,6 +132,9 @@ class ScriptedWorld:
 
     async def patch(self, name: str) -> None:
         """Keep nothing of it."""
+
+    async def label(self, labeled: JobLabeled) -> None:
+        raise NotImplementedError
 
     async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:
         self.undos[step] = undo

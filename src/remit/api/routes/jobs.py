@@ -8,11 +8,13 @@ import msgspec
 
 from remit.api.job_request import Filing
 from remit.api.part import held
-from remit.api.route import ApiRequest, Route
+from remit.api.route import Answer, ApiRequest, Route
 from remit.canonical import MAX_INT
 from remit.codes import Code
 from remit.errors import UsageError
 from remit.jobs.plans.check import read_plan
+from remit.journal.labels import conditions
+from remit.record.job_table import MEDIA, job_table
 from remit.record.search import JobSearch
 from remit.record.views import JobRow, JobView
 from remit.service.admission import NO_ROOM
@@ -27,7 +29,7 @@ class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     state: tuple[str, ...] = ()
     label: tuple[str, ...] = ()
-    """`KEY=VALUE`: only jobs that are filed under it."""
+    """`KEY=VALUE`: only jobs with this label; `KEY>=100` and the like compare a number, or a moment of ISO 8601."""
     since: Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)] = 0
     """Created at this moment or later; microseconds since the Unix epoch."""
     until: Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)] | None = None
@@ -71,9 +73,11 @@ class StartBody(Filing, frozen=True, kw_only=True, forbid_unknown_fields=True):
 async def page(asked: ApiRequest) -> JobPage:
     """List jobs, newest first, page by page."""
     query: JobQuery = asked.query
+    labels, bounds = conditions(query.label)
     wanted = JobSearch(
         states=query.state,
-        labels=labels_of(query.label),
+        labels=labels,
+        bounds=bounds,
         since=query.since,
         until=query.until,
         text=query.text,
@@ -83,6 +87,17 @@ async def page(asked: ApiRequest) -> JobPage:
     )
     found = await asked.service.jobs.search(wanted)
     return JobPage(items=found.rows, next=found.next)
+
+
+async def table(asked: ApiRequest) -> Answer:
+    """List jobs as comma-separated values, newest first, at most `limit`."""
+    rows: list[JobRow] = []
+    before: str | None = asked.query.before
+    while before is not None and (room := asked.query.limit - len(rows)) > 0:
+        found = await page(asked._replace(query=msgspec.structs.replace(asked.query, before=before, limit=room)))
+        rows += found.items
+        before = found.next
+    return Answer(value=job_table(rows), media=MEDIA)
 
 
 async def start(asked: ApiRequest) -> JobRow:
@@ -147,6 +162,17 @@ ROUTES: Final = (
         handler=page,
         query=JobQuery,
         answer=JobPage,
+    ),
+    Route(
+        method="GET",
+        path="/v1/jobs.csv",
+        name="jobs.table",
+        scope="read",
+        summary="List jobs as CSV.",
+        handler=table,
+        query=JobQuery,
+        answer=str,
+        media="text/csv",
     ),
     Route(
         method="POST",

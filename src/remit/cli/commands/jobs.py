@@ -18,6 +18,8 @@ from remit.cli.output import one_line
 from remit.cli.pager import Page
 from remit.cli.tables import Column, clock_time, moment, short_ids, table
 from remit.clock import SystemClock, age
+from remit.errors import UsageError
+from remit.journal.labels import Bound, conditions
 from remit.record.states import STATES, about, is_in, recorded, shown_state
 
 if TYPE_CHECKING:
@@ -33,11 +35,18 @@ if TYPE_CHECKING:
 )
 @click.option("--recipe", metavar="NAME", shell_complete=complete.recipes, help="Only jobs of this recipe or plan.")
 @click.option("--since", metavar="AGE", help="Only jobs created in this time: 90s, 30m, 12h or 7d.")
-@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="Only jobs with this label; repeatable.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Only jobs with this label, or as KEY>=100, KEY<2026-12-01T00:00Z; repeatable.",
+)
 @click.option("--text", default="", metavar="TEXT", help="Only jobs with this text in title, input, result or error.")
 @click.option("--principal", default="", metavar="NAME", help="Only jobs that this principal asked for.")
 @click.option("--limit", metavar="N", default=20, type=click.IntRange(1, 10_000), help="Show at most N. Default: 20.")
 @click.option("-w", "--watch", is_flag=True, help="Keep the list up to date until Ctrl-C.")
+@click.option("--csv", is_flag=True, help="Print comma-separated values, a column for each label.")
 @json_option("the jobs; with --watch, each change on a line")
 @pass_state
 def command(
@@ -50,6 +59,7 @@ def command(
     principal: str,
     limit: int,
     watch: bool,
+    csv: bool,
 ) -> int:
     """List jobs, newest first.
 
@@ -58,16 +68,25 @@ def command(
     it.
     """
     from remit.cli.runner import run_async
-    from remit.cli.values import pairs, since_us
+    from remit.cli.values import since_us
 
-    filed = pairs(labels, "--label") | ({"remit.name": recipe} if recipe else {})
+    filed, bounds = conditions(labels)
+    filed |= {"remit.name": recipe} if recipe else {}
     begin = since_us(since)
-    wanted = Wanted(states=states, labels=filed, text=text, principal=principal, since=begin, limit=limit)
+    wanted = Wanted(
+        states=states, labels=filed, bounds=bounds, text=text, principal=principal, since=begin, limit=limit
+    )
+    if csv and (watch or state.as_json):
+        raise UsageError("--csv is one whole table", remedy="Leave out --json and --watch.")
     if watch:
         return run_async(lambda _stop: _watch(state, wanted))
     rows, url, retired = run_async(lambda _stop: _look(state, wanted))
     if state.as_json:
         state.output.json(rows)
+    elif csv:
+        from remit.record.job_table import job_table
+
+        state.output.out.raw(job_table(rows).removesuffix("\n"))
     elif rows:
         show_jobs(state.output.out, rows)
     else:
@@ -109,6 +128,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     states: tuple[str, ...] = ()
     """As people see them; none: any."""
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    bounds: tuple[Bound, ...] = ()
+    """Conditions on the sizes of labels."""
     text: str = ""
     """Stands in what a JobSearch looks at."""
     principal: str = ""
@@ -127,7 +148,12 @@ async def listed(remit: Opened, wanted: Wanted) -> list[JobRow]:
     size = max(_PAGE, wanted.limit) if wanted.states else wanted.limit
     while len(found) < wanted.limit:
         page = await remit.service.jobs.rows(
-            recorded(wanted.states), labels=dict(wanted.labels), limit=size, before=before, since=wanted.since
+            recorded(wanted.states),
+            labels=dict(wanted.labels),
+            bounds=wanted.bounds,
+            limit=size,
+            before=before,
+            since=wanted.since,
         )
         found += [row for row in page if is_in(row, wanted.states)]
         if len(page) < size:
@@ -146,6 +172,7 @@ async def _searched(remit: Opened, wanted: Wanted) -> list[JobRow]:
             JobSearch(
                 states=recorded(wanted.states),
                 labels=dict(wanted.labels),
+                bounds=wanted.bounds,
                 since=wanted.since,
                 text=wanted.text,
                 principal=wanted.principal,

@@ -27,6 +27,7 @@ from remit.jobs.skills import NONE_IN_FORCE, in_force
 from remit.jobs.state import TURN, UNDO, History, ModelRecord, doubt_of
 from remit.journal.blobs import pack
 from remit.journal.effects import effect_of, recorded
+from remit.journal.event import NO_PATCH, HeadPatch
 from remit.journal.kinds import (
     ErrorInfo,
     JobWaiting,
@@ -85,9 +86,9 @@ class Recorder:
             self.history.recovering = False
             await self.record(RecoveryCompleted(replayed_steps=self._replayed))
 
-    async def record(self, payload: Payload, blobs: tuple[Any, ...] = ()) -> None:
+    async def record(self, payload: Payload, blobs: tuple[Any, ...] = (), patch: HeadPatch = NO_PATCH) -> None:
         """Append an event, to be committed with the next batch."""
-        await self.journal.append(self.writer, payload, synced=False, blobs=blobs)
+        await self.journal.append(self.writer, payload, synced=False, blobs=blobs, patch=patch)
 
     async def folded(self) -> History:
         """Everything recorded of the job by now."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from remit.gateway.conversation import Conversation
     from remit.journal.event import Blob
     from remit.journal.journal import Journal
-    from remit.journal.kinds import ChildStarted, CommandStarted, CompensationCompleted, ErrorInfo
+    from remit.journal.kinds import ChildStarted, CommandStarted, CompensationCompleted, ErrorInfo, JobLabeled
 
 
 _NO_GATHER: Final = "-"
@@ -50,6 +50,7 @@ _NAMES: Final = {
     "call": "a tool call",
     "model": "a question to a model",
     "child": "another recipe",
+    "label": "a label or title",
     "compensation": "undoing what was done",
 }
 
@@ -424,6 +425,20 @@ class Effects:
             await self.handler.patch(name)
         history.patches.add(name)
         return True
+
+    async def label(self, labeled: JobLabeled) -> None:
+        """Give the job labels or a title, unless that is recorded."""
+        matching, step = self.matching, labeled.step
+        if matching.enter(step, "label"):
+            await matching.give_way(step)
+        recorded = self.history.labeled.get(step)
+        if recorded is not None:
+            if recorded != labeled:
+                raise matching.fail(NondeterminismError(step, recorded.words(), labeled.words()))
+            return
+        matching.begin(step, "label")
+        with matching.guarded(step):
+            await self.handler.label(labeled)
 
     async def compensate(self, step: str) -> CompensationCompleted:
         """Undo what the job has done so far."""

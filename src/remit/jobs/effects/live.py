@@ -51,12 +51,14 @@ if TYPE_CHECKING:
     from remit.jobs.effects.questions import Questions
     from remit.jobs.inbox import Inbox
     from remit.jobs.state import ModelRecord, Value
-    from remit.journal.event import Blob
-    from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted
+    from remit.journal.event import Blob, HeadPatch
+    from remit.journal.kinds import ChildEnded, ChildStarted, CommandStarted, JobLabeled
     from remit.models.tail import Tails
     from remit.randomness import RandomSource
 
 
+Relabel = Callable[["JobLabeled"], "HeadPatch"]
+"""Takes labels or a title up, and returns the change of the job's head."""
 _APPROVAL: Final = "approval"
 _LOST: Final = "the answer did not arrive before its worker ended"
 
@@ -309,8 +311,10 @@ class LiveEffects:
         held: Held,
         find_undo: FindUndo,
         refuse: Refuse,
+        relabel: Relabel,
     ) -> None:
         self._recorder = recorder
+        self._relabel = relabel
         self._refuse = refuse
         self.waits = Waits(recorder, inbox, questions, caller.principal)
         doubts = Doubts(recorder, gateway, self.waits, inbox)
@@ -362,6 +366,13 @@ class LiveEffects:
         """Record that the recipe takes the new way of a change."""
         await self._recorder.begin()
         await self._recorder.record(PatchRecorded(name=name))
+
+    async def label(self, labeled: JobLabeled) -> None:
+        """Give the job labels or a title, in the write that records it."""
+        await self._recorder.begin()
+        patch = self._relabel(labeled)
+        await self._recorder.record(labeled, patch=patch)
+        await self._recorder.end()
 
 
 class Values:

@@ -20,6 +20,7 @@ from remit.journal.kinds import (
     CommandStarted,
     CompensationCompleted,
     ErrorInfo,
+    JobLabeled,
     WaitType,
 )
 from remit.models.prompt import Output, Sampling, ToolSpec, toolset_of
@@ -167,6 +168,10 @@ class EffectHandler(Protocol):
 
     async def patch(self, name: str) -> None:
         """Record that the recipe takes the new way of a change."""
+        ...
+
+    async def label(self, labeled: JobLabeled) -> None:
+        """Give the job labels or a title, and record that."""
         ...
 
     async def declare(self, step: str, undo: tuple[str, dict[str, Any]]) -> None:

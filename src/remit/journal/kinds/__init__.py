@@ -46,6 +46,7 @@ from remit.journal.kinds.jobs import (
     JobCreated,
     JobFailed,
     JobForked,
+    JobLabeled,
     JobWaiting,
     ModelDriftRecorded,
     PatchRecorded,

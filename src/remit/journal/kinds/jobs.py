@@ -294,6 +294,22 @@ class UuidRecorded(Payload, frozen=True, kw_only=True):
     value: str
 
 
+class JobLabeled(Payload, frozen=True, kw_only=True):
+    """Ours: the recipe gave its job labels, or a title."""
+
+    KIND: ClassVar[str] = "job_labeled"
+    step: str
+    labels: dict[str, str | int | float | bool | None] = msgspec.field(default_factory=dict)
+    """Values by key, a moment as ISO 8601 in UTC; null: the label goes."""
+    title: str = ""
+    """Empty: the title stays."""
+
+    def words(self) -> str:
+        """Return it in one line."""
+        given = [f"{key}={'' if value is None else value}" for key, value in self.labels.items()]
+        return ", ".join([f"the title {self.title!r}"] if self.title else given)
+
+
 class SignalSent(Payload, frozen=True, kw_only=True):
     """Ours, in the job's inbox: something outside sent a signal."""
 

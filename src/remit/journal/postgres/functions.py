@@ -159,6 +159,15 @@ BEGIN
                 SELECT found_id, places[e], kinds[e], times[e], payloads[e], links[e]
                 FROM generate_series(first_event, event_ends[a]) AS e;
             END IF;
+            IF found_id IS NOT NULL AND p ? 'entries' THEN
+                DELETE FROM labels WHERE head = found_id AND NOT (p -> 'entries') ? key;
+                INSERT INTO labels AS l (head, key, value, type, size)
+                SELECT found_id, e.key, e.value ->> 0, e.value ->> 1, (e.value ->> 2)::float8
+                FROM jsonb_each(p -> 'entries') AS e
+                ON CONFLICT (head, key) DO UPDATE
+                SET value = excluded.value, type = excluded.type, size = excluded.size
+                WHERE l.value <> excluded.value;
+            END IF;
             first_event := event_ends[a] + 1;
         END LOOP;
         IF accepted AND first_blob <= blob_ends[c] THEN

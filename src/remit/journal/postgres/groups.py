@@ -21,6 +21,7 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, JournalError
 from remit.journal.commit import AppendRun, conflict, folds, journal_closed, settle
 from remit.journal.event import NO_PATCH, Append, Commit, Event
+from remit.journal.labels import KIND, entries
 from remit.journal.postgres.functions import CONFLICT, LATE
 from remit.journal.postgres.server import ANSWER_S, again, lost, state_of, translated
 
@@ -180,7 +181,11 @@ def _patch(append: Append) -> str:
     patch = append.patch
     if patch is NO_PATCH:
         return "{}"
-    return msgspec.json.encode(patch).decode()
+    text = msgspec.json.encode(patch).decode()
+    if append.kind != KIND or patch.labels is msgspec.UNSET:
+        return text
+    kept = entries(patch.labels)
+    return f'{text[:-1]},"entries":{msgspec.json.encode(kept).decode()}}}' if kept or append.expect_seq else text
 
 
 _LIMIT: Final = 1_024

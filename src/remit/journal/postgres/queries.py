@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -27,6 +27,7 @@ from remit.journal.event import (
     Tally,
 )
 from remit.journal.kinds import StreamPruned
+from remit.journal.labels import KIND, MANY, is_indexed
 from remit.journal.postgres.groups import Group
 from remit.journal.references import names_in
 from remit.journal.scan import page, reach
@@ -139,6 +140,13 @@ _WHOLE_JOURNAL_S: Final = 3_600.0
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
+_EQUAL: Final = "key = {0} AND left(value, 200) = left({1}, 200) AND value = {1}"
+_SIZED: Final = "key = {{0}} AND type = {{1}} AND size {operator} {{2}}"
+_FEW: Final = f"SELECT count(*) FROM (SELECT FROM labels WHERE {{terms}} LIMIT {MANY}) AS fit"  # noqa: S608 - fixed parts
+_AMONG: Final = "id = ANY (ARRAY(SELECT head FROM labels WHERE {terms}))"
+_EVERY: Final = "(SELECT true FROM labels WHERE head = heads.id AND {terms})"
+
+
 async def heads_of(db: asyncpg.Connection, streams: Sequence[str]) -> list[Head | None]:
     """The head of each of these streams."""
     found = {row[0]: to_head(row) for row in await db.fetch(f"{HEADS} WHERE stream = ANY ($1)", streams)}
@@ -155,13 +163,14 @@ async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
 
     if query.kind is not None:
         where.append(f"kind = {given(query.kind)}")
-    if query.states:
+    if query.states[1:]:
         where.append(f"state = ANY ({given(query.states)})")
+    elif query.states:  # the index on states has its newest at hand
+        where.append(f"state = {given(query.states[0])}")
     if query.prefix:
         # A range, not LIKE: it needs no escaping. Names are compared byte by byte.
         where.append(f"stream >= {given(query.prefix)} AND stream < {given(query.prefix + _LAST_CHARACTER)}")
-    if query.labels:
-        where.append(f"labels @> {given(msgspec.json.encode(query.labels).decode())}::jsonb")
+    where += await _labeled(db, query, given)
     if query.subject:
         where.append(f"subject = {given(query.subject)} AND subject <> ''")
     if query.text:
@@ -172,6 +181,27 @@ async def heads(db: asyncpg.Connection, query: HeadQuery) -> list[Head]:
         where.append(f"id < (SELECT id FROM heads WHERE stream = {given(query.before)})")  # noqa: S608 - numbers only
     sql = f"{HEADS} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT {given(query.limit)}"
     return [to_head(row) for row in await db.fetch(sql, *values)]
+
+
+async def _labeled(db: asyncpg.Connection, query: HeadQuery, given: Callable[[object], str]) -> list[str]:
+    """The conditions on labels; `given` takes a value, and returns its place.
+
+    Where many heads fit one, the newest heads are looked at one by one; few are looked up.
+    """
+    conditions: list[tuple[str, tuple[object, ...]]] = [
+        (_EQUAL, (key, value)) for key, value in query.labels.items() if query.kind == KIND and is_indexed(key)
+    ]
+    other = {key: value for key, value in query.labels.items() if query.kind != KIND or not is_indexed(key)}
+    conditions += [(_SIZED.format(operator=b.operator), (b.key, b.type, b.size)) for b in query.bounds]
+    where = [f"labels @> {given(msgspec.json.encode(other).decode())}::jsonb"] if other else []
+    are_open = set(query.states) == set(OPEN_STATES)
+    for terms, values in conditions:
+        few = (
+            not are_open
+            and await db.fetchval(_FEW.format(terms=terms.format("$1::text", "$2::text", "$3::float8")), *values) < MANY
+        )
+        where.append((_AMONG if few else _EVERY).format(terms=terms.format(*map(given, values))))
+    return where
 
 
 async def counts(db: asyncpg.Connection, kind: str) -> dict[str, int]:

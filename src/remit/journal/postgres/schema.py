@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from remit.codes import Code
 from remit.errors import JournalError
+from remit.journal.labels import KIND, entries
 from remit.journal.postgres.functions import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -101,9 +104,33 @@ CREATE INDEX heads_share ON heads (kind, route, priority, share, due_at, id)
     WHERE due_at IS NOT NULL AND NOT closed;
 """
 
-MIGRATIONS: Final = (_TABLES, _ROUTES, _POSITIONS, _SUBJECTS, _SEALS, _CLAIMS, _PLACES, _FOLDS, _STUBS, _SHARES)
+_LABELS: Final = """
+CREATE TABLE labels (
+    head bigint NOT NULL, key text COLLATE "C" NOT NULL, value text COLLATE "C" NOT NULL,
+    type text COLLATE "C", size float8,
+    PRIMARY KEY (head, key)
+);
+CREATE INDEX labels_value ON labels (key, left(value, 200), head);
+CREATE INDEX labels_size ON labels (key, type, size, head) WHERE type IS NOT NULL;
+"""
+
+MIGRATIONS: Final = (
+    _TABLES,
+    _ROUTES,
+    _POSITIONS,
+    _SUBJECTS,
+    _SEALS,
+    _CLAIMS,
+    _PLACES,
+    _FOLDS,
+    _STUBS,
+    _SHARES,
+    _LABELS,
+)
 """Script n leads from schema version n to n + 1."""
 VERSION: Final = len(MIGRATIONS)
+_UNLABELED: Final = 10
+"""The version of the schema that had no index of labels by value and size yet."""
 
 
 async def migrate(connection: asyncpg.Connection, schema: str) -> None:
@@ -131,14 +158,26 @@ async def migrate(connection: asyncpg.Connection, schema: str) -> None:
             raise JournalError(msg, code=Code.JOURNAL_NEWER, remedy="Upgrade Remit, or use another journal.")
         for script in MIGRATIONS[version or 0 :]:
             await connection.execute(script)
+        if version and version <= _UNLABELED:
+            await _relabel(connection)
         await connection.execute(FUNCTIONS)
         await connection.execute("UPDATE remit_version SET version = $1", VERSION)
+
+
+async def _relabel(connection: asyncpg.Connection) -> None:
+    """Index the labels of the jobs that there are."""
+    rows = [
+        (head, key, *kept)
+        for head, text in await connection.fetch("SELECT id, labels::text FROM heads WHERE kind = $1", KIND)
+        for key, kept in entries(msgspec.json.decode(text)).items()
+    ]
+    await connection.copy_records_to_table("labels", records=rows)
 
 
 _FOREIGN: Final = """
 SELECT count(*) FROM pg_class c
 WHERE c.relnamespace = to_regnamespace($1)::oid
-    AND c.relname IN ('heads', 'events', 'blobs', 'folds', 'writers', 'remit_version')
+    AND c.relname IN ('heads', 'events', 'blobs', 'folds', 'labels', 'writers', 'remit_version')
     AND (c.relkind <> 'r' OR c.relrowsecurity
         OR EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = c.oid)
         OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal))

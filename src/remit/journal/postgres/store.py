@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     import asyncpg
 
 
-_TABLES: Final = ("heads", "events", "blobs", "folds")
+_TABLES: Final = ("heads", "events", "blobs", "folds", "labels")
 _NUMBERS: Final = (("heads", "id"), ("events", "position"))
 _COLUMNS: Final = """
 SELECT array_agg(attname ORDER BY attnum) FROM pg_attribute

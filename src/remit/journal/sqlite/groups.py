@@ -17,8 +17,10 @@ import msgspec
 from remit.errors import JournalError
 from remit.journal.commit import AppendRun, conflict, folds
 from remit.journal.event import Append, Blob, Commit, Cut, Event, HeadPatch
+from remit.journal.labels import KIND
 from remit.journal.sqlite import queries
 from remit.journal.sqlite.schema import Transaction
+from remit.journal.sqlite.schema import index as index_labels
 
 _CHUNKS: Final = (256, 64, 16, 8, 4, 2, 1)
 """Rows per statement: few shapes, so that every statement stays prepared."""
@@ -184,6 +186,8 @@ class GroupWriter:
         accepted = self._create(append) if creates else self._advance(append)
         if accepted:
             self._insert(append.events)
+            if append.kind == KIND and append.patch.labels is not msgspec.UNSET:
+                index_labels(self._db, self._id(append.stream), append.patch.labels)
         return accepted
 
     def _create(self, append: Append) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from heapq import merge
 from itertools import islice, zip_longest
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 import msgspec
@@ -22,6 +22,7 @@ from remit.errors import JournalError
 from remit.journal.commit import COLUMNS, HEADS, reached, to_head
 from remit.journal.event import OPEN_STATES, Blob, Claim, End, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 from remit.journal.kinds import StreamPruned
+from remit.journal.labels import KIND, MANY, is_indexed
 from remit.journal.references import names_in
 from remit.journal.retirement import RETIRED, STREAM, busy, refusal
 from remit.journal.scan import page, reach
@@ -256,6 +257,9 @@ WHERE kind = ?1 AND created_at >= ?2 AND id > coalesce((
     SELECT id FROM heads WHERE kind = ?1 AND created_at < ?2 ORDER BY id DESC LIMIT 1), 0)
 GROUP BY 1, 2, 3
 """
+_FEW: Final = f"SELECT count(*) FROM (SELECT 1 FROM labels WHERE {{terms}} LIMIT {MANY})"  # noqa: S608 - fixed parts
+_AMONG: Final = "id IN (SELECT head FROM labels WHERE {terms})"
+_EACH: Final = "EXISTS (SELECT 1 FROM labels WHERE head = heads.id AND {terms})"
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
@@ -265,27 +269,35 @@ def head(db: apsw.Connection, stream: str) -> Head | None:
     return to_head(row) if row else None
 
 
+class _Labeled(NamedTuple):
+    """The conditions on labels, and their values."""
+
+    where: tuple[str, ...] = ()
+    values: tuple[Any, ...] = ()
+    is_narrow: bool = False
+    """Whether an index of labels has few heads to look at."""
+
+
 def heads(db: apsw.Connection, query: HeadQuery) -> list[Head]:
     """Heads that match, newest first."""
+    labeled = _labeled(db, query)
     if query.kind is None or query.prefix or not query.states[1:]:
-        where, values = _where(query, query.states)
+        where, values = _where(query, query.states, labeled)
         sql = f"{HEADS} WHERE {where} ORDER BY id DESC LIMIT ?"
     else:
         # The index on states has the newest of each at hand, and of several states none.
-        each = [_where(query, (state,)) for state in dict.fromkeys(query.states)]
+        each = [_where(query, (state,), labeled) for state in dict.fromkeys(query.states)]
         newest = " UNION ALL ".join(_NEWEST.format(where=where) for where, _ in each)
         values = [value for _, given in each for value in (*given, query.limit)]
         sql = f"{HEADS} WHERE id IN ({newest}) ORDER BY id DESC LIMIT ?"
     return [to_head(row) for row in db.execute(sql, (*values, query.limit))]
 
 
-def _where(query: HeadQuery, states: Sequence[str]) -> tuple[str, list[Any]]:
+def _where(query: HeadQuery, states: Sequence[str], labeled: _Labeled) -> tuple[str, list[Any]]:
     """The condition of a query for streams in some of these states, and its values."""
     where, values = ["1"], list[Any]()
     # A plus keeps SQLite from the indexes on kinds: names that share a prefix are few, streams of a kind are not.
-    # Of streams that are open there are few too, and the indexes of labels hold every stream that there ever was.
-    are_open = set(query.states) == set(OPEN_STATES)
-    plus = "+" if query.prefix or not (are_open or query.labels.keys().isdisjoint(LABELS)) else ""
+    plus = "+" if query.prefix or labeled.is_narrow else ""
     if query.kind is not None:
         where.append(f"{plus}kind = ?")
         values.append(query.kind)
@@ -296,13 +308,8 @@ def _where(query: HeadQuery, states: Sequence[str]) -> tuple[str, list[Any]]:
         # A range, not LIKE: it uses the index on names and needs no escaping.
         where.append("stream >= ? AND stream < ?")
         values += [query.prefix, query.prefix + _LAST_CHARACTER]
-    for key, value in query.labels.items():
-        if key in LABELS and not are_open:  # as its index has it
-            where.append(f"{label(key)} = ?")
-            values.append(value)
-        else:
-            where.append("labels ->> ? = ?")
-            values += ["$." + msgspec.json.encode(key).decode(), value]
+    where += labeled.where
+    values += labeled.values
     if query.subject:
         where.append("subject = ? AND subject <> ''")
         values.append(query.subject)
@@ -316,6 +323,37 @@ def _where(query: HeadQuery, states: Sequence[str]) -> tuple[str, list[Any]]:
         where.append("id < (SELECT id FROM heads WHERE stream = ?)")
         values.append(query.before)
     return " AND ".join(where), values
+
+
+def _labeled(db: apsw.Connection, query: HeadQuery) -> _Labeled:
+    """The conditions on labels.
+
+    Of streams that are open there are few, and the indexes of labels hold every stream that there ever was. Where many
+    heads fit a condition, the newest heads are looked at one by one: as a list of them all they would be sorted first.
+    """
+    are_open = set(query.states) == set(OPEN_STATES)
+    found = _Labeled()
+    for key, value in query.labels.items():
+        if key in LABELS and not are_open:  # as its index has it
+            found = _Labeled((*found.where, f"{label(key)} = ?"), (*found.values, value), is_narrow=True)
+        elif query.kind == KIND and is_indexed(key) and not are_open:
+            found = _met(db, found, "key = ? AND value = ?", (key, value))
+        else:
+            path = "$." + msgspec.json.encode(key).decode()
+            found = found._replace(where=(*found.where, "labels ->> ? = ?"), values=(*found.values, path, value))
+    for bound in query.bounds:
+        terms = f"key = ? AND type = ? AND size {bound.operator} ?"
+        found = _met(db, found, terms, (bound.key, bound.type, bound.size), are_open=are_open)
+    return found
+
+
+def _met(
+    db: apsw.Connection, found: _Labeled, terms: str, given: tuple[Any, ...], *, are_open: bool = False
+) -> _Labeled:
+    """Conditions, and one more that the index of labels answers."""
+    few = not are_open and db.execute(_FEW.format(terms=terms), given).get < MANY
+    where = (_AMONG if few else _EACH).format(terms=terms)
+    return _Labeled((*found.where, where), (*found.values, *given), is_narrow=found.is_narrow or few)
 
 
 def counts(db: apsw.Connection, kind: str) -> dict[str, int]:

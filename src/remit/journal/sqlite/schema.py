@@ -9,12 +9,14 @@ A transaction: everything between its begin and its end happens, or nothing.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import apsw
+import msgspec
 
 from remit.codes import Code
 from remit.errors import JournalError
+from remit.journal.labels import KIND, entries
 
 
 class Transaction:
@@ -50,6 +52,10 @@ APPLICATION_ID: Final = 0x524D4954
 
 LABELS: Final = ("remit.name", "remit.retry_of", "remit.continues")
 """Labels by whose value streams are looked for, however many there are: each has an index."""
+
+
+_UNLABELED: Final = 9
+"""The version of the schema that had no index of the other labels of jobs yet."""
 
 
 def label(key: str) -> str:
@@ -129,10 +135,29 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX heads_share ON heads (kind, route, priority, share, due_at)
         WHERE due_at IS NOT NULL AND NOT closed;
     """,
+    """
+    CREATE TABLE labels (
+        head INTEGER NOT NULL,
+        key TEXT NOT NULL,
+        value TEXT NOT NULL,
+        type TEXT,
+        size REAL,
+        PRIMARY KEY (head, key)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX labels_value ON labels (key, value, head);
+    CREATE INDEX labels_size ON labels (key, type, size, head) WHERE type IS NOT NULL;
+    """,
 )
 """Script n leads from schema version n to n + 1."""
 
 VERSION: Final = len(MIGRATIONS)
+_LABELED: Final = "SELECT id, labels FROM heads WHERE kind = ?"
+_UNLABEL: Final = "DELETE FROM labels WHERE head = ? AND key NOT IN (SELECT value FROM json_each(?))"
+_LABEL: Final = """
+INSERT INTO labels VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET value = excluded.value, type = excluded.type, size = excluded.size
+WHERE value <> excluded.value
+"""
 _FACTS: Final = """
 SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id), count(*),
     coalesce(sum(type IN ('trigger', 'view')), 0) FROM sqlite_schema
@@ -157,6 +182,20 @@ def check(connection: apsw.Connection) -> None:
         raise JournalError(msg, code=Code.JOURNAL_NEWER, remedy="Upgrade Remit, or use another journal.")
 
 
+def _relabel(connection: apsw.Connection) -> None:
+    rows: list[Any] = connection.execute(_LABELED, (KIND,)).fetchall()
+    for head, text in rows:
+        index(connection, head, msgspec.json.decode(text))
+
+
+def index(connection: apsw.Connection, head: int, labels: dict[str, str]) -> None:
+    """Keep the labels of a head where they are looked for; what stays the same is not written."""
+    kept = entries(labels)
+    connection.execute(_UNLABEL, (head, msgspec.json.encode([*kept]).decode()))
+    for key, entry in kept.items():
+        connection.execute(_LABEL, (head, key, *entry))
+
+
 def is_current(connection: apsw.Connection) -> bool:
     """Return whether a file has today's schema."""
     return _pragma(connection, "user_version") == VERSION
@@ -173,8 +212,11 @@ def migrate(connection: apsw.Connection) -> None:
         return
     with Transaction(connection):
         check(connection)
-        for script in MIGRATIONS[_pragma(connection, "user_version") :]:
+        version = _pragma(connection, "user_version")
+        for script in MIGRATIONS[version:]:
             connection.execute(script)
+        if 0 < version <= _UNLABELED:
+            _relabel(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
 

@@ -17,9 +17,10 @@ from remit.codes import Code
 from remit.errors import AppendConflictError, StateError, UsageError
 from remit.jobs.plans.check import read_plan
 from remit.jobs.plans.plan import bind_inputs
-from remit.jobs.state import KIND, OURS, History, stream_of
+from remit.jobs.state import KIND, History, stream_of
 from remit.journal import kinds as k
 from remit.journal.blobs import pack
+from remit.journal.labels import OURS
 from remit.models.message import Message, Text, encode
 from remit.operation import Body, By, FromKey, JobReference, operation
 from remit.parts.forks.diff import RunDiff, Side, diff

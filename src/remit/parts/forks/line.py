@@ -42,6 +42,7 @@ _BEGIN: Final = (
     k.TimerFired,
     k.ChildStarted,
     k.ChildEnded,
+    k.JobLabeled,
 )
 """Events of the effects themselves; others name a step later as well."""
 

@@ -18,9 +18,10 @@ from remit.canonical import digest
 from remit.codes import Code
 from remit.errors import StateError
 from remit.gateway.call import asked
-from remit.jobs.state import KIND, OURS, stream_of
+from remit.jobs.state import KIND, stream_of
 from remit.journal import kinds as k
 from remit.journal.blobs import BlobRef
+from remit.journal.labels import OURS
 from remit.journal.lineage import whole
 from remit.journal.references import TWIN, digests_in, shape_of
 from remit.parts.golden.file import Golden, checked_name

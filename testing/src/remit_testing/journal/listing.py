@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from remit.clock import SECOND
-from remit.journal.event import HeadPatch, HeadQuery, Tally
+from remit.journal.event import OPEN_STATES, HeadPatch, HeadQuery, Tally
 from remit.journal.journal import Journal
+from remit.journal.labels import conditions
 from remit_testing.clock import ManualClock, TickingClock
 from remit_testing.journal.storage import Storage, job, note, opened
 
@@ -134,6 +135,41 @@ async def check_lists_by_label(storage: Storage) -> None:
             ({}, [5, 4, 3, 2, 1, 0]),
         ):
             assert await _names(journal, HeadQuery(labels=wanted)) == [f"job/{number}" for number in found], wanted
+
+
+async def check_lists_jobs_by_their_labels(storage: Storage) -> None:
+    """Numbers and moments of labels are compared by size, texts by every character; changed labels are found anew."""
+    async with opened(storage, TickingClock()) as journal:
+        given: list[dict[str, str]] = [
+            {"size": "9", "team": "a"},
+            {"size": "10", "team": "b"},
+            {"size": "-1.5e3", "at": "2026-11-29T12:00:00+01:00"},
+            {"size": "big", "at": "2026-11-29T11:30:00Z"},
+            {"size": "007", "team": "a"},
+            {},
+        ]
+        writers = [
+            await job(journal, f"job/{number}", HeadPatch(labels=labels, state="pending"))
+            for number, labels in enumerate(given)
+        ]
+        await journal.append(writers[5], note(6), synced=True, patch=HeadPatch(labels={"size": "11"}))
+        await journal.append(writers[0], note(7), synced=True, patch=HeadPatch(labels={"team": "a"}))
+        for texts, found in (
+            (["size>=10"], [5, 1]),
+            (["size>10"], [5]),
+            (["size<0"], [2]),
+            (["size<=9"], [2]),
+            (["size>2020-01-01T00:00:00Z"], []),
+            (["at<2026-11-29T11:15:00Z"], [2]),
+            (["at>=2026-11-29T12:30:00+01:00"], [3]),
+            (["team=a"], [4, 0]),
+            (["team=b", "size>1", "size<11"], [1]),
+            (["size=007"], [4]),
+        ):
+            labels, bounds = conditions(texts)
+            for states in ((), ("pending",), OPEN_STATES, ("pending", "failed")):
+                query = HeadQuery(kind="job", labels=labels, bounds=bounds, states=states)
+                assert await _names(journal, query) == [f"job/{number}" for number in found], texts
 
 
 async def check_lists_page_by_page(storage: Storage) -> None:
