@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,7 @@ async def answering(path: Path, answer: bytes | None) -> AsyncIterator[list[byte
     came: list[bytes] = []
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
+        try:
             tag, length = await reader.readline(), await reader.readexactly(8)
             came.append(tag.strip() + b" " + await reader.readexactly(int.from_bytes(length, "little")))
             if answer is None:
@@ -33,11 +33,18 @@ async def answering(path: Path, answer: bytes | None) -> AsyncIterator[list[byte
             else:
                 writer.write(answer)
                 await writer.drain()
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # the client gave up
+        finally:
+            writer.close()
 
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
+    before = asyncio.all_tasks()
     async with await asyncio.start_unix_server(take, path, limit=2**24):
         yield came
+    await asyncio.sleep(0)  # a connection that was just accepted has a task by then
+    rest = asyncio.all_tasks() - before
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
