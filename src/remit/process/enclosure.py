@@ -47,6 +47,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     """Names the home that it keeps from run to run, such as `mcp_files`; empty: it has an empty one, deleted after."""
     command: tuple[str, ...]
+    before: tuple[str, ...] = ()
+    """A program of the system, by its whole path, and its words: it starts the command, which follows them."""
     cwd: Path
     """The folder in which it starts, if it can see it; else it starts in its home."""
     env: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -99,10 +99,7 @@ class Home:
 
     async def connect(self, agent: str, deadline_s: int = 580) -> None:
         """Connect an agent."""
-        if agent == "gemini":
-            (self.home / ".gemini").mkdir()
-            auth = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
-            (self.home / ".gemini/settings.json").write_text(json.dumps(auth))
+        log_in(agent, self.home)
         status, said = await self.remit("guard", "connect", agent, "--yes", "--deadline", str(deadline_s))
         assert status == 0, said
 
@@ -133,29 +130,12 @@ class Home:
 
     async def run(self, agent: str, commands: list[str], env: Mapping[str, str] | None = None) -> Ran:
         """Let a scripted model have the agent run these commands, one a turn."""
-        row = ROWS[agent]
-        calls: list[tuple[str, dict[str, Any]]] = [
-            (row.shell, {row.argument: command, **{k: v or False for k, v in row.more.items()}}) for command in commands
-        ]
-        script = Script("hooks", calls)
+        script = script_of(agent, commands)
         async with ModelServer(script).listening() as server:
-            self._configure(agent, server.url)
-            status, text = await self._run([agent, *row.args], {**self.env, **_env(agent, server.url), **(env or {})})
+            configure(agent, self.home, server.url)
+            own = {**self.env, **env_of(agent, server.url), **(env or {})}
+            status, text = await self._run([agent, *ROWS[agent].args], own)
         return Ran(status, text, script)
-
-    def _configure(self, agent: str, url: str) -> None:
-        if agent == "codex":
-            file = self.home / ".codex/config.toml"
-            lines = ['model = "test-1"', 'model_provider = "served"', "[model_providers.served]", 'name = "served"']
-            file.parent.mkdir(exist_ok=True)
-            kept = file.read_text().partition("[hooks.state")[1:] if file.exists() else ("", "")
-            lines += [f'base_url = "{url}/v1"', 'wire_api = "responses"', 'env_key = "OPENAI_API_KEY"', "".join(kept)]
-            file.write_text("\n".join(lines))
-        if agent == "opencode":
-            options = {"baseURL": f"{url}/v1", "apiKey": "k"}
-            served = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"m": {}}}
-            settings = {"provider": {"served": served}, "model": "served/m", "small_model": "served/m"}
-            (self.home / "opencode.json").write_text(json.dumps(settings))
 
     async def _run(self, words: list[str], env: Mapping[str, str], stdin: bytes = b"") -> tuple[int, str]:
         process = await asyncio.create_subprocess_exec(
@@ -177,7 +157,39 @@ class Home:
         return process.returncode or 0, said.decode("utf-8", "replace")
 
 
-def _env(agent: str, url: str) -> dict[str, str]:
+def log_in(agent: str, home: Path) -> None:
+    """Have an agent use the key in its variables, if it has to be told."""
+    if agent == "gemini":
+        (home / ".gemini").mkdir()
+        auth = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+        (home / ".gemini/settings.json").write_text(json.dumps(auth))
+
+
+def script_of(agent: str, commands: list[str]) -> Script:
+    """Return a model that has an agent run these commands, one a turn."""
+    row = ROWS[agent]
+    more = {name: value or False for name, value in row.more.items()}
+    return Script("hooks", [(row.shell, {row.argument: command, **more}) for command in commands])
+
+
+def configure(agent: str, home: Path, url: str) -> None:
+    """Tell an agent of the model, if it reads no variables."""
+    if agent == "codex":
+        file = home / ".codex/config.toml"
+        lines = ['model = "test-1"', 'model_provider = "served"', "[model_providers.served]", 'name = "served"']
+        file.parent.mkdir(exist_ok=True)
+        kept = file.read_text().partition("[hooks.state")[1:] if file.exists() else ("", "")
+        lines += [f'base_url = "{url}/v1"', 'wire_api = "responses"', 'env_key = "OPENAI_API_KEY"', "".join(kept)]
+        file.write_text("\n".join(lines))
+    if agent == "opencode":
+        options = {"baseURL": f"{url}/v1", "apiKey": "k"}
+        served = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"m": {}}}
+        settings = {"provider": {"served": served}, "model": "served/m", "small_model": "served/m"}
+        (home / "opencode.json").write_text(json.dumps(settings))
+
+
+def env_of(agent: str, url: str) -> dict[str, str]:
+    """Return the variables that lead an agent to the model."""
     return {
         "claude": {
             "ANTHROPIC_BASE_URL": url,

@@ -43,7 +43,9 @@ async def answering(path: Path, answer: bytes | None) -> AsyncIterator[list[byte
     before = asyncio.all_tasks()
     async with await asyncio.start_unix_server(take, path, limit=2**24):
         yield came
-    await asyncio.sleep(0)  # a connection that was just accepted has a task by then
+    accepted = asyncio.Event()  # a connection that came last has a task by then
+    asyncio.get_running_loop().call_soon(accepted.set)
+    await accepted.wait()
     rest = asyncio.all_tasks() - before
     for task in rest:
         task.cancel()

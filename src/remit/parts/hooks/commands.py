@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
@@ -19,6 +20,7 @@ from remit.errors import UsageError
 from remit.parts.hooks.hook import AGENTS
 
 if TYPE_CHECKING:
+    from remit.parts.hooks.daemon import GuardFolder
     from remit.parts.hooks.hook import AgentName
     from remit.parts.hooks.probe import Finding
     from remit.settings import Settings
@@ -170,21 +172,60 @@ def _print(state: State, findings: list[Finding]) -> None:
             out.line(f"      {out.style('->', 'cyan')} {one_line(finding.why)}")
 
 
-@command.command("run", context_settings={"ignore_unknown_options": True})
+@command.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--sandbox", is_flag=True, help="Run it in the sandbox, with its settings read-only.")
+@click.option("--network", "hosts", metavar="HOST", multiple=True, help="Let it reach a host from the sandbox.")
+@click.option("--read", "reads", metavar="PATH", multiple=True, help="Let it read a path in the sandbox.")
+@click.option("--write", "writes", metavar="PATH", multiple=True, help="Let it change a path in the sandbox.")
 @click.argument("words", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @pass_state
-def run_command(state: State, words: tuple[str, ...]) -> int:
+def run_command(
+    state: State,
+    sandbox: bool,
+    hosts: tuple[str, ...],
+    reads: tuple[str, ...],
+    writes: tuple[str, ...],
+    words: tuple[str, ...],
+) -> int:
     """Run an agent with its hooks on, whatever the repository's settings say.
 
     Adds the arguments of Claude and Codex that win over a repository which switches hooks off. Refuses an agent that is
     not connected, and what would switch its hooks off on its own command line. Ends with the agent's status.
+
+    With --sandbox nothing that it starts can change the settings by which it asks. It can change its project and its
+    own state, and reach its maker's hosts and those that its variables name, such as ANTHROPIC_BASE_URL.
     """
     from remit.parts.hooks.daemon import GuardFolder
     from remit.parts.hooks.places import with_hooks_on
 
-    command = with_hooks_on(words, GuardFolder(state.settings(), os.environ).agents(), os.environ)
+    if not sandbox and (hosts or reads or writes):
+        raise UsageError("what an agent may reach is limited in the sandbox alone", remedy="Add --sandbox.")
+    settings = state.trusted() if sandbox else state.settings()
+    folder = GuardFolder(settings, os.environ)
+    command = with_hooks_on(words, folder.agents(), os.environ)
     with usage_error(f"{command[0]} cannot be started", "Install it, or correct PATH."):
-        os.execvp(command[0], command)  # noqa: S606 - what the person asked for
+        if not sandbox:
+            os.execvp(command[0], command)  # noqa: S606 - what the person asked for
+        return _run_fenced(settings, folder, command, (hosts, reads, writes))
+
+
+def _run_fenced(settings: Settings, folder: GuardFolder, command: list[str], wishes: Sequence[tuple[str, ...]]) -> int:
+    from remit.cli.runner import run_to_end
+    from remit.clock import SystemClock
+    from remit.parts.hooks.fence import Wishes, fenced, run_fenced
+    from remit.wiring.parts import enclosures_of, parts_of
+
+    agent = cast("AgentName", Path(command[0]).name)
+    program = fenced(agent, command, os.environ, folder.path, Wishes(*wishes))
+    enclosures = enclosures_of(parts_of(settings), settings)
+    return run_to_end(run_fenced(program, enclosures, folder, _serve_words(settings), SystemClock()))
+
+
+def _serve_words(settings: Settings) -> list[str]:
+    from remit.parts.hooks.daemon import program
+
+    config = ["--config", str(settings.file.absolute())] if settings.file is not None else []
+    return [*program(), *config, "guard", "serve"]
 
 
 @command.command("serve")
@@ -236,13 +277,12 @@ def ask_command(state: State, tag: str) -> int:
     """
     from remit.clock import SystemClock
     from remit.parts.hooks.client import main
-    from remit.parts.hooks.daemon import DEADLINE_S, GuardFolder, program, start
+    from remit.parts.hooks.daemon import DEADLINE_S, GuardFolder, start
 
     try:
         settings = state.settings()
-        config = ["--config", str(settings.file.absolute())] if settings.file is not None else []
         folder = GuardFolder(settings, os.environ)
-        asyncio.run(start(folder, [*program(), *config, "guard", "serve"], SystemClock()))
+        asyncio.run(start(folder, _serve_words(settings), SystemClock()))
         main(str(folder.socket), str(DEADLINE_S), tag, "/bin/false")
     except BaseException as error:  # noqa: BLE001 - whatever it is, the call must not be made
         click.echo(f"remit guard: {error}; the call is not made", err=True)

@@ -109,17 +109,23 @@ def file_of(agent: AgentName, env: Mapping[str, str], *, managed: bool = False) 
                 f"{agent} has no folder of managed settings that Remit knows", remedy="Leave --managed out."
             )
         return _MANAGED
+    return folder_of(agent, env) / {
+        "codex": "hooks.json",
+        "opencode": "plugin/remit.js",
+        "copilot": "hooks/remit.json",
+    }.get(agent, "settings.json")
+
+
+def folder_of(agent: AgentName, env: Mapping[str, str]) -> Path:
+    """Return the folder of an agent's own settings. Raises UsageError."""
     if not env.get("HOME"):
         raise UsageError("HOME is not set, so the agent's files cannot be found", remedy="Set HOME.")
-    home = Path(env["HOME"])
-    return {
-        "claude": Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json",
-        "codex": Path(env.get("CODEX_HOME") or home / ".codex") / "hooks.json",
-        "gemini": home / ".gemini/settings.json",
-        "opencode": Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "opencode/plugin/remit.js",
-        "qwen": home / ".qwen/settings.json",
-        "copilot": home / ".copilot/hooks/remit.json",
-    }[agent]
+    moved = env.get(
+        {"claude": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME", "opencode": "XDG_CONFIG_HOME"}.get(agent, "")
+    )
+    if agent == "opencode":
+        return Path(moved or f"{env['HOME']}/.config") / "opencode"
+    return Path(moved or f"{env['HOME']}/.{agent}")
 
 
 def connected(agent: AgentName, text: str | None, file: Path, client: Client) -> tuple[str, tuple[Change, ...]]:

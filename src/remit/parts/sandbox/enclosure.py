@@ -283,7 +283,11 @@ class SandboxEnclosures:
         mounts.update({path: _mount(Path(path), writable=True) for path in program.terms.writable})
         env = {**program.env, "PATH": ":".join((*found.search, path))}
         # What lies deeper is mounted later, and so on top.
-        return (found.program, *program.command[1:]), env, tuple(mounts[path] for path in sorted(mounts))
+        return (
+            (*program.before, found.program, *program.command[1:]),
+            env,
+            tuple(mounts[path] for path in sorted(mounts)),
+        )
 
     @contextmanager
     def _home(self, name: str) -> Iterator[Path]:
