@@ -81,6 +81,8 @@ class Capability(NamedTuple):
     """The reference of a function from an `Opening` to its providers."""
     provider_ids: tuple[str, ...] = ()
     """Ids of the providers that list the same tools in every process: a recorded catalog does not stand in for them."""
+    unlisted: str = ""
+    """The reference of a function that returns the tools (`ToolMeta`) which no catalog lists and rules may name."""
     skills: str = ""
     """The reference of a function from the `Parts` of a process and its settings to its `Skills`; of one part."""
     encloses: str = ""
@@ -146,7 +148,7 @@ class Capability(NamedTuple):
     @property
     def references(self) -> tuple[str, ...]:
         """Every reference of the part."""
-        opened = (self.settings, self.providers, self.skills, self.encloses)
+        opened = (self.settings, self.providers, self.unlisted, self.skills, self.encloses)
         seen = (self.reads, self.engine, self.replays, self.verifies, self.checks, self.formats, self.outputs)
         single = (*opened, self.routes, self.works, self.sends, self.serves, self.pages, *seen)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))

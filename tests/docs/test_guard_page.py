@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from remit.parts.hooks.hook import AGENTS, Hook, common_args, meta_of, step_of
+from remit.parts.hooks.hook import AGENTS, Hook, agents_tools, common_args, meta_of, step_of
 from remit.policy.decision import Caller, Query
+from remit.policy.lint import lint
 from remit.policy.rules import Policy
+from remit.tools.meta import ToolMeta
 from remit.tools.names import key_of
 
 PAGE = (Path(__file__).parents[2] / "docs/guard.md").read_text(encoding="utf-8")
 [BLOCK] = re.findall(r"```toml guard\n(.*?)```", PAGE, re.DOTALL)
+TOOL = ToolMeta(name="fs.read", provider_id="fs")
 POLICY = Policy.parse(tomllib.loads(BLOCK)["policy"]["rules"])
 
 
@@ -60,6 +63,11 @@ def test_a_rule_of_the_page_decides_about_a_command(command: str, rule: str) -> 
 )
 def test_a_rule_of_the_page_decides_about_an_edit(path: str, rule: str) -> None:
     assert decided("Write", file_path=path, content="x") == rule
+
+
+def test_lint_knows_what_the_rules_of_the_page_name() -> None:
+    findings = lint(tomllib.loads(BLOCK)["policy"]["rules"], [TOOL], unlisted=agents_tools())
+    assert {finding.kind for finding in findings} == {"unbounded"}
 
 
 def test_what_cannot_be_governed_is_the_third_heading() -> None:

@@ -56,6 +56,14 @@ def test_a_glob_of_keys_is_dead_in_an_allow_rule_which_takes_only_names() -> Non
     assert kinds({"effect": "deny", "tools": ["githu*"]}) == []
 
 
+def test_a_tool_that_no_catalog_lists_counts_where_a_rule_names_it() -> None:
+    unlisted = [tool("agent_x.bash", Level.L2)]
+    rules = [{"effect": "deny", "tools": ["agent_x.*"]}, {"effect": "deny", "tools": ["agent_y.*"]}]
+    assert [(each.rule_id, each.kind) for each in lint(rules, TOOLS, unlisted=unlisted)] == [("rule-2", "dead")]
+    every = [{"effect": "allow", "tools": ["*"], "levels": ["L2"]}]
+    assert lint(every, TOOLS, unlisted=unlisted) == lint(every, TOOLS)
+
+
 def test_without_a_catalog_nothing_is_dead() -> None:
     assert findings({"effect": "deny", "tools": ["nothing.here"]}, tools=()) == []
 

@@ -22,25 +22,28 @@ _LARGEST: Final = 1_000_000
 """Characters of a file of rules that are read."""
 
 
-def catalog(state: State, *, live: bool) -> tuple[Settings, list[ToolMeta]]:
-    """The settings, and the tools that rules may speak of; the rules may be wrong, and no journal is made for it.
+def catalog(state: State, *, live: bool) -> tuple[Settings, list[ToolMeta], tuple[ToolMeta, ...]]:
+    """The settings, the tools that rules may speak of, and those that no catalog lists.
+
+    The rules may be wrong, and no journal is made for it.
 
     `live`: modules are imported and servers started for it; otherwise the catalog is the one that was last listed.
     """
     from remit.cli.catalog_record import record
     from remit.cli.runner import run_async
+    from remit.wiring.parts import unlisted_of
 
     settings = state.settings()
     state.journal = MEMORY
 
-    async def listed() -> list[ToolMeta]:
+    async def listed() -> tuple[list[ToolMeta], tuple[ToolMeta, ...]]:
         # Rules that cannot be understood would keep it from opening; they are what is to be looked at.
         async with state.remit(code="wanted" if live else "recorded", blank=True, flags={"policy.rules": []}) as remit:
             if live:
                 await record(remit)
-            return await remit.service.tools.metas()
+            return await remit.service.tools.metas(), unlisted_of(remit.runtime.parts)
 
-    return settings, run_async(lambda _stop: listed())
+    return settings, *run_async(lambda _stop: listed())
 
 
 def test_results(settings: Settings, tools: Sequence[ToolMeta]) -> list[TestResult]:

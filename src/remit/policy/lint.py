@@ -180,13 +180,22 @@ class _Scope:
         return {name for name, (tool, key) in self.tools.items() if rule.concerns(tool, key)}
 
 
-def lint(raw: Iterable[object], tools: Sequence[ToolMeta], groups: Groups = NO_GROUPS) -> list[Finding]:
+def lint(
+    raw: Iterable[object],
+    tools: Sequence[ToolMeta],
+    groups: Groups = NO_GROUPS,
+    unlisted: Sequence[ToolMeta] = (),
+) -> list[Finding]:
     """Every finding in the raw `[[policy.rules]]`, in the order of the rules; never raises for a rule that is wrong.
 
-    Without tools, only what needs no catalog is looked for.
+    Without tools, only what needs no catalog is looked for. Of `unlisted`, tools that no catalog lists, those count
+    that a rule names by more than a star.
     """
     rules, findings = _parse(raw, groups)
-    return _sorted([*findings, *_judged(rules, tools)])
+    named = [(rule, pattern) for rule in rules for pattern in rule.tools if not is_glob(pattern[:1])]
+    about = unlisted if tools else ()
+    more = [tool for tool in about if any(rule.means(pattern, tool, tool.name) for rule, pattern in named)]
+    return _sorted([*findings, *_judged(rules, [*tools, *more])])
 
 
 def lint_rules(rules: Sequence[Rule], tools: Sequence[ToolMeta]) -> list[Finding]:

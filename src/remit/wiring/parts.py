@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from remit.process.enclosure import Enclosures
     from remit.service.parts import Parts
     from remit.settings import Settings
+    from remit.tools.meta import ToolMeta
     from remit.tools.provider import ToolProvider
 
 
@@ -121,6 +122,11 @@ def enclosures_of(parts: Iterable[Capability], settings: Settings) -> Enclosures
             found: Enclosures = _resolved(part.name, part.encloses)(settings)
             return found
     return NoEnclosures()
+
+
+def unlisted_of(parts: Iterable[Capability]) -> tuple[ToolMeta, ...]:
+    """Return the tools of parts that no catalog lists and rules may name. Raises UsageError."""
+    return tuple(tool for part in parts if part.unlisted for tool in _resolved(part.name, part.unlisted)())
 
 
 def skills_of(parts: Iterable[Capability], opened: Parts) -> Skills:

@@ -19,6 +19,7 @@ CAPABILITIES: Final = (
         name="hooks",
         about="The gate before an agent's own tools, which ask it by hooks.",
         settings="remit.parts.hooks.settings:HookSettings",
+        unlisted="remit.parts.hooks.hook:agents_tools",
         checks="remit.parts.hooks.checks:check_agents",
         kinds={"hooks_call_ungated": "remit.parts.hooks.kinds:HooksCallUngated"},
         commands=(

@@ -213,6 +213,12 @@ def meta_of(name: str, kind: str) -> ToolMeta:
     )
 
 
+def agents_tools() -> list[ToolMeta]:
+    """Return the tools of agents whose names are known, and one for each of their MCP tools and others."""
+    names = [*_KIND_OF.items(), ("mcp.server.tool", "mcp"), ("another", "other")]
+    return [meta_of(f"{agent}.{name}", kind) for agent in AGENTS for name, kind in names]
+
+
 def common_args(hook: Hook, kind: str) -> dict[str, Any]:
     """Return a call's arguments with those that rules know by one name: `command`, `path` without links, `url`."""
     args = dict(hook.args)

@@ -118,11 +118,12 @@ def lint_command(state: State, live: bool) -> int:
     from remit.policy.groups import parse_groups
     from remit.policy.lint import lint
 
-    settings, tools = catalog(state, live=live)
-    findings = lint(settings.policy.rules, tools, parse_groups(settings.policy.groups))
+    settings, tools, unlisted = catalog(state, live=live)
+    known = [*tools, *unlisted]
+    findings = lint(settings.policy.rules, tools, parse_groups(settings.policy.groups), unlisted)
     wrong = any(finding.severity == "error" for finding in findings)
     # Rules that cannot be understood make no policy that could be tested.
-    results = [] if any(finding.kind == "invalid" for finding in findings) else test_results(settings, tools)
+    results = [] if any(finding.kind == "invalid" for finding in findings) else test_results(settings, known)
 
     def told(state: State, _: object) -> None:
         _print(state, findings, len(settings.policy.rules))
@@ -159,8 +160,8 @@ def test_command(state: State, live: bool) -> int:
     """
     from remit.cli.policies import catalog, failed_tests, results_json, test_results
 
-    settings, tools = catalog(state, live=live)
-    results = test_results(settings, tools)
+    settings, tools, unlisted = catalog(state, live=live)
+    results = test_results(settings, [*tools, *unlisted])
     state.show(results_json(results), lambda state, _: failed_tests(state, results))
     if not results:
         state.note("no tests: add [[policy.tests]] tables to remit.toml")
