@@ -12,6 +12,8 @@ from remit.parts.hooks.checks import check_agents
 from remit.parts.hooks.daemon import GuardFolder
 from remit.settings import load
 
+HOOKS = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "remit guard ask"}]}]}}'
+
 
 @pytest.fixture
 def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
@@ -26,6 +28,8 @@ def connect(look: Look, tmp_path: Path) -> None:
     folder = GuardFolder(look.settings, {"XDG_DATA_HOME": str(tmp_path / "d")})
     folder.connections.mkdir(parents=True)
     (folder.connections / "a.json").write_text('{"client": "claude", "file": "x"}')
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.json").write_text(HOOKS)
 
 
 async def test_without_an_agent_it_says_nothing(look: Look) -> None:
@@ -40,8 +44,7 @@ async def test_a_connected_agent_is_named(look: Look, tmp_path: Path) -> None:
 
 async def test_a_line_that_switches_its_hooks_off_is_a_warning(look: Look, tmp_path: Path) -> None:
     connect(look, tmp_path)
-    (tmp_path / ".claude").mkdir()
-    (tmp_path / ".claude/settings.json").write_text('{"disableAllHooks": true}')
+    (tmp_path / ".claude/settings.json").write_text(HOOKS.replace("{", '{"disableAllHooks": true, ', 1))
     check = next(iter(await check_agents(look)))
     assert check.verdict == "warn"
     assert ".claude/settings.json:1" in check.detail

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import platform
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,19 +22,15 @@ SOURCE = Path(places.__file__).parent
 ALLOWED = b'0{"decision": "allow"}\n'
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiled = tmp_path_factory.mktemp("client") / "client"
-    compiler = shutil.which("cc")
-    assert compiler is not None
-    options = ("-Wall", "-Wextra", "-Werror", *places._FREESTANDING)
-    subprocess.run([compiler, *options, "-o", str(compiled), str(SOURCE / "client.c")], check=True)
-    return compiled
-
-
-@pytest.fixture(params=["c", "python"])
-def client(request: pytest.FixtureRequest, program: Path) -> list[str]:
-    return [str(program)] if request.param == "c" else [sys.executable, "-I", "-S", str(SOURCE / "client.py")]
+@pytest.fixture(params=["program", "aarch64", "python"])
+def client(request: pytest.FixtureRequest) -> list[str]:
+    if request.param == "python":
+        return [sys.executable, "-I", "-S", str(SOURCE / "client.py")]
+    machine = platform.machine() if request.param == "program" else request.param
+    emulator = [] if machine == platform.machine() else [shutil.which(f"qemu-{machine}") or ""]
+    if "" in emulator:
+        pytest.skip(f"nothing here runs programs of {machine}")
+    return [*emulator, str(SOURCE / f"client-{machine}")]
 
 
 @pytest.fixture
@@ -101,5 +100,15 @@ async def test_a_path_that_no_socket_can_have_ends_with_2(client: list[str], soc
     assert (status, out) == (2, b"")
 
 
-def test_the_client_is_small(program: Path) -> None:
-    assert program.stat().st_size < 16_000
+@pytest.mark.parametrize(
+    ("machine", "compiler"), [("x86_64", "x86_64-linux-gnu-gcc-12"), ("aarch64", "aarch64-linux-gnu-gcc-12")]
+)
+def test_what_ships_is_what_its_source_becomes(machine: str, compiler: str, tmp_path: Path) -> None:
+    found = shutil.which(compiler)
+    if found is None:
+        pytest.skip(f"{compiler} is not here")
+    source = (SOURCE / "client.c").read_text("utf-8")
+    [options] = re.findall(r"gcc (.*) -o", source)
+    words = [found, *shlex.split(options), "-Wall", "-Wextra", "-Werror", "-o", "made", str(SOURCE / "client.c")]
+    subprocess.run(words, check=True, cwd=tmp_path)
+    assert (tmp_path / "made").read_bytes() == (SOURCE / f"client-{machine}").read_bytes()

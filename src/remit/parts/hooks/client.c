@@ -1,4 +1,5 @@
-/* SOCKET SECONDS TAG STARTER...: sends stdin to the guard and prints its answer; ends with 2 on every failure. Without libc. */
+/* SOCKET SECONDS TAG STARTER...: sends stdin to the guard and prints its answer; ends with 2 on every failure. Without libc.
+   gcc -Os -static -nostdlib -ffreestanding -fno-stack-protector -fno-asynchronous-unwind-tables -s -Wl,--build-id=none -Wl,-z,noseparate-code -o client-MACHINE client.c */
 #include <linux/un.h>
 #include <sys/syscall.h>
 #ifdef __x86_64__
@@ -16,8 +17,9 @@ static void quit(long s) { if (s < 0) sys(SYS_write, 2, (long)"remit guard: no a
 static void put(long fd, char *p, long n) { for (long k; n; p += k, n -= k) if ((k = sys(SYS_write, fd, (long)p, n, 0, 0)) <= 0) quit(-1); }
 static long take(long fd, char *p, long m) { long n = 0, k; while ((k = sys(SYS_read, fd, (long)p + n, m - n, 0, 0)) > 0) n += k; if (k < 0 || n == m) quit(-1); return n; }
 void run(long *top) {
-  static char b[1 << 26]; struct sockaddr_un at = {1, ""}; long i, n, wait[2] = {0, 0}, s = sys(SYS_socket, 1, 1, 0, 0, 0); char **v = (char **)top + 1, *p;
+  static char b[1 << 26]; static struct sockaddr_un at; long i, n, wait[2] = {0, 0}, s = sys(SYS_socket, 1, 1, 0, 0, 0); char **v = (char **)top + 1, *p;
   if (*top < 5) quit(-1);
+  at.sun_family = 1;
   for (i = 0; v[1][i]; i++) if (i < (long)sizeof at.sun_path - 1) at.sun_path[i] = v[1][i]; else quit(-1);
   if (sys(SYS_connect, s, (long)&at, sizeof at, 0, 0)) { sys(SYS_execve, (long)v[4], (long)(v + 4), (long)(v + *top + 1), 0, 0); quit(-1); }
   for (p = v[2]; *p; p++) wait[0] = wait[0] * 10 + *p - '0';

@@ -81,6 +81,16 @@ def trust_hooks(file: Path, records: Path, cwd: Path) -> list[str]:
     return []
 
 
+def doubted(file: Path, cwd: Path) -> list[str]:
+    """Return which of the hooks in a file that are Remit's Codex does not trust. Raises OSError."""
+    program = shutil.which("codex")
+    if program is None or not file.is_file():
+        return []
+    with AppServer(program, cwd) as server:
+        ours = [(hook["eventName"], hook["trustStatus"]) for hook in _ours(server, file, cwd)]
+    return [f"{file}: {name}: the hook is {status}, not trusted" for name, status in ours if status != "trusted"]
+
+
 def _ours(server: AppServer, file: Path, cwd: Path) -> list[dict[str, Any]]:
     listed = server.call("hooks/list", {"cwds": [str(cwd)]})["data"]
     hooks = [hook for each in listed for hook in each["hooks"]]

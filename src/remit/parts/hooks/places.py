@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from remit.atomic import replace_file
 from remit.errors import SettingsError, UsageError
 from remit.mcp_config.connection_record import digest_of
 from remit.mcp_config.connections import Change, Connection
@@ -46,8 +47,8 @@ _EVENTS: Final[Mapping[AgentName, Mapping[str, Moment]]] = {
     "qwen": {name: moment for name, moment in _CLAUDE.items() if name != "SubagentStop"},
     "copilot": {"sessionStart": "begin", "preToolUse": "before", "postToolUse": "after", "sessionEnd": "end"},
 }
-_FREESTANDING: Final = ("-Os", "-static", "-nostdlib", "-fno-stack-protector", "-fno-builtin")
-"""Options for a program without a libc: it starts in a third of the time."""
+_MACHINES: Final = frozenset(("x86_64", "aarch64"))
+"""Machines for which a program without a libc ships: it starts in a third of the time of one with it."""
 _MATCHED: Final = frozenset(("before", "after", "failed"))
 _MANAGED: Final = Path("/etc/claude-code/managed-settings.d/50-remit.json")
 _HOOK_TYPES: Final = frozenset(("command", "prompt", "agent", "http", "mcp_tool"))
@@ -80,21 +81,14 @@ class Client(NamedTuple):
 
 
 def make_client(folder: GuardFolder, config: Path | None, deadline_s: int = DEADLINE_S) -> Client:
-    """Make the client: a program compiled here, or where there is no compiler Python's. Raises OSError."""
+    """Make the client: a program that ships, or on other machines Python's. Raises OSError."""
     folder.make()
-    here = Path(__file__).parent
-    words: tuple[str, ...] = (sys.executable, "-I", "-S", str(folder.client.with_suffix(".py")))
-    compiler = shutil.which("cc")
-    made = None
-    if compiler is not None and sys.platform == "linux" and platform.machine() in {"x86_64", "aarch64"}:
-        made = subprocess.run(  # noqa: S603 - the machine's own compiler, of our own source
-            [compiler, *_FREESTANDING, "-o", str(folder.client), str(here / "client.c")],
-            capture_output=True,
-            check=False,
-        )
-    if made is not None and made.returncode == 0:
-        words = (str(folder.client),)
+    machine, here = platform.machine(), Path(__file__).parent
+    words: tuple[str, ...] = (str(folder.client),)
+    if sys.platform == "linux" and machine in _MACHINES:
+        replace_file(folder.client, (here / f"client-{machine}").read_bytes(), mode=0o700)
     else:
+        words = (sys.executable, "-I", "-S", str(folder.client.with_suffix(".py")))
         shutil.copyfile(here / "client.py", words[-1])
     settings = ["--config", str(config.absolute())] if config is not None else []
     command = (*words, str(folder.socket), str(deadline_s))
@@ -276,26 +270,48 @@ def with_hooks_on(words: Sequence[str], agents: Sequence[AgentName], env: Mappin
 
 
 def off_lines(agent: AgentName, project: Path, env: Mapping[str, str]) -> list[str]:
-    """Return the lines that switch an agent's hooks off, each as `FILE:NUMBER: TEXT`."""
-    return [f"{file}:{number}: {text}" for file, number, text in off_switches(agent, project, env)]
+    """Return each thing that keeps an agent's hooks from being called, such as `FILE:NUMBER: TEXT`."""
+    ours = (file_of(agent, env), *((_MANAGED,) if agent == "claude" else ()))
+    stands = any(file.is_file() and "guard" in file.read_text("utf-8", "replace") for file in ours)
+    return [
+        *(f"the variable {name} is set" for name in _OFF_ENV if env.get(name) and name.lower().startswith(agent)),
+        *([] if stands else [f"{ours[0]}: Remit's hooks are not there"]),
+        *(_dropped(ours[0]) if agent == "claude" and ours[0].is_file() else ()),
+        *(f"{file}:{number}: {text}" for file, number, text in off_switches(agent, project, env)),
+    ]
+
+
+def _dropped(file: Path) -> Iterator[str]:
+    """Yield why Claude drops a file of settings."""
+    try:
+        check_claude(file.read_text("utf-8", "replace"), str(file))
+    except SettingsError as error:
+        yield f"{error.message}; Claude drops the whole file"
 
 
 def off_switches(agent: AgentName, project: Path, env: Mapping[str, str]) -> Iterator[tuple[Path, int, str]]:
     """Yield the lines of a project's or user's files that switch an agent's hooks off: file, number, text."""
-    home = Path(env.get("HOME") or "/")
-    files: Mapping[str, Sequence[tuple[Path, str]]] = {
-        "claude": [(base / ".claude" / name, "disableAllHooks") for base in (project, home) for name in _CLAUDE_FILES],
-        "codex": [(base / ".codex/config.toml", "hooks") for base in (project, home)],
-        "gemini": [(base / ".gemini/settings.json", '"enabled"') for base in (project, home)],
-        "qwen": [(base / ".qwen/settings.json", "disableAllHooks") for base in (project, home)],
-        "copilot": [(base / ".github/copilot/settings.json", "disableAllHooks") for base in (project,)],
-    }
-    for file, word in files.get(agent, ()):
-        if not file.is_file():
-            continue
-        for number, line in enumerate(file.read_text("utf-8", "replace").splitlines(), 1):
-            if word in line and ("true" in line if word == "disableAllHooks" else "false" in line):
+    own = folder_of(agent, env)
+    for file in (*(project / name for name in _PROJECT.get(agent, ())), *(own / name for name in _USER.get(agent, ()))):
+        lines = file.read_text("utf-8", "replace").splitlines() if file.is_file() else []
+        for number, line in enumerate(lines, 1):
+            if _OFF_LINE.search(line):
                 yield file, number, line.strip()
 
 
-_CLAUDE_FILES: Final = ("settings.json", "settings.local.json")
+_OFF_LINE: Final = re.compile(r'"disableAllHooks"\s*:\s*true|\b(?:codex_)?hooks\s*=\s*false|"enabled"\s*:\s*false')
+_PROJECT: Final[Mapping[AgentName, tuple[str, ...]]] = {
+    "claude": (".claude/settings.json", ".claude/settings.local.json"),
+    "codex": (".codex/config.toml",),
+    "qwen": (".qwen/settings.json",),
+    "copilot": (".github/copilot/settings.json", ".github/copilot/settings.local.json"),
+}
+"""Files of a project that can switch a user's hooks off."""
+_USER: Final[Mapping[AgentName, tuple[str, ...]]] = {
+    "claude": ("settings.json",),
+    "codex": ("config.toml",),
+    "gemini": ("settings.json",),
+    "qwen": ("settings.json",),
+    "copilot": ("settings.json", "config.json", "hooks/remit.json"),
+}
+"""Files of its user that can."""

@@ -11,14 +11,16 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final, Literal, NamedTuple
 
+from remit.parts.hooks.codex import doubted
 from remit.parts.hooks.guard import ASKED, MARKER
 from remit.parts.hooks.hook import AgentName, is_shell
-from remit.parts.hooks.places import off_lines
+from remit.parts.hooks.places import file_of, off_lines
 
 Answer = Literal["asked", "not asked", "not installed", "no model call"]
 _LIMIT_S: Final = 60
@@ -91,8 +93,16 @@ def probe(agent: AgentName, project: Path, env: Mapping[str, str]) -> Iterator[F
     with tempfile.TemporaryDirectory(prefix="remit-guard-") as empty:
         for folder, where in ((Path(empty), "an empty folder"), (project, str(project))):
             answer, said = _run(program, agent, folder, env)
-            why = "" if answer == "asked" else "; ".join(off_lines(agent, folder, env)) or said[-200:]
+            why = "" if answer == "asked" else "; ".join(_causes(agent, folder, env)) or said[-200:]
             yield Finding(agent, where, answer, why)
+
+
+def _causes(agent: AgentName, folder: Path, env: Mapping[str, str]) -> list[str]:
+    causes = off_lines(agent, folder, env)
+    if agent == "codex":
+        with suppress(OSError):
+            causes += doubted(file_of(agent, env), folder)
+    return causes
 
 
 def _run(program: str, agent: AgentName, folder: Path, env: Mapping[str, str]) -> tuple[Answer, str]:
