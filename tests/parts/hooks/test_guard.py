@@ -18,6 +18,7 @@ from remit.parts.hooks.hook import Mode, Verdict, read_hook
 from remit.parts.hooks.kinds import HooksCallUngated
 from remit.parts.hooks.provider import AgentTools
 from remit.settings import load
+from remit_testing.clock import ManualClock
 
 RULES = [
     {
@@ -41,9 +42,11 @@ class Agent:
         self.gone: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     async def hook(self, moment: str, call: str = "", command: str = "echo hi", **more: Any) -> Verdict:
-        agent = more.pop("agent", "claude")
+        agent, surface = more.pop("agent", "claude"), more.pop("surface", "")
         message = {"session_id": "s", "tool_use_id": call, "tool_name": "Bash", "tool_input": {"command": command}}
-        return await self.guard.answer(read_hook(f"{agent}.{moment}", json.dumps(message | more).encode()), self.gone)
+        return await self.guard.answer(
+            read_hook(f"{agent}.{moment}:{surface}", json.dumps(message | more).encode()), self.gone
+        )
 
     async def payloads(self, kind: type[Any]) -> list[Any]:
         scanned = await self.remit.runtime.journal.scan()
@@ -63,12 +66,16 @@ class Agent:
 
 @asynccontextmanager
 async def opened(
-    journal: str = ":memory:", mode: Mode = "narrow", hold_s: int = 0, rules: list[dict[str, Any]] = RULES
+    journal: str = ":memory:",
+    mode: Mode = "narrow",
+    hold_s: int = 0,
+    rules: list[dict[str, Any]] = RULES,
+    clock: ManualClock | None = None,
 ) -> AsyncIterator[Agent]:
     tools = AgentTools()
     settings = load(env={}, flags={"policy.rules": rules, "app.principal": "alice"})
-    async with Remit(journal, settings=settings, providers=[tools], work=False) as remit:
-        yield Agent(remit, Guard(remit, tools, mode=mode, hold_s=hold_s))
+    async with Remit(journal, settings=settings, providers=[tools], work=False, clock=clock) as remit:
+        yield Agent(remit, Guard(remit, tools, mode=mode, hold_s=hold_s, defer=clock is not None))
 
 
 @pytest.fixture
@@ -150,6 +157,42 @@ async def test_a_call_that_is_held_runs_once_it_is_approved() -> None:
         assert not asked.done()
         await _approve(agent)
         assert (await asked).effect == "none"
+
+
+async def _answered(hook: asyncio.Task[Verdict], clock: ManualClock) -> Verdict:
+    while not hook.done():
+        clock.advance(0.1)
+        await clock.sleep(0)
+    return await hook
+
+
+@pytest.mark.parametrize(
+    ("surface", "others", "effect"),
+    [("sdk-cli", [], "defer"), ("sdk-cli", ["rm x"], "deny"), ("sdk-cli", ["echo hi"], "deny"), ("cli", [], "deny")],
+)
+async def test_a_call_alone_in_its_turn_is_put_off_without_a_terminal(
+    surface: str, others: list[str], effect: str
+) -> None:
+    clock = ManualClock()
+    async with opened(mode="gate", clock=clock) as agent:
+        clock.advance(1)
+        asked = asyncio.create_task(agent.hook("before", "c", "git push", surface=surface))
+        rest = [asyncio.create_task(agent.hook("before", other, other, surface=surface)) for other in others]
+        await asyncio.gather(*rest)
+        assert (await _answered(asked, clock)).effect == effect
+        assert "git push" not in str(await agent.payloads(ToolInvocationStarted))
+
+
+async def test_a_call_that_was_put_off_runs_once_it_is_approved_and_resumed() -> None:
+    clock = ManualClock()
+    async with opened(mode="gate", clock=clock) as agent:
+        clock.advance(1)
+        asked = asyncio.create_task(agent.hook("before", "c", "git push", surface="sdk-cli"))
+        await _answered(asked, clock)
+        await _approve(agent)
+        assert (await agent.hook("before", "c", "git push", surface="sdk-cli")).effect == "allow"
+        await agent.hook("after", "c", "git push")
+        assert await agent.ends() == [("success", "committed client", "claude", ())]
 
 
 async def test_a_call_whose_agent_no_longer_waits_is_not_begun() -> None:

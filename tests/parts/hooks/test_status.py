@@ -98,7 +98,8 @@ def place(home: Home, files: Mapping[str, str]) -> None:
         file = home.home / name[2:] if name.startswith("~") else home.repository / name
         file.parent.mkdir(parents=True, exist_ok=True)
         before = file.read_text() if file.exists() else ""
-        file.write_text(f"{text.replace('{project}', str(home.repository))}{before}")
+        own = text.replace("{project}", str(home.repository))
+        file.write_text(f"{before}\n{own}" if before else own)
 
 
 async def findings(home: Home, agent: str) -> list[dict[str, str]]:

@@ -263,7 +263,7 @@ async def _serve(settings: Settings) -> None:
         settings = override(settings, {"policy.rules": [{"id": "observe", "effect": "allow", "taint": "allow"}]})
     tools = AgentTools()
     async with Remit(settings=settings, providers=[tools], work=False) as remit:
-        guard = Guard(remit, tools, mode=own.mode, hold_s=own.hold_s)
+        guard = Guard(remit, tools, mode=own.mode, hold_s=own.hold_s, defer=own.defer)
         await GuardServer(guard, remit.clock, idle_s=own.idle_s).serve(GuardFolder(settings, os.environ))
 
 

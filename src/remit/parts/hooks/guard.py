@@ -43,6 +43,11 @@ ASKED: Final = "remit guard status: the gate was asked"
 _APPROVE: Final = "A person has to approve this call: {remedy}. Then make the same call again."
 _UNSAID: Final = "its agent did not say how the call ended"
 _LOOK: Final = "Find out what happened before you repeat it."
+_DEFERRED: Final = "A person has to approve this call: {remedy}. Then resume this session."
+_HEADLESS: Final = "sdk-cli"
+"""The surface of `claude -p`, the only one that can put a call off."""
+_BATCH_S: Final = 0.2
+"""Calls of one answer of a model are asked about within this time; of several, all but the last would be lost."""
 _LAST: Final = 100
 """Sessions that a new guard looks through for calls that the one before left open."""
 
@@ -55,6 +60,10 @@ class _Session:
         self.open: list[tuple[AgentCall, asyncio.Task[OutcomeView]]] = []
         self.refused: set[str] = set()
         """Calls that the gate refused, by the agent's own ids."""
+        self.came = 0
+        """Calls that the gate was asked about."""
+        self.last = 0.0
+        """The moment of the last."""
         self.left: list[_Left] | None = None
         """None: the record was not looked at, for this guard opened the session."""
 
@@ -72,7 +81,7 @@ class _Left:
 class Guard:
     """Answers hooks."""
 
-    def __init__(self, remit: Remit, tools: AgentTools, *, mode: Mode, hold_s: int) -> None:
+    def __init__(self, remit: Remit, tools: AgentTools, *, mode: Mode, hold_s: int, defer: bool = False) -> None:
         """Answer over an open Remit whose catalog holds `tools`."""
         self._service = remit.service
         self._journal: Journal = remit.runtime.journal
@@ -80,6 +89,8 @@ class Guard:
         self._tools = tools
         self._mode = mode
         self._hold_s = hold_s
+        self._defer = defer
+        self._clock = remit.clock
         self._sessions: dict[str, _Session] = {}
         self._opening = asyncio.Lock()
 
@@ -136,7 +147,9 @@ class Guard:
     # --- before a call
 
     async def _before(self, session: _Session, hook: Hook, gone: asyncio.Future[Any]) -> Verdict:
-        call = AgentCall(hook)
+        call, before = AgentCall(hook), session.last
+        session.came, session.last = session.came + 1, self._clock.monotonic()
+        number, alone = session.came, not session.open and session.last - before > _BATCH_S
         self._tools.learn(call.name, call.kind)
         begun = asyncio.ensure_future(call.begun.wait())
         task = asyncio.create_task(self._made(session, call, gone))
@@ -149,7 +162,13 @@ class Guard:
             return NONE if self._mode != "gate" else Verdict("allow", "Remit's rules allow it.")
         if hook.call:
             session.refused.add(hook.call)
-        return NONE if self._mode == "observe" else _refusal(task)
+        if self._mode == "observe":
+            return NONE
+        if self._defer and hook.surface == _HEADLESS and alone and (remedy := _question(task)):
+            await self._clock.sleep(_BATCH_S)
+            if session.came == number:
+                return Verdict("defer", _DEFERRED.format(remedy=remedy))
+        return _refusal(task)
 
     async def _made(self, session: _Session, call: AgentCall, gone: asyncio.Future[Any]) -> OutcomeView:
         CALL.set(call)
@@ -295,6 +314,12 @@ def _encoded(value: Any) -> bytes:
         return canonical(str(value))
 
 
+def _question(task: asyncio.Task[OutcomeView]) -> str:
+    """Return how the question is answered that a call waits for; empty: it waits for none."""
+    waits = not task.exception() and task.result().status == "pending"
+    return task.result().remedy.removeprefix("Decide with: ") if waits else ""
+
+
 def _refusal(task: asyncio.Task[OutcomeView]) -> Verdict:
     try:
         outcome = task.result()
@@ -302,6 +327,6 @@ def _refusal(task: asyncio.Task[OutcomeView]) -> Verdict:
         _log.exception("a call could not be taken through the gate")
         why = error.message if isinstance(error, RemitError) else type(error).__name__
         return Verdict("deny", f"Remit could not decide about it: {why}")
-    if outcome.status == "pending":
-        return Verdict("deny", _APPROVE.format(remedy=outcome.remedy.removeprefix("Decide with: ")))
+    if remedy := _question(task):
+        return Verdict("deny", _APPROVE.format(remedy=remedy))
     return Verdict("deny", f"{outcome.code}: {outcome.reason}. {outcome.remedy}".replace("..", "."))

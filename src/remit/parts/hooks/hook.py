@@ -31,7 +31,7 @@ from remit.tools.names import MAX_WIRE, wire_name
 AgentName = Literal["claude", "codex", "gemini", "opencode", "qwen", "copilot"]
 Moment = Literal["begin", "before", "after", "failed", "stop", "end"]
 Mode = Literal["observe", "narrow", "gate"]
-Effect = Literal["allow", "deny", "none"]
+Effect = Literal["allow", "deny", "defer", "none"]
 AGENTS: Final[tuple[AgentName, ...]] = get_args(AgentName)
 PROVIDER: Final = "hooks"
 """The id of the provider of agents' tools."""
@@ -98,6 +98,8 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str = ""
     mode: str = ""
     """The agent's own mode of asking for permissions, in its words."""
+    surface: str = ""
+    """Where it runs, in its words; empty: it does not say."""
     turn: str = ""
     subagent: str = ""
     transcript: str = ""
@@ -123,8 +125,12 @@ NONE: Final = Verdict("none")
 
 
 def read_hook(tag: str, data: bytes) -> Hook:
-    """Read a message under the tag of its hook, `AGENT.MOMENT`. Raises UsageError if it cannot be read."""
-    agent, _, moment = tag.partition(".")
+    """Read a message under the tag of its hook, `AGENT.MOMENT` or `AGENT.MOMENT:SURFACE`.
+
+    Raises UsageError if it cannot be read.
+    """
+    hook, _, surface = tag.partition(":")
+    agent, _, moment = hook.partition(".")
     try:
         message = msgspec.json.decode(data, type=dict[str, Any])
         args = _first(message, "tool_input", "toolArgs", "args")
@@ -141,6 +147,7 @@ def read_hook(tag: str, data: bytes) -> Hook:
             error=str(message.get("error") or ""),
             cwd=str(message.get("cwd") or ""),
             mode=str(message.get("permission_mode") or ""),
+            surface=surface,
             turn=str(_first(message, "prompt_id", "turn_id") or ""),
             subagent=str(message.get("agent_id") or ""),
             transcript=str(message.get("transcript_path") or ""),

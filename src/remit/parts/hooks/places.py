@@ -76,7 +76,10 @@ class Client(NamedTuple):
 
     def words(self, agent: AgentName, moment: Moment) -> str:
         """Return the command line of one hook. A program that is missing must not let a call run."""
-        line = shlex.join([*self.command, f"{agent}.{moment}", *self.starter, f"{agent}.{moment}"])
+        tag = f"{agent}.{moment}"
+        if (agent, moment) == ("claude", "before"):
+            tag += ":$CLAUDE_CODE_ENTRYPOINT"  # the shell fills it in; it has no space
+        line = f"{shlex.join(self.command)} {tag} {shlex.join(self.starter)} {tag}"
         return f"{line} || exit 2" if moment == "before" else line
 
 

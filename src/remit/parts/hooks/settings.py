@@ -24,6 +24,13 @@ class HookSettings(Section, frozen=True):
         msgspec.Meta(ge=0, le=540),
         About("Seconds that a call waits for a person's answer before it is refused, and may be made again."),
     ] = 0
+    defer: Annotated[
+        bool,
+        About(
+            "Whether `claude -p` ends its run at a call that a person has to approve, and makes it when it is resumed; "
+            "otherwise, and where a turn makes several calls, it is refused, and may be made again."
+        ),
+    ] = False
     idle_s: Annotated[
         int,
         msgspec.Meta(ge=10, le=604_800),
