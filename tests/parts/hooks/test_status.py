@@ -72,17 +72,17 @@ WAYS: Final = {
     "opencode: variable": Off("opencode", "OPENCODE_PURE", env={"OPENCODE_PURE": "1"}),
     "opencode: plugin": Off("opencode", "", change=lambda text: f"this is no script(\n{text}"),
     "qwen: repository": Off("qwen", "settings.json:2:", {".qwen/settings.json": _OFF}, everywhere=False),
-    "copilot: repository": Off(
-        "copilot", "settings.json:2:", {".github/copilot/settings.json": _OFF}, everywhere=False
-    ),
-    "copilot: user": Off("copilot", "settings.json:2:", {"~/.copilot/settings.json": _OFF}),
 }
 HELD: Final = {
     "gemini": {".gemini/settings.json": '{"hooksConfig": {"enabled": false}}'},
     "opencode": {"opencode.json": '{"plugin": []}'},
-    "copilot": {".github/hooks/x.json": '{"version": 1, "disableAllHooks": true, "hooks": {}}'},
+    "copilot": {
+        ".github/hooks/x.json": '{"version": 1, "disableAllHooks": true, "hooks": {}}',
+        ".github/copilot/settings.json": _OFF,
+        "~/.copilot/settings.json": _OFF,
+    },
 }
-"""What does not switch a user's hooks off, though it tries to."""
+"""Things that do not switch a user's hooks off, though they try to."""
 
 
 @pytest.fixture

@@ -129,8 +129,8 @@ def read_hook(tag: str, data: bytes) -> Hook:
 
     Raises UsageError if it cannot be read.
     """
-    hook, _, surface = tag.partition(":")
-    agent, _, moment = hook.partition(".")
+    name, _, surface = tag.partition(":")
+    agent, _, moment = name.partition(".")
     try:
         message = msgspec.json.decode(data, type=dict[str, Any])
         args = _first(message, "tool_input", "toolArgs", "args")

@@ -307,7 +307,6 @@ _PROJECT: Final[Mapping[AgentName, tuple[str, ...]]] = {
     "claude": (".claude/settings.json", ".claude/settings.local.json"),
     "codex": (".codex/config.toml",),
     "qwen": (".qwen/settings.json",),
-    "copilot": (".github/copilot/settings.json", ".github/copilot/settings.local.json"),
 }
 """Files of a project that can switch a user's hooks off."""
 _USER: Final[Mapping[AgentName, tuple[str, ...]]] = {
@@ -315,6 +314,5 @@ _USER: Final[Mapping[AgentName, tuple[str, ...]]] = {
     "codex": ("config.toml",),
     "gemini": ("settings.json",),
     "qwen": ("settings.json",),
-    "copilot": ("settings.json", "config.json", "hooks/remit.json"),
 }
 """Files of its user that can."""
