@@ -77,12 +77,12 @@ class Ran(NamedTuple):
 class Home:
     """A home, a repository and the settings of a guard."""
 
-    def __init__(self, place: Path, mode: str = "gate", rules: str = RULES, hold_s: int = 0) -> None:
+    def __init__(self, place: Path, mode: str = "gate", rules: str = RULES, more: str = "") -> None:
         """Make them below a folder with a short path."""
         self.home, self.repository, self.settings = place / "h", place / "r", place / "s"
         for folder in (self.home, self.repository, self.settings):
             folder.mkdir(parents=True)
-        (self.settings / "remit.toml").write_text(f'[hooks]\nmode = "{mode}"\nhold_s = {hold_s}\n{rules}')
+        (self.settings / "remit.toml").write_text(f'[hooks]\nmode = "{mode}"\n{more}\n{rules}')
         (self.repository / "a.txt").write_text("one\n")
         self.env = {
             "HOME": str(self.home),
@@ -128,13 +128,21 @@ class Home:
                 select.select([handle], [], [], LIMIT_S)
                 os.close(handle)
 
-    async def run(self, agent: str, commands: list[str], env: Mapping[str, str] | None = None) -> Ran:
+    async def run(
+        self,
+        agent: str,
+        commands: list[str],
+        env: Mapping[str, str] | None = None,
+        *,
+        script: Script | None = None,
+        more: tuple[str, ...] = (),
+    ) -> Ran:
         """Let a scripted model have the agent run these commands, one a turn."""
-        script = script_of(agent, commands)
+        script = script or script_of(agent, commands)
         async with ModelServer(script).listening() as server:
             configure(agent, self.home, server.url)
             own = {**self.env, **env_of(agent, server.url), **(env or {})}
-            status, text = await self._run([agent, *ROWS[agent].args], own)
+            status, text = await self._run([agent, *ROWS[agent].args, *more], own)
         return Ran(status, text, script)
 
     async def _run(self, words: list[str], env: Mapping[str, str], stdin: bytes = b"") -> tuple[int, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts.hooks.agents import ROWS, Home, real
+from tests.parts.hooks.agents import ROWS, Home, real, script_of
 from tests.parts.hooks.fake_guard import ANSWERS, answering
 
 pytestmark = [pytest.mark.slow, real, pytest.mark.timeout(300)]
@@ -52,6 +52,28 @@ async def test_an_approved_call_runs_once_when_it_is_made_again(agent: str, home
     for _ in range(2):  # approved the first time, asked about again the second
         await home.run(agent, push)
         assert (home.repository / "pushed.txt").read_text() == "pushed\n"
+
+
+async def test_a_call_that_was_put_off_runs_once_when_its_run_is_resumed() -> None:
+    with tempfile.TemporaryDirectory(prefix="g-", ignore_cleanup_errors=True) as place:
+        home = Home(Path(place), more="defer = true")
+        (home.repository / "git").write_text("#!/bin/sh\necho pushed >> pushed.txt\n")
+        (home.repository / "git").chmod(0o755)
+        await home.connect("claude")
+        script = script_of("claude", ["./git push"])
+        asked = await home.run("claude", [], script=script)
+        assert '"stop_reason":"tool_deferred"' in asked.text, asked.text
+        assert not (home.repository / "pushed.txt").exists()
+        _, waiting = await home.remit("api", "confirmations.pending")
+        [question] = set(re.findall(r"c_[a-z0-9]{26}", waiting))
+        status, said = await home.remit("confirm", question, "--approve")
+        assert status == 0, said
+        [session] = set(re.findall(r'"session_id":"([0-9a-f-]+)"', asked.text))
+        resumed = await home.run("claude", [], script=script, more=("--resume", session))
+        assert (home.repository / "pushed.txt").read_text() == "pushed\n", resumed.text
+        _, told = await home.remit("verify")
+        assert "1 end of calls stand as their clients reported them" in told
+        home.kill()
 
 
 @pytest.mark.parametrize("answer", ANSWERS)

@@ -7,12 +7,12 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from remit import Remit
-from remit.journal.kinds import ToolInvocationFinished, ToolInvocationStarted, decode
+from remit.journal.kinds import ConfirmationDecided, ToolInvocationFinished, ToolInvocationStarted, decode
 from remit.parts.hooks.guard import Guard
 from remit.parts.hooks.hook import Mode, Verdict, read_hook
 from remit.parts.hooks.kinds import HooksCallUngated
@@ -166,9 +166,57 @@ async def _answered(hook: asyncio.Task[Verdict], clock: ManualClock) -> Verdict:
     return await hook
 
 
+async def _decide(agent: Agent, decision: Literal["approve", "deny"]) -> None:
+    [question] = await agent.remit.service.confirmations.pending()
+    await agent.remit.service.confirmations.decide(question.confirmation, decision, digest=question.digest, by="bob")
+
+
+@pytest.mark.parametrize(("decision", "effect"), [("approve", "allow"), ("deny", "deny")])
+async def test_an_answer_elsewhere_closes_the_dialog(
+    agent: Agent, decision: Literal["approve", "deny"], effect: str
+) -> None:
+    assert (await agent.hook("before", "c", "git push", surface="cli")).effect == "ask"
+    dialog = asyncio.create_task(agent.hook("permit", command="git push"))
+    await _decide(agent, decision)
+    assert (await dialog).effect == effect
+    if decision == "approve":
+        await agent.hook("after", "c", "git push")
+    ends = [("success", "committed client", "claude", ())] if decision == "approve" else []
+    assert await agent.ends() == ends
+    assert not await agent.payloads(HooksCallUngated)
+
+
+async def test_a_yes_in_the_dialog_answers_the_question_for_all(agent: Agent) -> None:
+    await agent.hook("before", "c", "git push", surface="cli")
+    dialog = asyncio.create_task(agent.hook("permit", command="git push"))
+    await agent.hook("after", "c", "git push")
+    assert (await dialog).effect == "none"
+    assert await agent.ends() == [("success", "committed client", "claude", ())]
+    assert [answer.by for answer in await agent.payloads(ConfirmationDecided)] == ["the dialog of claude"]
+    assert not await agent.remit.service.confirmations.pending()
+    assert (await agent.hook("before", "d", "git push")).effect == "deny", "it is asked about again"
+
+
+async def test_a_dialog_that_led_to_no_call_by_the_end_of_the_turn_was_a_no(agent: Agent) -> None:
+    await agent.hook("before", "c", "git push", surface="cli")
+    await agent.hook("stop")
+    [answer] = await agent.payloads(ConfirmationDecided)
+    assert (answer.decision, answer.by) == ("deny", "the dialog of claude")
+    assert not await agent.payloads(ToolInvocationStarted)
+
+
+async def test_a_question_that_others_have_to_answer_is_no_dialog() -> None:
+    async with opened(rules=[{"effect": "ask", "tools": "agent.*", "approvers": ["bob"]}]) as agent:
+        assert (await agent.hook("before", "c", "git push", surface="cli")).effect == "deny"
+
+
+async def test_a_dialog_that_the_guard_did_not_ask_for_is_the_agents_own(agent: Agent) -> None:
+    assert (await agent.hook("permit", command="echo hi")).effect == "none"
+
+
 @pytest.mark.parametrize(
     ("surface", "others", "effect"),
-    [("sdk-cli", [], "defer"), ("sdk-cli", ["rm x"], "deny"), ("sdk-cli", ["echo hi"], "deny"), ("cli", [], "deny")],
+    [("sdk-cli", [], "defer"), ("sdk-cli", ["rm x"], "deny"), ("sdk-cli", ["echo hi"], "deny"), ("cli", [], "ask")],
 )
 async def test_a_call_alone_in_its_turn_is_put_off_without_a_terminal(
     surface: str, others: list[str], effect: str

@@ -44,6 +44,11 @@ _APPROVE: Final = "A person has to approve this call: {remedy}. Then make the sa
 _UNSAID: Final = "its agent did not say how the call ended"
 _LOOK: Final = "Find out what happened before you repeat it."
 _DEFERRED: Final = "A person has to approve this call: {remedy}. Then resume this session."
+_DIALOG: Final = "Remit's rules ask a person. Elsewhere: {remedy}."
+_BY: Final = "the dialog of {agent}"
+"""The one who answers in an agent's own dialog: who sat there, it does not say."""
+_TERMINAL: Final = "cli"
+"""The surface of Claude in a terminal, whose dialog another answer closes."""
 _HEADLESS: Final = "sdk-cli"
 """The surface of `claude -p`, the only one that can put a call off."""
 _BATCH_S: Final = 0.2
@@ -60,6 +65,8 @@ class _Session:
         self.open: list[tuple[AgentCall, asyncio.Task[OutcomeView]]] = []
         self.refused: set[str] = set()
         """Calls that the gate refused, by the agent's own ids."""
+        self.dialogs: list[tuple[AgentCall, str]] = []
+        """Calls that the agent asks about in its own dialog, and the question to a person of each."""
         self.came = 0
         """Calls that the gate was asked about."""
         self.last = 0.0
@@ -116,6 +123,8 @@ class Guard:
         match hook.moment:
             case "before":
                 return await self._before(session, hook, gone)
+            case "permit":
+                return await self._permit(session, hook, gone)
             case "after" | "failed":
                 await self._after(session, hook)
             case "stop" | "end":
@@ -168,7 +177,51 @@ class Guard:
             await self._clock.sleep(_BATCH_S)
             if session.came == number:
                 return Verdict("defer", _DEFERRED.format(remedy=remedy))
+        if hook.surface == _TERMINAL and await self._may_ask(session, call, task):
+            return Verdict("ask", _DIALOG.format(remedy=_question(task)))
         return _refusal(task)
+
+    async def _may_ask(self, session: _Session, call: AgentCall, task: asyncio.Task[OutcomeView]) -> bool:
+        """Return whether the agent may ask in its own dialog: who sits there may answer, and alone."""
+        if not _question(task):
+            return False
+        question = await self._service.confirmations.view(task.result().confirmation)
+        alone = question.approvals <= 1 and not question.approvers
+        if alone:
+            session.dialogs.append((call, question.confirmation))
+        return alone
+
+    async def _permit(self, session: _Session, hook: Hook, gone: asyncio.Future[Any]) -> Verdict:
+        """Answer an agent's dialog once its question is answered elsewhere; what is answered first counts."""
+        dialog = next((each for each in session.dialogs if _same(each[0].hook, hook)), None)
+        if dialog is None:
+            return NONE
+        decided = asyncio.ensure_future(self._service.confirmations.decided(dialog[1]))
+        try:
+            await asyncio.wait({decided, gone}, return_when=asyncio.FIRST_COMPLETED)
+            answered = decided.done() and not gone.done() and dialog in session.dialogs
+        finally:
+            decided.cancel()
+        if not answered:
+            return NONE
+        session.dialogs.remove(dialog)
+        asked = dialog[0].hook
+        verdict = await self._before(session, msgspec.structs.replace(asked, surface=""), gone)
+        return verdict if verdict.effect == "deny" else Verdict("allow")
+
+    async def _close_dialog(self, session: _Session, dialog: tuple[AgentCall, str], *, yes: bool) -> None:
+        """Record how an agent's own dialog was answered, and take its call through the gate if it said yes."""
+        session.dialogs.remove(dialog)
+        call, question = dialog
+        by = _BY.format(agent=call.hook.agent)
+        try:
+            await self._service.confirmations.decide(question, "approve" if yes else "deny", by=by)
+        except RemitError as error:
+            _log.warning("an answer in %s does not count: %s", by, error.message)
+            return
+        if yes:
+            never = asyncio.get_running_loop().create_future()
+            await self._before(session, msgspec.structs.replace(call.hook, surface=""), never)
 
     async def _made(self, session: _Session, call: AgentCall, gone: asyncio.Future[Any]) -> OutcomeView:
         CALL.set(call)
@@ -187,6 +240,9 @@ class Guard:
     # --- after a call
 
     async def _after(self, session: _Session, hook: Hook) -> None:
+        dialog = next((each for each in session.dialogs if each[0].hook.call == hook.call != ""), None)
+        if dialog is not None:
+            await self._close_dialog(session, dialog, yes=True)
         opened = self._matching(session, hook)
         if opened is None:
             await self._late(session, hook)
@@ -217,6 +273,8 @@ class Guard:
             session.open.remove((call, task))
             call.end(None)
             await asyncio.shield(task)
+        for dialog in [each for each in session.dialogs if each[0].hook.subagent == hook.subagent]:
+            await self._close_dialog(session, dialog, yes=False)
         await self._doubt_left(session)
         if ended:
             session.left = await self._left_in(session.name)  # their reports may still come
@@ -312,6 +370,10 @@ def _encoded(value: Any) -> bytes:
         return canonical(value)
     except NotCanonicalError:
         return canonical(str(value))
+
+
+def _same(one: Hook, other: Hook) -> bool:
+    return (one.tool, one.args) == (other.tool, other.args)
 
 
 def _question(task: asyncio.Task[OutcomeView]) -> str:

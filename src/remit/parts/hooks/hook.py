@@ -29,9 +29,9 @@ from remit.tools.meta import Level, Risk, ToolMeta
 from remit.tools.names import MAX_WIRE, wire_name
 
 AgentName = Literal["claude", "codex", "gemini", "opencode", "qwen", "copilot"]
-Moment = Literal["begin", "before", "after", "failed", "stop", "end"]
+Moment = Literal["begin", "before", "permit", "after", "failed", "stop", "end"]
 Mode = Literal["observe", "narrow", "gate"]
-Effect = Literal["allow", "deny", "defer", "none"]
+Effect = Literal["allow", "ask", "deny", "defer", "none"]
 AGENTS: Final[tuple[AgentName, ...]] = get_args(AgentName)
 PROVIDER: Final = "hooks"
 """The id of the provider of agents' tools."""
@@ -156,7 +156,7 @@ def read_hook(tag: str, data: bytes) -> Hook:
         raise UsageError(
             f"the hook's message cannot be read: {error}", remedy="Report it: remit guard status."
         ) from error
-    if not hook.session or (hook.moment in {"before", "after", "failed"} and not hook.tool):
+    if not hook.session or (hook.moment in {"before", "permit", "after", "failed"} and not hook.tool):
         raise UsageError("the hook's message names no session or no tool", remedy="Report it: remit guard status.")
     background = bool(hook.args.get("run_in_background")) and hook.moment == "after"
     return msgspec.structs.replace(hook, background=background, **_failure(hook))
@@ -355,9 +355,13 @@ def _begun(words: list[str], depth: int) -> Iterator[list[str]]:
 def answer(hook: Hook, verdict: Verdict) -> bytes:
     """Write a verdict for the client of a hook: the status that it ends with, and one line that it prints."""
     effect, reason = verdict.effect, " ".join(verdict.reason.split())
-    if effect == "none" or hook.moment != "before" or (effect == "allow" and hook.agent in {"codex", "opencode"}):
+    if effect == "none" or (effect == "allow" and hook.agent in {"codex", "opencode"}):
         return b"0\n"
     said: dict[str, Any]
+    if hook.moment == "permit":
+        decision = {"behavior": effect} | ({"message": reason} if effect == "deny" else {})
+        said = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+        return b"0" + msgspec.json.encode(said) + b"\n"
     match hook.agent:
         case "opencode":
             return b"2" + reason.encode() + b"\n"

@@ -28,6 +28,7 @@ _MORE_S: Final = 20
 _CLAUDE: Final[Mapping[str, Moment]] = {
     "SessionStart": "begin",
     "PreToolUse": "before",
+    "PermissionRequest": "permit",
     "PostToolUse": "after",
     "PostToolUseFailure": "failed",
     "SubagentStop": "stop",
@@ -44,12 +45,12 @@ _EVENTS: Final[Mapping[AgentName, Mapping[str, Moment]]] = {
         "AfterAgent": "stop",
         "SessionEnd": "end",
     },
-    "qwen": {name: moment for name, moment in _CLAUDE.items() if name != "SubagentStop"},
+    "qwen": {name: moment for name, moment in _CLAUDE.items() if name not in {"SubagentStop", "PermissionRequest"}},
     "copilot": {"sessionStart": "begin", "preToolUse": "before", "postToolUse": "after", "sessionEnd": "end"},
 }
 _MACHINES: Final = frozenset(("x86_64", "aarch64"))
 """Machines for which a program without a libc ships: it starts in a third of the time of one with it."""
-_MATCHED: Final = frozenset(("before", "after", "failed"))
+_MATCHED: Final = frozenset(("before", "permit", "after", "failed"))
 _MANAGED: Final = Path("/etc/claude-code/managed-settings.d/50-remit.json")
 _HOOK_TYPES: Final = frozenset(("command", "prompt", "agent", "http", "mcp_tool"))
 _TYPES: Final[Mapping[str, type]] = {
@@ -79,7 +80,10 @@ class Client(NamedTuple):
         tag = f"{agent}.{moment}"
         if (agent, moment) == ("claude", "before"):
             tag += ":$CLAUDE_CODE_ENTRYPOINT"  # the shell fills it in; it has no space
-        line = f"{shlex.join(self.command)} {tag} {shlex.join(self.starter)} {tag}"
+        *words, seconds = self.command
+        if moment == "permit":  # the agent's own limit leaves its dialog open; our failure would close it
+            seconds = str(self.deadline_s + 2 * _MORE_S)
+        line = f"{shlex.join([*words, seconds])} {tag} {shlex.join(self.starter)} {tag}"
         return f"{line} || exit 2" if moment == "before" else line
 
 
