@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Final
 
@@ -111,6 +112,18 @@ def test_a_file_that_claude_would_drop_is_refused_with_the_value(text: str, name
 )
 def test_each_agent_has_its_file(agent: AgentName, env: dict[str, str], file: str) -> None:
     assert file_of(agent, {"HOME": "/home/ann", **env}) == Path(file)
+
+
+@pytest.mark.parametrize("surface", ["cli", "x /bin/true", "a; exit 0", "`exit 0`", "$(exit 0)", '" /bin/true "'])
+def test_a_variable_that_a_repository_sets_does_not_change_what_is_started(surface: str, tmp_path: Path) -> None:
+    client = tmp_path / "client"
+    client.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 1\n')
+    client.chmod(0o700)
+    line = Client((str(client), "/s", "5"), ("/remit", "guard", "ask"), 5).words("claude", "before")
+    env = {"CLAUDE_CODE_ENTRYPOINT": surface, "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(["/bin/sh", "-c", line], env=env, capture_output=True, text=True, check=False)
+    tag = f"claude.before:{surface}"
+    assert (done.stdout.splitlines(), done.returncode) == (["/s", "5", tag, "/remit", "guard", "ask", tag], 2)
 
 
 def test_managed_settings_are_claudes() -> None:

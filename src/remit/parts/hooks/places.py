@@ -79,7 +79,7 @@ class Client(NamedTuple):
         """Return the command line of one hook. A program that is missing must not let a call run."""
         tag = f"{agent}.{moment}"
         if (agent, moment) == ("claude", "before"):
-            tag += ":$CLAUDE_CODE_ENTRYPOINT"  # the shell fills it in; it has no space
+            tag = f'"{tag}:$CLAUDE_CODE_ENTRYPOINT"'  # a repository can set it: it stays one word
         *words, seconds = self.command
         if moment == "permit":  # the agent's own limit leaves its dialog open; our failure would close it
             seconds = str(self.deadline_s + 2 * _MORE_S)
