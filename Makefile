@@ -203,8 +203,9 @@ lock: ## Pin requirements/*.txt again from requirements/*.in (needs Python 3.11;
 	$(COMPILE) --output-file requirements/web.txt --constraint requirements/serve.txt requirements/web.in
 	$(COMPILE) --output-file requirements/browser.txt --constraint requirements/serve.txt requirements/browser.in
 	$(COMPILE) --output-file requirements/documents.txt requirements/documents.in
+	$(COMPILE) --output-file requirements/schedules.txt requirements/schedules.in
 	$(COMPILE) --output-file requirements/work.txt requirements/work.in
-	$(COMPILE) --output-file requirements/dev.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/postgres.in requirements/mcp.in requirements/models.in requirements/sandbox.in requirements/serve.in requirements/web.in requirements/browser.in requirements/documents.in requirements/jq.in requirements/jwt.in requirements/keyring.in requirements/work.in requirements/audit.in requirements/dbos.in requirements/dev.in
+	$(COMPILE) --output-file requirements/dev.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/postgres.in requirements/mcp.in requirements/models.in requirements/sandbox.in requirements/serve.in requirements/web.in requirements/browser.in requirements/documents.in requirements/jq.in requirements/jwt.in requirements/keyring.in requirements/work.in requirements/audit.in requirements/dbos.in requirements/schedules.in requirements/dev.in
 	$(COMPILE) --output-file requirements/adapters.txt --constraint requirements/runtime.txt requirements/runtime.in requirements/pydantic-ai.in requirements/langgraph.in requirements/openai-agents.in requirements/adapters.in
 	for name in pydantic-ai langgraph openai-agents; do \
 		$(COMPILE) --output-file requirements/$$name.txt --constraint requirements/adapters.txt requirements/$$name.in || exit 1; \

@@ -17,6 +17,7 @@ from remit.client.connection import Connection
 from remit.client.service import service_at
 from remit.http.access import SCOPES
 from remit.operation import Operation, operations
+from remit.parts.schedules.schedule import Schedule
 from remit.parts.tickets.tickets import tickets_of
 from remit.record.views import ConfirmationView
 from remit.service.service import Service
@@ -223,6 +224,11 @@ def work(*begin: Callable[[World], Awaitable[dict[str, Any]]], **more: Any) -> P
     return prepare
 
 
+async def schedule(world: World) -> Prepared:
+    await world.remit.service.schedules.add(Schedule(name="nightly", recipe="ends", every="1d"))
+    return ["nightly"], world.example
+
+
 CALLS: Final[dict[str, Prepare]] = {
     "approvals.active": nothing,
     "approvals.revoke": remembered_approval,
@@ -270,6 +276,13 @@ CALLS: Final[dict[str, Prepare]] = {
     "drift.uses": named("desk.write"),
     "forks.diff": two_jobs,
     "forks.make": forked,
+    "schedules.next": schedule,
+    "schedules.pause": schedule,
+    "schedules.remove": schedule,
+    "schedules.replace": schedule,
+    "schedules.resume": schedule,
+    "schedules.run": schedule,
+    "schedules.view": schedule,
     "skills.disable": named("mail"),
     "skills.enable": named("mail"),
     "skills.view": named("mail"),

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from remit.journal.blobs import BlobRef
-from remit.journal.kinds import KINDS, ConfirmationDecided, ErrorInfo, MessageKept, Payload, SkillPin
+from remit.journal.kinds import KINDS, ConfirmationDecided, ErrorInfo, MessageKept, Payload, ScheduleOrigin, SkillPin
 from remit.journal.kinds.calls import DecisionFacts
 from remit.journal.kinds.people import Extension
 from remit.parts.model_gateway.kinds import Segment
@@ -28,6 +28,7 @@ NAMED = {
     ErrorInfo: "[error](#error)",
     MessageKept: "[message](#message)",
     Segment: "[segment](#segment)",
+    ScheduleOrigin: "[schedule](#schedule)",
     SkillPin: "[skill](#skill)",
     DecisionFacts: "[decision facts](#decision-facts)",
     Extension: "[extension](#extension)",
@@ -99,6 +100,7 @@ EVERY: list[tuple[str, Struct]] = [
     ("extension", Extension),
     ("message", MessageKept),
     ("reference", BlobRef),
+    ("schedule", ScheduleOrigin),
     ("skill", SkillPin),
     *((f"`{kind}`", payload) for kind, payload in EVERY_KIND.items()),
 ]

@@ -36,6 +36,7 @@ EXTRAS: Final = {
     "jwt": Row("http.md", ("jwt", "cryptography.hazmat.primitives.asymmetric.rsa"), ("serve",)),
     "jq": Row("look.md", ("remit.cli.jq", "jq")),
     "keyring": Row("configuration.md", ("keyring",)),
+    "schedules": Row("schedules.md", ("cronsim", "tzdata")),
     "serve": Row("http.md", ("remit.http.server", "remit.pages.routes", "remit.client.remote", "jinja2")),
     "web": Row("web.md", ("remit.parts.web.engine", "remit.parts.web.robots", "trafilatura", "resiliparse")),
     "browser": Row("browser.md", ("remit.parts.browser.browsers",), ("sandbox",)),

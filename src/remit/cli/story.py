@@ -69,6 +69,7 @@ class Story:
             out,
             [
                 ("asked by", one_line(told.principal)),
+                ("started by", one_line(told.schedule.words) if told.schedule else ""),
                 ("retry of", one_line(told.retry_of)),
                 ("fork of", one_line(told.fork_of or "")),
                 ("created", moment(told.created_at)),

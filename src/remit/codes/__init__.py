@@ -197,6 +197,11 @@ class Code(Enum):
     )
     POLICY_INVALID = Row(ERROR, 400, False, "A policy rule is not valid.")
     TARGET_NOT_FOUND = Row(ERROR, 404, False, "No `[[notify]]` table has this name.")
+    SCHEDULE_NOT_FOUND = Row(ERROR, 404, False, "No schedule has this name.")
+    SCHEDULE_INVALID = Row(ERROR, 400, False, "A schedule's expression, interval, zone or name cannot be used.")
+    SCHEDULE_EXISTS = Row(
+        ERROR, 409, False, "Another schedule has this name, or it stands in a file, where to change it."
+    )
     NAME_INVALID = Row(ERROR, 400, False, "A tool, recipe or provider name breaks the naming rules.")
     NOT_CANONICAL = Row(ERROR, 400, False, "The value has no canonical JSON form, such as NaN or half a character.")
     SCHEMA_INVALID = Row(

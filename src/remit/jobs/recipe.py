@@ -228,6 +228,7 @@ class Recipe(Generic[P, T]):
         name: str,
         version: str,
         migrates: tuple[str, ...] = (),
+        schedule: str | Mapping[str, Any] = "",
     ) -> None:
         if not _NAME.fullmatch(name):
             raise NameInvalidError(
@@ -239,6 +240,8 @@ class Recipe(Generic[P, T]):
         self.name = name
         self.version = version
         self._migrates = frozenset(migrates)
+        self.schedule = schedule
+        """A cron expression, or what a `[[schedules]]` table says; empty: it starts by nothing of its own."""
         self.deployed = ""
         """The version of the deployment, if settings name one."""
         self.file = ""
@@ -369,7 +372,11 @@ def recipe(name: Callable[Concatenate[Run, P], Awaitable[T]], /) -> Recipe[P, T]
 
 @overload
 def recipe(
-    name: str | None = None, *, version: str = "1", migrates: Iterable[str] = ()
+    name: str | None = None,
+    *,
+    version: str = "1",
+    migrates: Iterable[str] = (),
+    schedule: str | Mapping[str, Any] = "",
 ) -> Callable[[Callable[Concatenate[Run, P], Awaitable[T]]], Recipe[P, T]]: ...
 
 
@@ -378,18 +385,20 @@ def recipe(
     *,
     version: str = "1",
     migrates: Iterable[str] = (),
+    schedule: str | Mapping[str, Any] = "",
 ) -> Recipe[P, T] | Callable[[Callable[Concatenate[Run, P], Awaitable[T]]], Recipe[P, T]]:
     """Make a recipe of an async function whose first parameter is the run; without a name, it takes the function's.
 
     `migrates` names earlier versions whose jobs this code continues (setting `jobs.mismatch = "migrate"`): declared
     versions, or whole execution versions as they are recorded. `run.version` says which one a job began under.
+    `schedule` starts it by the clock: a cron expression, or the keys of a `[[schedules]]` table (docs/schedules.md).
     Raises NameInvalidError, or UsageError if the function cannot be a recipe.
     """
     if callable(name):
         return Recipe(name, name.__name__, version)
 
     def wrap(function: Callable[Concatenate[Run, P], Awaitable[T]]) -> Recipe[P, T]:
-        return Recipe(function, name or function.__name__, version, tuple(migrates))
+        return Recipe(function, name or function.__name__, version, tuple(migrates), schedule)
 
     return wrap
 

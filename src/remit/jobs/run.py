@@ -563,6 +563,12 @@ class Run:
     # --- what is recorded
 
     @property
+    def scheduled_for(self) -> datetime | None:
+        """The time, in UTC, for which a schedule started the job; None: none did. A replay gives the same."""
+        schedule = self.created.schedule if self.created is not None else None
+        return None if schedule is None else datetime.fromtimestamp(schedule.at / 1_000_000, UTC)
+
+    @property
     def created(self) -> JobCreated | None:
         """The first event of the job."""
         return self._effects.history.created

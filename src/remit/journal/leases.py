@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.journal.journal import Journal
     from remit.journal.kinds import Payload
-    from remit.journal.writer import StreamWriter
+    from remit.journal.writer import Draft, StreamWriter
     from remit.randomness import RandomSource
 
 
@@ -98,11 +98,22 @@ class HeldLease:
         self.writer = self.journal.writer(head.stream, head.kind, head)
 
     async def release(
-        self, *payloads: Payload, patch: HeadPatch, synced: bool = True, blobs: Sequence[Blob] = ()
+        self,
+        *payloads: Payload,
+        patch: HeadPatch,
+        synced: bool = True,
+        blobs: Sequence[Blob] = (),
+        beside: Sequence[Draft] = (),
     ) -> None:
-        """Give the lease up with this last write. Raise AppendConflictError if it is lost, or was given up before."""
+        """Give the lease up with this last write. Raise AppendConflictError if it is lost, or was given up before.
+
+        What stands `beside` is written to other streams of its root in the same transaction.
+        """
         patch = replace(patch, release=True)
-        await self.journal.append(self.writer, *payloads, synced=synced, patch=patch, blobs=blobs)
+        if beside:
+            await self.journal.commit(self.writer.draft(*payloads, patch=patch), *beside, synced=synced, blobs=blobs)
+        else:
+            await self.journal.append(self.writer, *payloads, synced=synced, patch=patch, blobs=blobs)
         self._over()
 
     async def park(self, patch: HeadPatch, *, seen_wakes: int) -> bool:

@@ -385,6 +385,7 @@ async def job_view(journal: Journal, job: str) -> JobView:
         principal=history.principal,
         execution_version=created.execution_version if created else "",
         ran_version=history.under,
+        schedule=(created.schedule if created else None) or msgspec.UNSET,
         module=known.module,
         skills={pin.name: pin.digest for pin in pins_of(created)} or msgspec.UNSET,
         input=known.input,

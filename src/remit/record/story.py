@@ -223,6 +223,7 @@ class Story:
             principal=self.principal,
             retry_of=retry_of,
             fork_of=fork_of or msgspec.UNSET,
+            schedule=created.schedule or msgspec.UNSET,
             execution_version=created.execution_version,
             planner_version=created.planner_version,
             tool_registry_version=created.tool_registry_version,
@@ -403,3 +404,5 @@ class Narrative(msgspec.Struct, frozen=True, kw_only=True):
     """When the code at hand could not go on, at no step in particular."""
     fork_of: str | msgspec.UnsetType = msgspec.UNSET
     """The job that recorded what it shares as a fork; absent: it is none."""
+    schedule: k.ScheduleOrigin | msgspec.UnsetType = msgspec.UNSET
+    """The schedule that started it, and for which time; absent: none did."""

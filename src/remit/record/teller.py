@@ -368,7 +368,8 @@ def words(event: Event) -> str:
 
 
 def _created(one: k.JobCreated) -> str:
-    return joined(one.name, shown(one.input, one.input_blob), f"by {one.principal}" if one.principal else "")
+    by, schedule = f"by {one.principal}" if one.principal else "", one.schedule.words if one.schedule else ""
+    return joined(one.name, shown(one.input, one.input_blob), by, schedule)
 
 
 def _started(one: k.ToolInvocationStarted) -> str:

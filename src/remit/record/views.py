@@ -9,7 +9,7 @@ import msgspec
 from remit.jobs.routes import unkept
 from remit.jobs.state import CODE, WAITING, job_of
 from remit.journal.event import Head
-from remit.journal.kinds import UntrustedArgument
+from remit.journal.kinds import ScheduleOrigin, UntrustedArgument
 from remit.record.step import StepNarrative
 
 TASK_VERSION: Final = "1"
@@ -204,6 +204,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """The version of the code that ran it last."""
     module: str = ""
     """The Python file that its recipe came from, if a person named that."""
+    schedule: ScheduleOrigin | msgspec.UnsetType = msgspec.UNSET
+    """The schedule that started it, and for which time; absent: none did."""
     skills: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     """The digest of each skill that it is under; absent: it is under none."""
 

@@ -213,6 +213,7 @@ class Jobs:
             execution_version=recipe.execution_version,
             tool_registry_version=await self._registry_version(),
             module=recipe.file,
+            schedule=options.schedule,
             **limits_record(options, skills, self._parts.services.policy.groups),
         )
         return await self.create(recipe.name, (*packed.blobs, *skills.blobs), options, created)

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from remit.journal.kinds import ScheduleOrigin
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a job is filed."""
@@ -31,5 +33,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Whom its values are about, so that they can be erased; its title says nothing of them then, if none is given."""
     job: str = ""
     """Its identifier, if a repeated start has to meet the same job: `job_` and 26 digits; empty: a new one."""
+    schedule: ScheduleOrigin | None = None
+    """The schedule that starts it; the job is its work of one time."""
     untrusted: bool = False
     """True for input that is untrusted text: an agent's task then names nothing that its calls may reach."""

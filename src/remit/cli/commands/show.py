@@ -62,6 +62,7 @@ def _print(state: State, view: JobView) -> None:
         [
             ("title", "" if row.title.startswith(f"{row.name} {{") else one_line(row.title)),
             ("asked by", one_line(view.principal)),
+            ("started by", one_line(view.schedule.words) if view.schedule else ""),
             ("retry of", one_line(view.retry_of)),
             ("fork of", one_line(view.fork_of or "")),
             ("created", moment(row.created_at)),

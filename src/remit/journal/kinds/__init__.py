@@ -54,6 +54,7 @@ from remit.journal.kinds.jobs import (
     RandomRecorded,
     RecoveryCompleted,
     RecoveryStarted,
+    ScheduleOrigin,
     SchemaDriftRecorded,
     SignalSent,
     SkillPin,

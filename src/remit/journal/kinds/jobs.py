@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
+from remit.clock import isoformat
 from remit.journal.kinds.payload import UNSET, ErrorInfo, OptionalRaw, OptionalRef, Payload, SharedDigest
 
 
@@ -37,6 +38,24 @@ class SkillPin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Names its texts by path, kept as JSON; empty: it has none."""
 
 
+class ScheduleOrigin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The schedule that started a job."""
+
+    name: str
+    """Its name."""
+    revision: int
+    """Its revision then."""
+    at: int
+    """The time that the job is for, in microseconds since the Unix epoch."""
+    by: str = ""
+    """Author of that revision, or person who asked for this run."""
+
+    @property
+    def words(self) -> str:
+        """Return it in words."""
+        return f"schedule {self.name} (revision {self.revision}, by {self.by}) for {isoformat(self.at)}"
+
+
 class JobCreated(Payload, frozen=True, kw_only=True):
     """A job exists: what runs, on which input, asked by whom, recorded by which versions."""
 
@@ -59,6 +78,8 @@ class JobCreated(Payload, frozen=True, kw_only=True):
     """The Python file that the recipe came from, if a person named that, as with `remit run FILE.py`."""
     skills: tuple[SkillPin, ...] = ()
     """The skills that the job is under; its calls keep to them."""
+    schedule: ScheduleOrigin | None = None
+    """The schedule that started it, and for which time; null: none did."""
 
 
 class PlanGenerated(Payload, frozen=True, kw_only=True):

@@ -1,0 +1,188 @@
+"""Workers that are killed and frozen, and a server that crashes: no time is missing, and none has two jobs.
+
+REMIT_TEST_CHAOS=60 lets it last so many seconds, with as many schedules; each comes once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import random
+import signal
+from collections import Counter
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from remit import Remit
+from remit.cli import services
+from remit.clock import SECOND
+from remit.journal.event import HeadQuery
+from remit.journal.journal import Journal
+from remit.journal.kinds import decode
+from remit.journal.scan import every_head
+from remit.parts.schedules.kinds import ScheduleFired, ScheduleSkipped
+from remit.parts.schedules.schedule import Schedule
+from remit.parts.schedules.state import DAY_KIND
+from remit.parts.schedules.wiring import schedules_of
+from remit.parts.schedules.work import Turning
+from remit.service.jobs import Jobs
+from remit.settings import load
+from tests.journal.postgres.server import PostgresServer
+from tests.parts.schedules.clockwork import note
+
+pytestmark = pytest.mark.slow
+
+SECONDS: Final = int(os.environ.get("REMIT_TEST_CHAOS", "6"))
+LONG: Final = SECONDS > 6
+WORKERS: Final = 3
+LEASE_S: Final = 1
+DEADLY: Final = 0.01
+"""How often a process dies before or after it starts a job, and before or after it records that."""
+
+
+def opened(url: str, folder: str) -> Remit:
+    flags = {"journal.url": url, "app.principal": "ann", "jobs.lease_seconds": LEASE_S}
+    return Remit(settings=load(env={}, cwd=Path(folder), flags=flags), recipes=[note], work=False)
+
+
+def deadly(method: Any, chance: random.Random) -> Any:
+    """The same method, at whose beginning or end the process may die."""
+
+    async def wrapped(*args: Any, **kwargs: Any) -> Any:
+        die()
+        returned = await method(*args, **kwargs)
+        die()
+        return returned
+
+    def die() -> None:
+        if chance.random() < DEADLY:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return wrapped
+
+
+def worker(url: str, folder: str, seed: int) -> None:
+    """Start what is due until killed; entry point of a process."""
+    services.AGAIN_S = 0.2  # type: ignore[misc]
+    if seed:
+        chance = random.Random(seed)
+        Jobs.start_named = deadly(Jobs.start_named, chance)  # type: ignore[method-assign]
+        Turning.fired = deadly(Turning.fired, chance)  # type: ignore[method-assign]
+
+    async def main() -> None:
+        async with opened(url, folder) as remit:
+            (upkeep,) = [one for one in remit.beside(asyncio.Event(), "worker") if one.probe == "schedules"]
+            await services.keep_part(remit, upkeep)
+
+    asyncio.run(main())
+
+
+class Fleet:
+    """Processes that work, and are begun again as they die."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url, self._folder = url, str(folder)
+        self._processes = multiprocessing.get_context("forkserver")
+        self._processes.set_forkserver_preload(["tests.parts.schedules.test_chaos", "remit.app"])
+        self._running: list[BaseProcess] = []
+        self._chance = random.Random(43)
+        self.deaths = 0
+
+    def keep(self, number: int, *, dies: bool = True) -> None:
+        self.deaths += sum(not one.is_alive() for one in self._running)
+        self._running = [one for one in self._running if one.is_alive()]
+        for _ in range(number - len(self._running)):
+            seed = self._chance.randrange(1, 2**30) if dies else 0
+            process = self._processes.Process(target=worker, args=(self._url, self._folder, seed), daemon=True)
+            process.start()
+            self._running.append(process)
+
+    async def harm(self) -> None:
+        """Kill one, or freeze it for longer than its lease."""
+        victim = self._chance.choice(self._running)
+        if victim.pid is None or not victim.is_alive():
+            return
+        if self._chance.random() < 0.5:
+            victim.kill()
+            return
+        os.kill(victim.pid, signal.SIGSTOP)
+        await asyncio.sleep(LEASE_S * 1.5)  # noqa: TID251 - a real process is frozen for a real time
+        os.kill(victim.pid, signal.SIGCONT)
+
+    def end(self) -> None:
+        for one in self._running:
+            one.kill()
+            one.join()
+        self._running.clear()
+
+
+async def chaos(url: str, folder: Path, server: PostgresServer | None = None) -> None:
+    count = SECONDS if LONG else 4
+    async with opened(url, str(folder)) as remit:
+        for number in range(count):
+            schedule = Schedule(name=f"s{number}", recipe="note", every="1s", overlap="allow", catch_up="all")
+            await schedules_of(remit.service).add(schedule)
+    fleet, began = Fleet(url, folder), asyncio.get_running_loop().time()
+    try:
+        restarts = 0
+        while (passed := asyncio.get_running_loop().time() - began) < SECONDS:
+            fleet.keep(WORKERS)
+            await asyncio.sleep(0.5)  # noqa: TID251 - real processes work meanwhile
+            await fleet.harm()
+            if server is not None and passed > SECONDS * (restarts + 1) / 4:
+                restarts += 1
+                server.stop(random.Random(restarts).choice([signal.SIGQUIT, signal.SIGINT]))
+                server.start()
+        fleet.end()
+        fleet.keep(1, dies=False)
+        async with opened(url, str(folder)) as remit:
+            await settled(remit, count)
+            fleet.end()
+            await check(remit.runtime.journal, count, fleet.deaths)
+    finally:
+        fleet.end()
+
+
+async def settled(remit: Remit, count: int) -> None:
+    """Wait until the workers have caught up, and pause the schedules."""
+    until, mark = remit.clock.now(), 0
+    rows = schedules_of(remit.service)
+    while True:
+        mark = await remit.runtime.journal.changed(mark)
+        nexts = [(await rows.changes.state(f"s{number}")).next or 0 for number in range(count)]
+        if min(nexts) > until:
+            break
+    for number in range(count):
+        await rows.pause(f"s{number}")
+
+
+async def check(journal: Journal, count: int, deaths: int) -> None:
+    fired, missed = list[tuple[str, ScheduleFired]](), 0
+    async for head in every_head(journal, HeadQuery(kind=DAY_KIND)):
+        await journal.verify(head.stream)
+        for event in await journal.left(head.stream):
+            turn = decode(event.kind, event.data)
+            missed += isinstance(turn, ScheduleSkipped)
+            if isinstance(turn, ScheduleFired):
+                fired.append((head.stream.split("/")[1], turn))
+    for name in {schedule for schedule, _ in fired}:
+        times = sorted(turn.at for schedule, turn in fired if schedule == name)
+        assert times == list(range(times[0], times[-1] + 1, SECOND)), f"{name}: a time is missing, or came twice"
+    jobs = [head.stream.partition("/")[2] async for head in every_head(journal, HeadQuery(kind="job"))]
+    assert Counter(jobs) == Counter(turn.job for _, turn in fired)
+    assert len({schedule for schedule, _ in fired}) == count
+    assert missed == 0
+    print(f"{len(fired)} firings, {len(jobs)} jobs, {deaths} deaths")  # noqa: T201 - for `pytest -s`
+
+
+async def test_on_sqlite_no_time_is_missing_and_none_comes_twice(tmp_path: Path) -> None:
+    await chaos(str(tmp_path / "journal.db"), tmp_path)
+
+
+async def test_nor_on_postgresql_whose_server_crashes(tmp_path: Path) -> None:
+    with PostgresServer.running() as server:
+        await chaos(server.url, tmp_path, server)
