@@ -27,6 +27,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from remit.codes import Code
+from remit.errors import JournalError
 from remit.journal.event import Blob, Claim, Commit, Cut, Ends, Event, Fold, Head, HeadQuery, Lease, Scanned, Tally
 
 
@@ -224,3 +226,12 @@ class Store(Writing, Reading, Leasing, Watching, Protocol):
     async def close(self) -> None:
         """Write what was submitted, then release everything; may be called twice."""
         ...
+
+
+def newer(version: int, known: int) -> JournalError:
+    """Return why a journal that a newer Remit brought to its schema is not opened: none is ever brought back."""
+    why = (
+        f"a newer Remit gave the journal schema {version}, and this one knows up to {known}: no journal is brought back"
+    )
+    remedy = "Start the newer Remit again, or restore the backup from before it."
+    return JournalError(why, code=Code.JOURNAL_NEWER, remedy=remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -64,8 +65,8 @@ class Clockwork:
         """Do what is due now, once for each schedule; how many were due."""
         now = self.clock.now()
         leases = await self.journal.claim(self._terms.claim(now, limit=1_000, routes=self.work.routes))
-        for lease in leases:
-            assert (await self.work.take(lease, "").run()).how == "parked"
+        ended = await asyncio.gather(*(self.work.take(lease, "").run() for lease in leases))
+        assert [one.how for one in ended] == ["parked"] * len(leases)
         return len(leases)
 
     async def all_due(self) -> None:

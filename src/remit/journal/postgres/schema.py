@@ -14,6 +14,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.labels import KIND, entries
+from remit.journal.port import newer
 from remit.journal.postgres.functions import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -154,8 +155,7 @@ async def migrate(connection: asyncpg.Connection, schema: str) -> None:
             await connection.execute("CREATE TABLE remit_version (version int NOT NULL)")
             await connection.execute("INSERT INTO remit_version VALUES (0)")
         elif version > VERSION:
-            msg = f"the journal has schema {version}; this Remit knows up to {VERSION}"
-            raise JournalError(msg, code=Code.JOURNAL_NEWER, remedy="Upgrade Remit, or use another journal.")
+            raise newer(version, VERSION)
         for script in MIGRATIONS[version or 0 :]:
             await connection.execute(script)
         if version and version <= _UNLABELED:

@@ -17,6 +17,7 @@ import msgspec
 from remit.codes import Code
 from remit.errors import JournalError
 from remit.journal.labels import KIND, entries
+from remit.journal.port import newer
 
 
 class Transaction:
@@ -178,8 +179,7 @@ def check(connection: apsw.Connection) -> None:
         msg = "the journal has a trigger or a view, which Remit never creates: it could change the record"
         raise JournalError(msg, code=Code.JOURNAL_CORRUPT, remedy="Restore the journal from a backup.")
     if version > VERSION:
-        msg = f"the journal has schema {version}; this Remit knows up to {VERSION}"
-        raise JournalError(msg, code=Code.JOURNAL_NEWER, remedy="Upgrade Remit, or use another journal.")
+        raise newer(version, VERSION)
 
 
 def _relabel(connection: apsw.Connection) -> None:
