@@ -41,7 +41,7 @@ def catalog(state: State, *, live: bool) -> tuple[Settings, list[ToolMeta], tupl
         async with state.remit(code="wanted" if live else "recorded", blank=True, flags={"policy.rules": []}) as remit:
             if live:
                 await record(remit)
-            return await remit.service.tools.metas(), unlisted_of(remit.runtime.parts)
+            return await remit.service.tools.metas(), unlisted_of(remit.parts)
 
     return settings, *run_async(lambda _stop: listed())
 
