@@ -32,7 +32,8 @@ NESTED = """<title>Nested</title><iframe src="/form"></iframe>
 host.attachShadow({mode: "open"}).innerHTML = '<button onclick="document.title = `shadow`">In shadow</button>'
 </script>"""
 FILES = """<title>Files</title><a href="/file.csv">File</a> <a href="/large.bin">Large</a>
-<a download="../../evil.csv" href="/file.csv">Evil</a>"""
+<a download="../../evil.csv" href="/file.csv">Evil</a>
+<button onclick="setTimeout(() => { location = '/file.csv' }, 400)">Later</button>"""
 PAGES = {
     "/form": FORM,
     "/login": LOGIN,

@@ -119,6 +119,13 @@ async def test_a_download_is_kept_whole_and_one_that_is_too_large_is_not(driver:
     assert await driver.told("'large.bin'", large)
 
 
+async def test_a_download_that_has_not_begun_is_waited_for(driver: Driver) -> None:
+    await driver.open("/files")
+    clicked = await driver("click", ref=await driver.ref("Later"))
+    waited = await driver("wait_for")
+    assert [one["path"] for one in [*clicked["artifacts"], *waited["artifacts"]]] == ["file.csv"]
+
+
 async def test_a_page_that_is_a_download_is_no_failure(driver: Driver) -> None:
     opened = await driver.open("/file.csv")
     while not opened["artifacts"]:

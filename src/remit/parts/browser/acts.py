@@ -119,6 +119,8 @@ def _harmless(words: str) -> str:
 
 
 LOAD_S: Final = 25.0
+_BEGINS_S: Final = 1.5
+"""A download that a click asked for has begun by then, or is waited for once more."""
 _SETTLE_S: Final = 0.5
 _ELEMENTS: Final = 20_000
 """Above it a snapshot takes seconds and gigabytes, at whatever depth."""
@@ -267,12 +269,14 @@ class Acts:
         return Done(tab)
 
     async def wait_for(self, conversation: Conversation, args: shapes.WaitArgs) -> Done:
-        """Wait for a text to appear or to vanish."""
+        """Wait for a text to appear or to vanish, or for a download to begin; the caller waits for its end."""
         tab = conversation.tab(args.page)
         for text, state in ((args.text, "visible"), (args.gone, "hidden")):
             if text:
                 found = tab.page.get_by_text(text).first
                 await found.wait_for(state="visible" if state == "visible" else "hidden", timeout=args.seconds * 1_000)
+        if not (args.text or args.gone):
+            await conversation.begun(min(args.seconds, _BEGINS_S))
         return Done(tab)
 
     async def extract(self, conversation: Conversation, args: shapes.PageArgs) -> Done:

@@ -83,7 +83,7 @@ class Conversation:
         self._count = self._shots = 0
         self._notes: list[str] = []
         self._files: list[File] = []
-        self._downloads = Tasks()
+        self._downloads, self._begun = Tasks(), asyncio.Event()
         self._closing = Tasks()
         browser.context.set_default_timeout(ACT_S * 1_000)
         browser.context.on("page", self._opened)
@@ -151,6 +151,15 @@ class Conversation:
         if len(self._notes) < _NOTES:
             self._notes.append(line(text, 300))
 
+    async def begun(self, seconds: float) -> None:
+        """Wait as long for a download to begin, unless one is under way, or has ended and was not said."""
+        if len(self._downloads) or self._files:
+            return
+        self._begun.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._begun.wait()
+
     async def taken(self, seconds: float) -> tuple[list[str], list[File]]:
         """Give what is to be said, and the downloads that have ended within `seconds`; they are then not said again."""
         if len(self._downloads):
@@ -216,6 +225,7 @@ class Conversation:
             await (dialog.accept() if accepted else dialog.dismiss())
 
     def _begin(self, download: Download) -> None:
+        self._begun.set()
         self._downloads.keep(asyncio.create_task(self._download(download), name="remit:browser-download"))
 
     async def _download(self, download: Download) -> None:
