@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,11 @@ async def asking(run: Run) -> str:
     return (await run.model("one")).text
 
 
-def remit(folder: Path, principal: str = "ada", price: float = 1_000_000) -> Remit:
+def remit(folder: Path, principal: str = "ada", price: float | None = 1_000_000) -> Remit:
     (folder / "s.yaml").write_text("[{say: four words are said}]")
     flags = {
         "models.default": "scripted:s.yaml",
-        "models.prices": [{"model": "scripted:*", "input": 1, "output": price}],
+        "models.prices": [{"model": "scripted:*", "input": 1, "output": price}] if price is not None else [],
         "journal.url": ":memory:",
         "app.principal": principal,
     }
@@ -65,3 +66,16 @@ async def test_usage_needs_the_scope_read(served: Served, tmp_path: Path) -> Non
     async with remit(tmp_path) as opened, served(opened, [token("ann", "call")]) as browser:
         await browser.log_in("secret-ann")
         assert (await browser.get("/usage")).status == 403
+
+
+@pytest.mark.parametrize(("price", "cost"), [(1_000_000, r"\$\d+\.\d\d"), (None, "\u2013")])
+async def test_a_job_and_its_steps_say_what_models_used(
+    served: Served, tmp_path: Path, price: float | None, cost: str
+) -> None:
+    async with remit(tmp_path, price=price) as opened, served(opened) as browser:
+        job = await opened.start(asking())
+        await job
+        text = (await browser.get(f"/jobs/{job.id}")).text
+        used = re.search(rf"<dt>Models</dt><dd>1 request, (\d+) tokens, {cost}</dd>", text)
+        assert used is not None
+        assert f'<span class="dim small">{used[1]} tokens' in text

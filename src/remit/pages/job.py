@@ -7,17 +7,19 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
+from remit.gateway.budget import Spent
 from remit.jobs.state import TURN
 from remit.journal.kinds import JobCreated
 from remit.journal.lineage import origin_of
 from remit.pages.actions import wanted
 from remit.pages.inbox import answerable
-from remit.pages.page import INLINE, Page, PageRequest, Shown, View, brief, shown
+from remit.pages.page import INLINE, Page, PageRequest, Shown, View, brief, dollars, shown
 from remit.pages.steps import Only, Row, Strip, chosen, drifted_in, groups, lines, scale_of, strip_of
 from remit.record.job_story import JobStory
 from remit.record.states import Standing, standing
 from remit.record.step import Drift, StepNarrative
 from remit.record.teller import words
+from remit.record.usage import priced
 from remit.record.values import given_of
 from remit.record.views import ConfirmationView, JobRow, OpenWait, StepView, TaskError
 from remit.service.retry import CONTINUES, RETRY_OF
@@ -118,6 +120,8 @@ class Job(View, frozen=True, kw_only=True):
     """Steps whose outcome a person has to find out."""
     signals: tuple[OpenWait, ...]
     drifts: tuple[Drift, ...]
+    models: str
+    """What its questions to models used, in all; empty: it asked none."""
     until: int
     rows: tuple[Row, ...]
     steps: int
@@ -197,6 +201,7 @@ async def job(asked: PageRequest) -> Job:
         decisions=tuple(wait for wait in known.waits if wait.attempt or wait.key == "undo"),
         signals=tuple(wait for wait in known.waits if wait.type == "signal"),
         drifts=tuple(story.drifts),
+        models=_models(story.history.spending.spent),
         until=until,
         rows=tuple(_asking(row, questions) for row in lines(shown_now, story.told, scale, until, story.queued)),
         steps=len(known.plain),
@@ -208,6 +213,13 @@ async def job(asked: PageRequest) -> Job:
         nulls=len(known.input) - len(given) if isinstance(given, dict) else 0,
         result=shown(known.result) if known.completed else None,
     )
+
+
+def _models(spent: Spent) -> str:
+    if not spent.calls:
+        return ""
+    cost = priced(spent.cost if spent.unpriced < spent.calls else None, spent.unpriced, dollars)
+    return f"{spent.calls:,} request{'s' * (spent.calls != 1)}, {spent.tokens:,} tokens, {cost}"
 
 
 async def _labelled(asked: PageRequest, label: str, job: str) -> tuple[str, ...]:

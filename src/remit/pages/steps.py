@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from remit.pages.page import dollars
 from remit.record.step import StepNarrative, Waited
 from remit.record.story import Story
 from remit.record.views import StepRow
@@ -134,6 +135,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The number of branches that it is inside."""
     note: str
     """Why it is as it is, or what it was given."""
+    used: str
+    """What a model's answer took: tokens and an estimate in dollars."""
     rule: str
     version: str
     drift: bool
@@ -226,7 +229,7 @@ def _folded(steps: Sequence[StepNarrative], scale: Scale, until: int) -> Row:
         joined = (_segment("work", min(step.started_at for step in steps), max(map(_end, steps)), scale),)
     spoken = f"{len(steps)} steps {made.name}: all {made.state}"
     took = sum(step.duration_us or _took(step) for step in steps)
-    return msgspec.structs.replace(made, number=len(steps), note="", segments=joined, took=took, spoken=spoken)
+    return msgspec.structs.replace(made, number=len(steps), note="", used="", segments=joined, took=took, spoken=spoken)
 
 
 def _row(step: StepNarrative, scale: Scale, until: int) -> Row:
@@ -243,6 +246,7 @@ def _row(step: StepNarrative, scale: Scale, until: int) -> Row:
         tone=tone,
         depth=_depth(step.step),
         note=_note(step),
+        used=_used(step),
         rule=step.rule_id,
         version=step.tool_invocation.version if step.tool_invocation else "",
         drift=bool(step.drifts),
@@ -261,6 +265,13 @@ def _note(step: StepNarrative) -> str:
     if step.llm_invocation is not None and step.result_preview:
         return step.result_preview  # what was said tells more than how many messages were new
     return step.args_preview or step.result_preview
+
+
+def _used(step: StepNarrative) -> str:
+    model = step.llm_invocation
+    if model is None or not model.token_count:
+        return ""
+    return f"{model.token_count:,} tokens" + (f", {dollars(model.cost)}" if model.cost is not None else "")
 
 
 def _took(told: StepNarrative) -> int:
