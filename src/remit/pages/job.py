@@ -121,7 +121,7 @@ class Job(View, frozen=True, kw_only=True):
     signals: tuple[OpenWait, ...]
     drifts: tuple[Drift, ...]
     models: str
-    """What its questions to models used, in all; empty: it asked none."""
+    """Requests to models, their tokens and an estimate in dollars; empty: it made none."""
     until: int
     rows: tuple[Row, ...]
     steps: int

@@ -136,7 +136,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     note: str
     """Why it is as it is, or what it was given."""
     used: str
-    """What a model's answer took: tokens and an estimate in dollars."""
+    """Tokens of a model's answer, and an estimate in dollars."""
     rule: str
     version: str
     drift: bool

@@ -63,10 +63,12 @@ def command(
     from remit.parts.golden.noun import read_all
 
     wanted = dict(label_of(label) for label in labels)
-    goldens = read_all(golden or filter(Path.exists, (Path(FOLDER),)), wanted)
+    paths = golden or tuple(filter(Path.exists, (Path(FOLDER),)))
 
     report: CheckReport = state.ask_here(
-        lambda remit: remit.service.golden.check(goldens, warn=cast("Class", warn), fail=cast("Class", fail)),
+        lambda remit: remit.service.golden.check(
+            read_all(paths, wanted), warn=cast("Class", warn), fail=cast("Class", fail)
+        ),
         flags={"journal.url": ":memory:", "tools.no_mcp": True},
     )
     if junit is not None:
