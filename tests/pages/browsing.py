@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
+from tests.dates import DATE_ENV
 from tests.patience import PATIENCE_S
 
 AXE = Path(__file__).parents[2] / "build/peers-mcp/npm/node_modules/axe-core/axe.min.js"
@@ -86,7 +87,9 @@ async def browsing() -> AsyncIterator[Browser]:
     """A browser within the block."""
     async with async_playwright() as playwright:
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = await playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        # Chromium loads no page by libfaketime's clock: it has the machine's date.
+        env: dict[str, str | float | bool] = {name: value for name, value in os.environ.items() if name not in DATE_ENV}
+        browser = await playwright.chromium.launch(executable_path=chromium(), args=arguments, env=env)
         try:
             yield browser
         finally:
