@@ -122,6 +122,9 @@ class Capability(NamedTuple):
     replays: str = ""
     """The reference of a function from a command's State, a job, the words of a program and `ReplayTerms` to an exit
     status: it runs the program on what is recorded of one, for `remit replay JOB -- COMMAND`; of one part."""
+    rereads: str = ""
+    """The reference of a coroutine function from a journal and a job to each `Reread` of what the part recorded there,
+    for `remit check`."""
     verifies: str = ""
     """The reference of a function from a journal, the part's settings and a remit.service.verification.Elsewhere to a
     `Verifier` there, to which `remit verify` shows every stream."""
@@ -149,8 +152,8 @@ class Capability(NamedTuple):
     def references(self) -> tuple[str, ...]:
         """Every reference of the part."""
         opened = (self.settings, self.providers, self.unlisted, self.skills, self.encloses)
-        seen = (self.reads, self.engine, self.replays, self.verifies, self.checks, self.formats, self.outputs)
-        single = (*opened, self.routes, self.works, self.sends, self.serves, self.pages, *seen)
+        seen = (self.reads, self.engine, self.replays, self.rereads, self.verifies, self.checks, self.formats)
+        single = (*opened, self.routes, self.works, self.sends, self.serves, self.pages, self.outputs, *seen)
         nouns = (reference for noun in self.nouns for reference in (noun.kind, noun.open, noun.remote))
         commands = (command.command for command in self.commands)
         every = (*single, *self.files.values(), *self.recipes, *nouns, *self.kinds.values(), *commands)
@@ -204,6 +207,15 @@ class ReplayTerms(NamedTuple):
     """`strict`: what its tools return has to be as recorded; `drift`: it is compared, and told."""
     fork_at: int
     """The question from which on models are asked; 0: none is."""
+
+
+class Reread(NamedTuple):
+    """A part of the record of which today's code makes something else."""
+
+    step: str
+    about: str
+    recorded: str
+    current: str
 
 
 class Look(NamedTuple):

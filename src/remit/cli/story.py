@@ -138,6 +138,8 @@ class Story:
             )
 
     def _attempts(self, step: StepNarrative) -> None:
+        for call in step.ungoverned:
+            self._more(line(f"{call} ran ungoverned: no gate saw it"), "red")
         if len(step.attempts) > 1:
             for attempt in step.attempts:
                 ended = attempt.outcome or "its end was not recorded"

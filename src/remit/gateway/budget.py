@@ -51,6 +51,13 @@ class Spent(msgspec.Struct, array_like=True):
         self.calls += 1
         self.unpriced += not cost
 
+    def release(self, tokens: int, cost: float) -> None:
+        """Take back what was reserved for a call that was not announced."""
+        self.tokens -= tokens
+        self.cost -= cost
+        self.calls -= 1
+        self.unpriced -= not cost
+
     def settle(self, reserved: Reserved, committed: CommandCommitted) -> None:
         """Put what the call took in the place of what was reserved for it."""
         if not committed.uncertain:

@@ -38,7 +38,7 @@ _KEY: Final = "decision"
 _WHY: Final = "reason"
 TELL_S: Final = 5.0
 """Seconds after which a client that wants progress hears once more that a person decides."""
-_OWN: Final = frozenset({PARENT, "tracestate", "baggage", "claudecode/toolUseId", "threadId", "sessionId"})
+_OWN: Final = frozenset({PARENT, "tracestate", "baggage", "claudecode/toolUseId", "callId", "threadId", "sessionId"})
 """Names under which clients tell of their own trace and conversation: of W3C, of Claude Code, of Codex."""
 _TOLD: Final = 500
 _PAST: Final[Mapping[str, str]] = {"approve": "approved", "deny": "denied", "expire": "expired", "revoke": "revoked"}

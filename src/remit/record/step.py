@@ -404,6 +404,8 @@ class StepNarrative(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Versions of the tool or model that are not the recorded ones, as found when the job was resumed."""
     continued: tuple[Continued, ...] = ()
     """The sessions in which the call was made again once it was decided."""
+    ungoverned: tuple[str, ...] = ()
+    """Calls that a model wanted here and that ran ungoverned, as tool and identifier."""
 
     @property
     def attempt(self) -> int:

@@ -277,6 +277,9 @@ class Story:
         again = Continued(session=payload.session, asked_in=payload.asked_in, at=at)
         self._step(payload.step, at).continued.setdefault(payload.session, again)
 
+    def _ungoverned(self, payload: k.CallUngoverned, at: int) -> None:
+        self._step(payload.step, at).ungoverned += (f"{payload.tool_name} {payload.call_id}",)
+
     def _drift(self, payload: Drifted, at: int) -> None:
         self.drifts.append(drift_of(payload, at))
 
@@ -323,6 +326,7 @@ class Story:
         k.SessionOpened: _open,
         k.RequestRelayed: _relay,
         k.CallContinued: _continue,
+        k.CallUngoverned: _ungoverned,
         k.JobWaiting: _wait,
         k.WaitCompleted: _end_wait,
         k.TimerFired: _end_wait,

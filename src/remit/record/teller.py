@@ -96,6 +96,7 @@ class Teller:
             "attempts": tuple(attempt.told() for attempt in one.tries),
             "waits": tuple(one.waits.values()),
             "continued": tuple(one.continued.values()),
+            "ungoverned": one.ungoverned,
             "confirmations": tuple(sorted(one.asked.values(), key=lambda asked: asked.asked_at)),
         }
         if step in history.calls:
@@ -282,7 +283,7 @@ class Try(NamedTuple):
 class Seen:
     """The facts of one step while its events are read; a job may have ten thousand of them."""
 
-    __slots__ = ("asked", "continued", "relayed", "since", "taken_from", "tries", "until", "waits")
+    __slots__ = ("asked", "continued", "relayed", "since", "taken_from", "tries", "ungoverned", "until", "waits")
 
     def __init__(self, at: int, taken_from: str = "") -> None:
         self.since = self.until = at
@@ -291,6 +292,7 @@ class Seen:
         self.waits: dict[str, Waited] = {}
         self.asked: dict[str, QuestionRecord] = {}
         self.relayed: k.RequestRelayed | None = None
+        self.ungoverned: tuple[str, ...] = ()
         self.continued: dict[str, Continued] = {}
         """Calls by the session that made them again."""
 
@@ -441,6 +443,7 @@ _WORDS: Final[dict[type[k.Payload], Callable[[Any], str]]] = {
     k.ToolInvocationStarted: _started,
     k.ToolInvocationFinished: _finished,
     k.GateRefused: _refused,
+    k.CallUngoverned: lambda one: joined(one.step, one.tool_name, one.call_id, "ran ungoverned: no gate saw it"),
     k.BytesKept: lambda one: joined(one.step, f"{one.kept_blob.bytes} bytes", one.digest),
     k.SchemaGateWarned: lambda one: joined(one.step, one.tool_name, one.boundary, *one.warn_codes),
     k.UndoDeclared: lambda one: joined(one.step, one.tool_name, shown(one.args, one.args_blob)),

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from remit.codes import Code
+from remit.gateway.model_request import Asking, DayLimits, ModelRequest
 from remit.gateway.outcome import Outcome
+from remit.gateway.stages.check_budget import Reserve
 from remit.journal.kinds import GateRefused
+from remit.models.names import ModelName
+from remit.models.reply import unwatched
+from remit.models.thread import EMPTY
 from remit.tools.budget import Budget
 from remit.tools.meta import Level
 from remit.tools.provider import ToolResult
+from remit_testing.clock import ManualClock
 from tests.gateway.samples import ALLOW, add, write
 from tests.gateway.world import World, odd, opened
 
@@ -123,3 +130,29 @@ async def test_nobody_is_asked_about_a_call_that_is_over_budget() -> None:
         refused = await world.call("note.write", {"text": "x"}, step="4", budget=Budget(max_steps=1))
         assert refused.code is Code.BUDGET_EXCEEDED
         assert len(await world.confirmations.pending()) == 2
+
+
+@pytest.mark.parametrize(("invocation", "calls"), [("inv_1", 1), ("", 0)])
+async def test_a_question_that_was_not_announced_leaves_nothing_reserved(invocation: str, calls: int) -> None:
+    clock = ManualClock()
+    allowance: Any = SimpleNamespace(limits=DayLimits(), claim=_nothing, release=lambda _claim: None)
+    services: Any = SimpleNamespace(
+        prices=SimpleNamespace(cost=lambda *_: None), allowance=allowance, journal=SimpleNamespace(clock=clock)
+    )
+    request = ModelRequest(model="scripted:a", thread=EMPTY, step="1", principal="alice")
+    asking: Any = Asking(request, unwatched)
+    asking.model = SimpleNamespace(name=ModelName(provider="scripted", model="a"))
+    asking.sending = SimpleNamespace(body=b"hello")
+    call: Any = SimpleNamespace(stage="", asking=asking, invocation_id="")
+
+    async def proceed(_call: Any) -> Outcome:
+        assert request.spent.calls == 1
+        call.invocation_id = invocation
+        return Outcome(status="ok")
+
+    await Reserve(services)(call, proceed)
+    assert (request.spent.calls, request.spent.tokens > 0) == (calls, calls == 1)
+
+
+async def _nothing(_claim: Any) -> str:
+    return ""

@@ -111,6 +111,27 @@ def test_a_recorded_run_is_exported_for_strangers(project: Project) -> None:
     assert project.here("verify", "run.zip").status == 0
 
 
+def test_a_recorded_run_is_checked_without_its_program(project: Project) -> None:
+    with provider(answer("bye, sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD")) as server:
+        record(project, server)
+    assert project.here("golden", "add", "last", "--name", "agent").status == 0
+    assert "sk-proj" not in (project.folder / "golden" / "agent.golden.jsonl").read_text()
+    checked = project.here("check", "--json").json
+    (job,) = checked["jobs"]
+    assert (checked["status"], job["result"], job["ungoverned"]) == (0, "same", ["write call_0"])
+    assert job["unchecked"] == ["program.run"]
+
+
+def test_a_recording_that_is_read_otherwise_today_is_found(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    with provider(answer()) as server:
+        record(project, server)
+    project.here("golden", "add", "last", "--name", "agent")
+    monkeypatch.setattr("remit.parts.model_gateway.reread.wanted_of", lambda *_: {})
+    checked = project.here("check", "--json").json
+    assert (checked["status"], checked["jobs"][0]["result"]) == (1, "breaking")
+    assert checked["jobs"][0]["rereads"] == [["run/1", "calls wanted", "call_0", ""]]
+
+
 def test_a_replay_reaches_no_model(project: Project) -> None:
     with provider(answer()) as server:
         record(project, server)
@@ -195,6 +216,63 @@ def test_a_program_that_asks_no_model_was_not_seen(project: Project) -> None:
     assert (done.status, done.out) == (0, "1\n")
     assert "not seen" in done.err
     assert project.here("show", "last", "--json").json["result"]["seen"] is False
+
+
+def claude(project: Project) -> None:
+    """Put an agent on the path that is called so."""
+    program = project.folder / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {AGENT.with_name("governed_agent.py")} "$@"\n')
+    program.chmod(0o755)
+    project.env["PATH"] = f"{program.parent}:{project.env['PATH']}"
+
+
+def calls(name: str, arguments: str) -> Callable[[Received], Canned]:
+    """Return what wants a call of the offered tool whose name ends so, then says goodbye."""
+    ends = answer()
+
+    def answers(request: Received) -> Canned:
+        if any(message["role"] == "tool" for message in request.body["messages"]):
+            return ends(request)
+        offered = [tool["function"]["name"] for tool in request.body["tools"]]
+        wanted = next(each for each in offered if each.endswith(name))
+        function = {"name": wanted, "arguments": arguments}
+        message = {"role": "assistant", "tool_calls": [{"id": "toolu_1", "type": "function", "function": function}]}
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+        return Canned(status=200, body=json.dumps({"id": "c", "model": "gpt-4o", "choices": [choice]}).encode())
+
+    return answers
+
+
+@pytest.mark.parametrize("governed", [True, False])
+def test_an_agent_is_governed_or_its_calls_are_a_finding(governed: bool, project: Project) -> None:
+    claude(project)
+    options = ("--governed",) if governed else ()
+    with provider(calls("risky__write", '{"done": "remit.toml"}') if governed else calls("write", "{}")) as server:
+        env = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "provider-key"}
+        done = project.apart("record", *options, "--", "claude", "-p", "hi", env=env)
+    assert (done.status, done.out) == (0, "bye\n"), done.err
+    result = project.here("show", "last", "--json").json["result"]
+    told = project.here("trace", "last").out
+    audited = project.here("audit", "--what", "ungoverned", "--json").json["entries"]
+    if governed:
+        assert (result["governed"], result["ungoverned"], audited) == (1, [], [])
+        assert "ran ungoverned" not in told
+
+    else:
+        assert (result["governed"], result["ungoverned"]) == (0, ["write toolu_1"])
+        assert "write toolu_1 ran ungoverned: no gate saw it" in told
+        assert [(entry["name"], entry["call_id"], entry["step"]) for entry in audited] == [
+            ("write", "toolu_1", "run/1")
+        ]
+
+
+def test_an_agent_whose_own_tools_are_not_known_is_not_governed(project: Project) -> None:
+    with provider(answer()) as server:
+        done = record(project, server, "--governed")
+        assert server.received == []
+    assert done.status != 0
+    assert "cannot be left out" in done.err
 
 
 def test_a_program_that_cannot_be_started_is_said(project: Project) -> None:

@@ -134,7 +134,10 @@ class Reserve:
             if over:
                 return refused(Code.BUDGET_EXCEEDED, over, "Raise the budget, or start again with a smaller request.")
             asking.request.spent.reserve(asking.reserved_tokens, asking.reserved_cost)
-            return await proceed(call)
+            outcome = await proceed(call)
+            if not call.invocation_id:  # it was not announced: policy decides again, or a limit refused it
+                asking.request.spent.release(asking.reserved_tokens, asking.reserved_cost)
+            return outcome
         finally:
             self._allowance.release(claim)
 

@@ -284,6 +284,7 @@ class RecordRefusal:
             confirmation=outcome.confirmation or "",
             model_call=call.asking is not None,
             call_id=request.conversation.call if request.conversation else "",
+            client=request.client,
             untrusted=untrusted.inline,
             untrusted_blob=untrusted.ref,
             args=args.inline,

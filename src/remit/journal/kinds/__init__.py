@@ -19,6 +19,7 @@ import msgspec
 from remit.errors import ChainBrokenError
 from remit.journal.kinds.calls import (
     BytesKept,
+    CallUngoverned,
     CommandCommitted,
     CommandStarted,
     Done,

@@ -218,6 +218,22 @@ class GateRefused(Payload, frozen=True, kw_only=True):
     """Whether the text of the rules is kept under `policy_hash`."""
     again_ms: int | None = None
     """The call may be made again after so many milliseconds, as a limit says; None: no limit refused it."""
+    client: dict[str, str] = msgspec.field(default_factory=dict)
+    """The client's own words for its trace and its conversation, as in `tool_invocation_started`."""
+
+
+class CallUngoverned(Payload, frozen=True, kw_only=True):
+    """Ours: a call that a model wanted and whose result it was told, and that no gate saw."""
+
+    KIND: ClassVar[str] = "call_ungoverned"
+    step: str
+    """The question whose answer wanted it."""
+    call_id: str
+    """The call in that answer."""
+    tool_name: str
+    """The tool, as the model knows it."""
+    told_in: str = ""
+    """The question that has its result."""
 
 
 class SchemaGateWarned(Payload, frozen=True, kw_only=True):

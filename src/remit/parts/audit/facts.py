@@ -32,10 +32,12 @@ What = Literal[
     "stopped",
     "erased",
     "uncertain",
+    "ungoverned",
     "read",
 ]
 """`called` and `decided`: by a tool, a model; told of one job alone. `resolved`: a person said how a call ended whose
-outcome is unknown; `uncertain`: none has; `read`: someone got what is recorded."""
+outcome is unknown; `uncertain`: none has; `ungoverned`: a call of an agent that no gate saw; `read`: someone got what
+is recorded."""
 FIELDS: Final[dict[str, tuple[str, ...]]] = {
     k.JobCreated.KIND: ("principal", "execution_version"),
     k.SessionOpened.KIND: ("client",),
@@ -200,6 +202,7 @@ def _add(own: dict[str, S], others: dict[str, S]) -> None:
 
 _ACTS: Final[dict[str, tuple[What, str, str, str]]] = {
     k.GateRefused.KIND: ("refused", "tool_name", "principal", "code"),
+    k.CallUngoverned.KIND: ("ungoverned", "tool_name", "", "call_id"),
     k.ApprovalRevoked.KIND: ("revoked", "", "by", ""),
     k.CancelRequested.KIND: ("stopped", "", "by", ""),
     k.SubjectErased.KIND: ("erased", "", "by", ""),
@@ -382,6 +385,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
     rule_id: str = ""
     policy_hash: str = ""
+    call_id: str = ""
+    """The call in a model's answer."""
     confirmation: str = ""
     """The question that a person answered."""
     digest: str = ""
@@ -429,7 +434,7 @@ _FIELDS: Final = {
     "version": "tool_version", "request_schema_hash": "request_schema_hash",
     "response_schema_hash": "response_schema_hash", "idempotency_key": "idempotency_key",
     "temperature": "llm_temperature", "prompt_hash": "prompt_hash", "tokens": "token_count", "cost": "cost",
-    "face": "face", "names": "names", "outcome": "decision",
+    "call_id": "call_id", "face": "face", "names": "names", "outcome": "decision",
 }  # fmt: skip
 """By field of an entry that of the payload which says it; an event that lacks one says nothing of it."""
 _TEXTS: Final = ("name", "who", "reason", "version", "requester")

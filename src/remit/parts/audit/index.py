@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from remit.journal.journal import Journal
 
 NAME: Final = "audit"
-_VERSION: Final = 2
+_VERSION: Final = 3
 STRETCH: Final = 20_000
 """Positions of a stretch."""
 _PAGE: Final = 5_000

@@ -9,12 +9,13 @@ one and the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from remit.canonical import digest
+from remit.canonical import digest, sha256
 from remit.codes import Code
 from remit.errors import StateError
 from remit.gateway.call import asked
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 _LEAST: Final = 6
 """Characters from which on a secret is looked for inside other texts; a shorter one only where it stands alone."""
 _DEPTH: Final = 64
+_STRINGS: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\s*:\s*"((?:[^"\\]|\\.)*)")?')
+"""A string of JSON, and the one that it is the name of."""
 
 
 class Secrets:
@@ -63,6 +66,16 @@ class Secrets:
         elif isinstance(value, list):
             for item in value:
                 self.find(item, depth - 1)
+
+    def find_in(self, text: str) -> None:
+        """Find the secrets of a piece of JSON, or of a stream of it, in the strings as they are written there."""
+        for name, value in _STRINGS.findall(text):
+            if value and names_secret(name):
+                self._add(value)
+            for written in filter(None, (name, value)):
+                shown = mask(written)
+                for gap in _gaps(written, shown.split(MASK)) if shown != written else ():
+                    self._add("" if gap.endswith("\\") else gap)
 
     def replaced(self, value: Any) -> Any:
         """The same value with every secret replaced."""
@@ -138,13 +151,16 @@ async def golden_of(journal: Journal, job: str, name: str, known: Iterable[str] 
     plain = [(payload.KIND, msgspec.json.decode(k.encode(payload))) for payload in payloads]
     for _, data in plain:
         secrets.find(data)
+    for value in blobs.values():
+        secrets.find_in(value.decode("utf-8", "surrogateescape"))
+    names, blobs = _without_in(secrets, blobs)
     return Golden(
         name=checked_name(name),
         job=job,
         state=head.state,
         labels={key: text for key, text in head.labels.items() if not key.startswith(OURS)},
         secrets=len(secrets.words),
-        events=tuple(_without(secrets, plain)),
+        events=tuple((kind, _renamed(data, names)) for kind, data in _without(secrets, plain)),
         blobs=blobs,
     )
 
@@ -170,8 +186,11 @@ async def _inlined(journal: Journal, payload: Any, blobs: dict[str, bytes]) -> A
     for name in shape.values:
         ref = getattr(payload, name + TWIN)
         if isinstance(ref, BlobRef) and not isinstance(payload, k.BytesKept):
-            changes[name + TWIN] = k.UNSET
             value = await journal.value(k.UNSET, ref)
+            if not hasattr(payload, name) and value is not None:
+                blobs[ref.digest] = value  # bytes as they came, which no event can hold
+                continue
+            changes[name + TWIN] = k.UNSET
             if hasattr(payload, name) and value is not None and name != "items":
                 changes[name] = msgspec.Raw(value)
     for name in shape.nested:
@@ -196,6 +215,33 @@ def _without(secrets: Secrets, plain: list[tuple[str, dict[str, Any]]]) -> Itera
         if tainted:
             clean = _rehashed(kind, data, clean)
         yield kind, clean
+
+
+def _without_in(secrets: Secrets, blobs: dict[str, bytes]) -> tuple[dict[str, tuple[str, int]], dict[str, bytes]]:
+    """Return bytes without secrets, and those that have another digest and length by it."""
+    names, clean = dict[str, tuple[str, int]](), dict[str, bytes]()
+    for digest_of, data in blobs.items():
+        plain = secrets.replaced(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        name = sha256(plain) if plain != data else digest_of
+        clean[name] = plain
+        if name != digest_of:
+            names[digest_of] = name, len(plain)
+    return names, clean
+
+
+def _renamed(value: Any, names: Mapping[str, tuple[str, int]]) -> Any:
+    """Return a value with the new names of bytes that are not what they were."""
+    if not names:
+        return value
+    if isinstance(value, list):
+        return [_renamed(each, names) for each in value]
+    if isinstance(value, str):
+        return names[value][0] if value in names else value
+    if not isinstance(value, dict):
+        return value
+    size = names.get(str(value.get("digest", "")))
+    renamed = {name: _renamed(each, names) for name, each in value.items()}
+    return renamed | {"bytes": size[1]} if size is not None and "bytes" in value else renamed
 
 
 def _rehashed(kind: str, before: dict[str, Any], clean: dict[str, Any]) -> dict[str, Any]:

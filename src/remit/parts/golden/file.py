@@ -2,7 +2,8 @@
 
     {"golden": 1, "name": …, "job": …, "state": …, "labels": …}     the first line
     {"kind": "job_created", "data": {…}}                            a line for each event
-    {"blob": "sha256:…", "text": "…"}                               what events name by digest: schemas, lists of tools
+    {"blob": "sha256:…", "text": "…"}                               what events name by digest: schemas, lists of tools,
+                                                                    bytes of programs (in `base64` if they are no text)
     {"end": 42, "sha256": "…"}                                      the lines before it, and the digest of their bytes
 
 A golden file comes from a repository, so nothing of it is believed: it is read within limits, never through a link, and
@@ -15,6 +16,7 @@ import hashlib
 import os
 import re
 import stat
+from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -77,7 +79,7 @@ def encoded(golden: Golden) -> bytes:
     head = {"golden": FORMAT, "name": golden.name, "job": golden.job, "state": golden.state, "labels": golden.labels}
     lines: list[Any] = [head | ({"secrets": golden.secrets} if golden.secrets else {})]
     lines += [{"kind": kind, "data": data} for kind, data in golden.events]
-    lines += [{"blob": digest, "text": data.decode()} for digest, data in sorted(golden.blobs.items())]
+    lines += [_blob(digest, data) for digest, data in sorted(golden.blobs.items())]
     body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
     end = {"end": len(lines), "sha256": hashlib.sha256(body).hexdigest()}
     return body + msgspec.json.encode(end) + b"\n"
@@ -118,13 +120,29 @@ def decoded(data: bytes, path: Path) -> Golden:
         line = _line(path, lines, number)
         if isinstance(line.get("kind"), str) and isinstance(line.get("data"), dict):
             events.append((line["kind"], line["data"]))
-        elif isinstance(line.get("blob"), str) and isinstance(line.get("text"), str):
-            blobs[line["blob"]] = line["text"].encode("utf-8", "surrogatepass")
+        elif isinstance(line.get("blob"), str) and (data_of := _bytes(line)) is not None:
+            blobs[line["blob"]] = data_of
             if sha256(blobs[line["blob"]]) != line["blob"]:
                 raise _invalid(path, f"has a blob in line {number + 1} that is not the one it names")
         else:
             raise _invalid(path, f"has a line {number + 1} that is neither an event nor a blob")
     return _golden(path, head, tuple(events), blobs)
+
+
+def _blob(digest: str, data: bytes) -> dict[str, str]:
+    try:
+        return {"blob": digest, "text": data.decode()}
+    except UnicodeDecodeError:
+        return {"blob": digest, "base64": b64encode(data).decode()}
+
+
+def _bytes(line: dict[str, Any]) -> bytes | None:
+    if isinstance(line.get("text"), str):
+        return bytes(line["text"].encode("utf-8", "surrogatepass"))
+    try:
+        return b64decode(line["base64"], validate=True)
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def files_in(paths: Iterable[Path]) -> list[Path]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from remit.capability import Reread, resolve
 from remit.codes import Code
 from remit.errors import RemitError, StateError, UsageError
 from remit.ids import new_id
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 Class = Literal["same", "annotation_only", "compatible", "breaking", "failed"]
 CLASSES: Final[tuple[Class, ...]] = ("same", "annotation_only", "compatible", "breaking", "failed")
 MEMORY: Final = ":memory:"
-_UNLISTED: Final = "mcp."
-"""The beginning of the ids of providers whose tools only a server lists."""
+_UNLISTED: Final = ("mcp.", "program")
+"""The beginnings of the ids of providers whose tools a server lists, or `remit record` alone."""
 _OF_CODE: Final = frozenset({"execution", "planner", "recipe"})
 
 
@@ -61,6 +62,10 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     divergence: Divergence | None = None
     drifts: tuple[Difference, ...] = ()
     calls: tuple[CallToday, ...] = ()
+    rereads: tuple[Reread, ...] = ()
+    """Recorded requests and answers of a program that are read otherwise today."""
+    ungoverned: tuple[str, ...] = ()
+    """Calls that ran ungoverned when it was recorded; they change no class."""
     unchecked: tuple[str, ...] = ()
     """Tools of MCP servers, which are not started: nothing is known of them today."""
 
@@ -93,6 +98,7 @@ class Checking:
             raise StateError(why, code=Code.GOLDEN_INVALID, remedy='Open it with Remit(":memory:", …).')
         self._journal = parts.journal
         self._jobs = jobs
+        self._parts = parts.parts
 
     async def check(self, golden: Golden | Checked) -> Checked:
         """Replay a golden job, and judge its calls as of today. Never raises for what is in the file."""
@@ -103,11 +109,18 @@ class Checking:
         try:
             job = await self._loaded(golden)
             report = await self._jobs.replay(job)
+            rereads = [each for part in self._parts if part.rereads for each in await self._reread(part.rereads, job)]
         except RemitError as error:
             words = f"{error.code.name}: {error.message}"
             return Checked(name=golden.name, recipe=recipe, result="failed", words=words, code=error.code.name)
-        listed = _only_servers(golden)
-        return _judged(golden.name, recipe, report, listed)
+        checked = _judged(golden.name, recipe, report, _only_servers(golden), rereads)
+        ran = [data for kind, data in golden.events if kind == k.CallUngoverned.KIND]
+        ungoverned = tuple(f"{data.get('tool_name')} {data.get('call_id')}" for data in ran)
+        return msgspec.structs.replace(checked, ungoverned=ungoverned)
+
+    async def _reread(self, reference: str, job: str) -> list[Reread]:
+        read: list[Reread] = await resolve(reference)(self._journal, job)
+        return read
 
     async def _loaded(self, golden: Golden) -> str:
         """Put a golden job into the journal. Raises UsageError or JournalError for what does not fit."""
@@ -138,11 +151,14 @@ def _only_servers(golden: Golden) -> frozenset[str]:
     )
 
 
-def _judged(name: str, recipe: str, report: ReplayReport, unlisted: frozenset[str]) -> Checked:
+def _judged(
+    name: str, recipe: str, report: ReplayReport, unlisted: frozenset[str], rereads: Sequence[Reread]
+) -> Checked:
     drifts = tuple(drift for drift in report.drifts if drift.about != "registry" and drift.subject not in unlisted)
     calls = tuple(call for call in report.calls if call.tool not in unlisted or call.code != Code.UNKNOWN_TOOL.name)
     classes: list[tuple[Class, str]] = [_class_of(drift) for drift in drifts]
     classes += [("failed" if call.change == "refused" else "breaking", call_words(call)) for call in calls]
+    classes += [("breaking", reread_words(each)) for each in rereads]
     if report.divergence is not None:
         parted = report.divergence
         classes.append(("failed", f"step {parted.step}: recorded {parted.recorded}, now {parted.now}"))
@@ -156,6 +172,7 @@ def _judged(name: str, recipe: str, report: ReplayReport, unlisted: frozenset[st
         divergence=report.divergence,
         drifts=drifts,
         calls=calls,
+        rereads=tuple(rereads),
         unchecked=tuple(sorted(unlisted)),
     )
 
@@ -165,6 +182,11 @@ def drift_words(drift: Difference) -> str:
     kind = f" ({drift.drift})" if drift.drift else ""
     recorded, current = drift.recorded[:24] or "none", drift.current[:24] or "gone"
     return f"{drift.subject}, {drift.about}: was {recorded}, is {current}{kind}"
+
+
+def reread_words(one: Reread) -> str:
+    """Return what was recorded of a program's request or answer, and what is read of it today."""
+    return f"step {one.step}, {one.about}: was {one.recorded or 'none'}, is {one.current or 'none'}"
 
 
 def call_words(call: CallToday) -> str:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
-from remit.parts.golden.noun import CLASSES, call_words, drift_words
+from remit.parts.golden.noun import CLASSES, call_words, drift_words, reread_words
 
 if TYPE_CHECKING:
     from remit.parts.golden.noun import Checked, CheckReport, Class
@@ -53,7 +53,8 @@ def markdown(report: CheckReport) -> str:
 def details(job: Checked) -> list[str]:
     """Return everything that differs, a line each; the worst one first, and once."""
     lines = [job.words] if job.words else []
-    lines += [*map(drift_words, job.drifts), *map(call_words, job.calls)]
+    lines += [*map(drift_words, job.drifts), *map(call_words, job.calls), *map(reread_words, job.rereads)]
+    lines += [f"ran ungoverned: {call}" for call in job.ungoverned]
     lines += [f"not checked: {tool}, a server lists it" for tool in job.unchecked]
     return list(dict.fromkeys(lines))
 

@@ -16,6 +16,7 @@ CAPABILITIES: Final = (
         recipes=("remit.parts.model_gateway.programs:recorded_program",),
         inner_recipes=("recorded_program",),
         serves="remit.parts.model_gateway.wiring:open_mounts",
+        rereads="remit.parts.model_gateway.reread:reread",
         replays="remit.parts.model_gateway.commands:replay_program",
         commands=(
             Command(

@@ -7,11 +7,16 @@ providers that a program would have found are taken away.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from remit.codes import Code
+from remit.errors import ProviderError
+from remit.mcp_config import own_tools
+from remit.mcp_config.own_tools import SERVER
 from remit.models import registry
 
 KEYS: Final = frozenset(
@@ -40,6 +45,8 @@ class Place(NamedTuple):
     """The URL of what refuses every other host; empty: nothing does."""
     files: Path
     """A folder of the run for files of ours."""
+    tools: tuple[str, ...] = ()
+    """The command of Remit's MCP server, the only tools that it has; empty: it has its own."""
 
 
 class Start(NamedTuple):
@@ -47,6 +54,21 @@ class Start(NamedTuple):
 
     command: tuple[str, ...]
     env: dict[str, str]
+
+
+def _server(place: Place) -> dict[str, Any]:
+    program, *args = place.tools
+    return {"command": program, "args": args}
+
+
+def _claude(command: tuple[str, ...], place: Place) -> Start:
+    if not place.tools:
+        return Start(command, {})
+    servers = json.dumps({"mcpServers": {SERVER: _server(place)}})
+    # With `=`, since a list would take the prompt for one of its own.
+    words = (f"--mcp-config={servers}", "--strict-mcp-config", "--tools=", f"--allowedTools=mcp__{SERVER}")
+    env = {"MCP_TIMEOUT": "120000", "MCP_CONNECTION_NONBLOCKING": "0", "MCP_TOOL_TIMEOUT": "3600000"}
+    return Start((command[0], *words, "--setting-sources=user", *command[1:]), env)
 
 
 def _codex(command: tuple[str, ...], place: Place) -> Start:
@@ -58,7 +80,15 @@ def _codex(command: tuple[str, ...], place: Place) -> Start:
         "wire_api": "responses",
     }
     inline = ", ".join(f"{name} = {json.dumps(value)}" for name, value in table.items())
-    words = ("-c", f"model_providers.remit={{{inline}}}", "-c", 'model_provider="remit"')
+    settings = [f"model_providers.remit={{{inline}}}", 'model_provider="remit"']
+    if place.tools:
+        ours = [name for name in os.environ if name.startswith(("REMIT_", "XDG_"))]  # it passes on none but the usual
+        server = _server(place) | {"env_vars": ours, "startup_timeout_sec": 120, "tool_timeout_sec": 3600}
+        settings += [f"mcp_servers.{SERVER}.{name}={json.dumps(value)}" for name, value in server.items()]
+        settings += [f'mcp_servers.{SERVER}.default_tools_approval_mode="approve"', 'sandbox_mode="read-only"']
+        settings += ['approval_policy="never"', 'web_search="disabled"']
+        settings += [f"features.{name}=false" for name in own_tools.CODEX]
+    words = (word for setting in settings for word in ("-c", setting))
     return Start((command[0], *words, *command[1:]), {})
 
 
@@ -71,6 +101,9 @@ def _gemini(command: tuple[str, ...], place: Place) -> Start:
         settings = read if isinstance(read, dict) else {}
     security = settings.get("security") if isinstance(settings.get("security"), dict) else {}
     settings["security"] = {**(security or {}), "auth": {"selectedType": "gemini-api-key"}}
+    if place.tools:
+        settings["tools"] = {"exclude": list(own_tools.GEMINI)}
+        settings["mcpServers"] = {SERVER: {**_server(place), "trust": True, "timeout": 3_600_000}}
     copy.parent.mkdir(exist_ok=True)
     copy.write_text(json.dumps(settings), encoding="utf-8")
     return Start(command, {"GEMINI_CLI_HOME": str(place.files)})
@@ -81,10 +114,16 @@ def _opencode(command: tuple[str, ...], place: Place) -> Start:
     providers = {
         name: {"options": {"baseURL": f"{place.url}/{path}", "apiKey": place.token}} for name, path in bases.items()
     }
-    return Start(command, {"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": providers})})
+    settings: dict[str, Any] = {"provider": providers}
+    if place.tools:
+        settings["mcp"] = {SERVER: {"type": "local", "command": [*place.tools], "enabled": True, "timeout": 3_600_000}}
+        settings["permission"] = {"*": "deny", f"{SERVER}_*": "allow"}
+    own = {"OPENCODE_DISABLE_PROJECT_CONFIG": "1"} if place.tools else {}
+    return Start(command, {"OPENCODE_CONFIG_CONTENT": json.dumps(settings), **own})
 
 
 _ROWS: Final[Mapping[str, Callable[[tuple[str, ...], Place], Start]]] = {
+    "claude": _claude,
     "codex": _codex,
     "gemini": _gemini,
     "opencode": _opencode,
@@ -94,6 +133,9 @@ _ROWS: Final[Mapping[str, Callable[[tuple[str, ...], Place], Start]]] = {
 def start_of(command: tuple[str, ...], ours: Mapping[str, str], place: Place) -> Start:
     """Return the words and the whole environment of a program."""
     row = _ROWS.get(Path(command[0]).name)
+    if row is None and place.tools:
+        why = f"nothing is known of {Path(command[0]).name}'s own tools, so they cannot be left out"
+        raise ProviderError(f"{why}. Governed are {', '.join(_ROWS)}", cause=Code.InvalidInput)
     start = row(command, place) if row is not None else Start(command, {})
     gateway = {
         "OPENAI_BASE_URL": f"{place.url}/openai/v1",

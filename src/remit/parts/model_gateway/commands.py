@@ -31,6 +31,7 @@ from remit.parts.model_gateway.programs import (
     Terminal,
     folder_of_run,
     recorded_program,
+    tools_of,
 )
 from remit.parts.model_gateway.runs import Run
 from remit.parts.model_gateway.settings import NAME, ModelGatewaySettings
@@ -85,6 +86,9 @@ class ReplayedProgram(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--cost", type=click.FloatRange(min=0), metavar="DOLLARS", help="US dollars that its models may cost.")
 @click.option("--calls", type=click.IntRange(min=1), metavar="N", help="Questions that it may ask models.")
 @click.option("--steady", is_flag=True, help="Fix dates of commits, zone and language, so that a replay differs less.")
+@click.option(
+    "--governed", is_flag=True, help="Leave the agent no tools but Remit's; for claude, codex, gemini, opencode."
+)
 @click.option("--open", "opened", is_flag=True, help="Let it reach other hosts than its models'.")
 @json_option("the job and the end of the program")
 @pass_state
@@ -96,6 +100,7 @@ def command(
     cost: float | None,
     calls: int | None,
     steady: bool,
+    governed: bool,
     opened: bool,
 ) -> int:
     """Run a program, and record its model calls, whatever made it.
@@ -108,7 +113,7 @@ def command(
     from remit.cli.runner import run_async
 
     budget = {name: value for name, value in (("tokens", tokens), ("cost", cost), ("calls", calls)) if value}
-    given = {"budget": budget, "steady": steady, "alone": not opened}
+    given = {"budget": budget, "steady": steady, "governed": governed, "alone": not opened}
     return run_async(lambda stop: _record(state, program, given, title, stop), gentle=True)
 
 
@@ -163,8 +168,11 @@ def _tell(state: State, job: str, program: str, result: RunResult) -> None:
         state.note(f"changed {len(result.changed)} files: {names}{' …' if len(result.changed) > _SHOWN else ''}")
     if result.tried:
         state.note(f"refused to it: {', '.join(result.tried[:_SHOWN])}")
-    if result.ungoverned:
-        state.note(f"{len(result.ungoverned)} tool calls ran ungoverned: no gate saw them")
+    if result.ungoverned or result.governed:
+        ran = f"{len(result.ungoverned)} ran ungoverned: no gate saw them"
+        state.note(
+            f"{result.governed + len(result.ungoverned)} tool calls, {ran if result.ungoverned else 'each governed'}"
+        )
     state.note(f"see: {state.command('trace', job)}")
 
 
@@ -238,7 +246,8 @@ async def _fork(state: State, job: str, program: tuple[str, ...], at: int, stop:
         job = await remit.service.jobs.find(job)
         args = (await recording_of(remit.runtime.journal, job)).args
     require_place(args["folder"], Path.cwd())
-    given: dict[str, Any] = {"steady": bool(args.get("steady")), "alone": args.get("alone") is not False}
+    given: dict[str, Any] = {name: bool(args.get(name)) for name in ("steady", "governed")}
+    given["alone"] = args.get("alone") is not False
     given |= {"budget": {}, "replays": job, "fork_at": at}
     return await _record(state, program, given, f"fork of {job} at {at}", stop)
 
@@ -266,7 +275,8 @@ async def _run_on(remit: Remit, answers: Answers, program: tuple[str, ...], stop
         url = await stack.enter_async_context(listener.listening())
         steady = bool(answers.recording.args.get("steady"))
         # Nothing listens at the discard port: every other host is refused.
-        place = Place(url, token, "http://127.0.0.1:9", folder_of_run(folder))
+        tools = tools_of(remit.settings) if answers.recording.args.get("governed") else ()
+        place = Place(url, token, "http://127.0.0.1:9", folder_of_run(folder), tools)
         running = asyncio.ensure_future(terminal.run(program, str(Path.cwd()), place, steady=steady, at=folder))
         await first(asyncio.shield(running), stop.requested.wait())
         terminal.stop()

@@ -299,7 +299,7 @@ class PassedModel:
             self._end = "cut"
             raise
         self._end = "complete"
-        self._wanted = self._wants(reply)
+        self._wanted = wanted_of(reply, self._request.route, answer.kept)
         return msgspec.structs.replace(
             reply,
             first_us=int((first[0] - began) * 1_000_000) if first else None,
@@ -352,11 +352,6 @@ class PassedModel:
             return reply
         return answer.reply()
 
-    def _wants(self, reply: Reply) -> dict[str, str]:
-        calls = reply.message.calls
-        spaces = spaces_of(self._answer.kept) if calls and self._request.route.row is RESPONSES and self._answer else {}
-        return {call.wire_id or call.name: f"{spaces.get(call.wire_id, '')}{call.name}" for call in calls}
-
     async def _exchange(self, answer: Answer) -> None:
         """Send the request, and pass the answer on as it comes. Raise ModelFault."""
         request, upstream = self._request, self._upstream
@@ -404,6 +399,13 @@ class PassedModel:
         if row is None:
             return Rejected(f"HTTP {status}", status=status)
         return fault_of(row.wire, Failure(status, headers, body, self._clock.now()))
+
+
+def wanted_of(reply: Reply, route: Route, answer: bytes) -> dict[str, str]:
+    """Return the calls that a model wants: their tools, by the provider's identifiers."""
+    calls = reply.message.calls
+    spaces = spaces_of(answer) if calls and route.row is RESPONSES else {}
+    return {call.wire_id or call.name: f"{spaces.get(call.wire_id, '')}{call.name}" for call in calls}
 
 
 def forwarded(headers: Mapping[str, str], key_header: str, key: str) -> dict[str, str]:

@@ -104,10 +104,12 @@ class ModelGateway:
             client = Client(send)
             request = Request(scope["method"], route, query, headers, body)
             watching = asyncio.create_task(_watch(receive, client))
-            try:
-                whole = await self._pass(request, run, client, "" if token.startswith(_OWN) else token)
-            finally:
-                watching.cancel()
+            with run.under_way(client):
+                try:
+                    whole = await self._pass(request, run, client, "" if token.startswith(_OWN) else token)
+                finally:
+                    watching.cancel()
+                    await run.compare()
         except _Refused as refusal:
             await refusal.say(send, route.family)
             return
@@ -138,13 +140,14 @@ class ModelGateway:
                 given := await self._given(run, run.answers, request, client, step, reading)
             ):
                 return given == "whole"
+            await run.settled()
             asked = _request(name, request, run, step, reading, model)
             outcome = await (_aside(model, asked) if route.kind == "aside" else _ask(run, asked, client))
             refusal = None if client.started else _refusal(outcome)
             answered, blobs = model.record(step, outcome.invocation_id or "")
             if refusal is not None:
                 answered, blobs = refusal.recorded(answered, route.family)
-            run.wanted.update(answered.wanted)
+            run.answered(answered)
             await run.ledger.record(answered, blobs)
         except JournalError as error:
             if client.started:
@@ -179,6 +182,7 @@ class ModelGateway:
         again = msgspec.structs.replace(
             answered, step=step, invocation_id="", given_from=f"{answers.recording.job} {answered.step}"
         )
+        run.answered(again)
         await run.ledger.record(again, [Blob(sha256(call.answer), call.answer)] if call.answer else [])
         return "whole" if whole else "cut"
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import stat
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
@@ -26,14 +27,16 @@ from remit.gateway.budget import Budget
 from remit.http.guard import token_of
 from remit.jobs.recipe import recipe
 from remit.jobs.run import Run as JobRun
+from remit.journal.kinds import INNER, decode
 from remit.parts.model_gateway.answers import Answers, recording_of
 from remit.parts.model_gateway.clis import STEADY, Place, start_of
-from remit.parts.model_gateway.kinds import ModelGatewayTried
+from remit.parts.model_gateway.kinds import ModelGatewayAsked, ModelGatewayTried
 from remit.parts.model_gateway.runs import InnerLedger, Run
 from remit.parts.model_gateway.settings import ModelGatewaySettings
 from remit.process.child import bound
 from remit.process.family import Family
 from remit.randomness import salt
+from remit.record.client_calls import ClientCalls
 from remit.settings.places import data_folder
 from remit.tools.meta import Level
 from remit.tools.provider import CallContext, Preview, ToolResult, Toolset, arguments, declare
@@ -67,6 +70,7 @@ class RunArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     budget: Annotated[dict[str, float], Meta(description="tokens, cost (US dollars) and calls that it may use.")] = {}
     steady: Annotated[bool, Meta(description="Whether dates of commits, zone and language are fixed.")] = False
     alone: Annotated[bool, Meta(description="Whether other hosts than the models' are refused to it.")] = True
+    governed: Annotated[bool, Meta(description="Whether it has no tools but Remit's.")] = False
     replays: Annotated[str, Meta(description="The job whose answers it is given.")] = ""
     fork_at: Annotated[int, Meta(ge=0, description="The question with tools from which on models are asked.")] = 0
 
@@ -96,6 +100,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     tried: tuple[str, ...] = ()
     """Hosts that it tried to reach besides."""
     changed: tuple[Changed, ...] = ()
+    governed: int = 0
+    """Calls that a model wanted and a gate saw."""
     ungoverned: tuple[str, ...] = ()
     """Calls that a model wanted and whose result it was told, and that no gate saw."""
 
@@ -120,6 +126,7 @@ class ProgramProvider(Toolset):
         self._listener = partial(_listener, opening.settings, own, opening.clock)
         self._journal = opening.journal
         self._decided = opening.door.decided
+        self._mcp = tools_of(opening.settings)
         self.terminal = Terminal()
 
     async def invoke(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult:
@@ -134,6 +141,7 @@ class ProgramProvider(Toolset):
             kind="job" if ctx.job is not None else "session",
             job=ctx.job,
             budget=_budget(asked.budget),
+            gates=ClientCalls(self._journal, self._journal.clock.now()),
         )
         if asked.replays:
             run.answers = Answers(await recording_of(self._journal, asked.replays), fork_at=asked.fork_at)
@@ -146,8 +154,9 @@ class ProgramProvider(Toolset):
             proxy = await stack.enter_async_context(_refusing(ctx.inside, ctx.step, tried)) if asked.alone else ""
             listener.runs.open(token, run)
             before = await asyncio.to_thread(look, Path(asked.folder))
-            place = Place(url, token, proxy, files)
+            place = Place(url, token, proxy, files, self._mcp if asked.governed else ())
             status = await self.terminal.run(asked.command, asked.folder, place, steady=asked.steady)
+            await run.idle()
             after = await asyncio.to_thread(look, Path(asked.folder))
         result = RunResult(
             exit_code=status,
@@ -158,18 +167,29 @@ class ProgramProvider(Toolset):
             cost=run.spent.cost,
             tried=tuple(tried),
             changed=changes(before, after),
-            ungoverned=tuple(f"{run.wanted[call]} {call}" for call in run.wanted if call in run.results),
+            governed=run.governed,
+            ungoverned=tuple(run.ungoverned),
         )
         return ToolResult(msgspec.to_builtins(result))
 
     async def reconcile(self, name: str, args: dict[str, Any], ctx: CallContext) -> ToolResult | None:  # noqa: ARG002 - the port's
-        """Say that a program whose recorder died ended with it."""
-        return ToolResult(msgspec.to_builtins(RunResult(exit_code=_KILLED, seen=True, lost=True)))
+        """Say that a program whose recorder died ended with it, and what it had asked."""
+        events = await self._journal.read(ctx.stream)
+        asked = [decode(event.kind, event.data) for event in events if event.kind == ModelGatewayAsked.KIND]
+        count = sum(getattr(one, "step", "").startswith(f"{ctx.step}{INNER}") for one in asked)
+        lost = RunResult(exit_code=_KILLED, seen=count > 0, requests=count, lost=True)
+        return ToolResult(msgspec.to_builtins(lost))
 
     async def preview(self, name: str, args: dict[str, Any]) -> Preview | None:  # noqa: ARG002 - the port's
         """Show what would be run."""
         asked = arguments(RunArgs, args)
         return Preview(what=f"Runs {' '.join(asked.command)} in {asked.folder}, with your rights.")
+
+
+def tools_of(settings: Settings) -> tuple[str, ...]:
+    """Return the command by which an agent starts Remit's MCP server on the journal of this process."""
+    file = ("--config", str(settings.file)) if settings.file is not None else ()
+    return (sys.executable, "-m", "remit", *file, "--journal", settings.journal.url, "mcp", "serve")
 
 
 async def _ended(child: asyncio.subprocess.Process) -> None:
@@ -251,12 +271,13 @@ async def recorded_program(
     budget: dict[str, float],
     steady: bool = False,
     alone: bool = True,
+    governed: bool = False,
     replays: str = "",
     fork_at: int = 0,
 ) -> dict[str, Any]:
     """Run a program whose model calls are recorded, and return how it ended."""
     asked: dict[str, Any] = {"command": command, "folder": folder, "home": home}
-    asked |= {"budget": budget, "steady": steady, "alone": alone}
+    asked |= {"budget": budget, "steady": steady, "alone": alone, "governed": governed}
     outcome = await run.attempt(RUN, {**asked, "replays": replays, "fork_at": fork_at}, key="run")
     if not outcome.ok:
         raise RunError(outcome.reason, code=outcome.code or Code.STEP_FAILED, remedy=outcome.remedy)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from remit.canonical import sha256
@@ -17,6 +18,7 @@ from remit.http.guard import digest_of
 from remit.ids import new_id
 from remit.journal.blobs import BlobRef
 from remit.journal.event import Blob
+from remit.journal.kinds import CallUngoverned
 from remit.models.thread import Known
 from remit.parts.model_gateway.canonical import identity
 from remit.parts.model_gateway.kinds import ModelGatewayAsked, Segment
@@ -28,8 +30,11 @@ if TYPE_CHECKING:
     from remit.journal.kinds import Payload
     from remit.models.reply import Watch
     from remit.parts.model_gateway.answers import Answers
+    from remit.parts.model_gateway.exchange import Client
+    from remit.parts.model_gateway.kinds import ModelGatewayAnswered
     from remit.parts.model_gateway.wires import Request
     from remit.policy.decision import CallerKind
+    from remit.record.client_calls import ClientCalls
     from remit.service.service import Service
     from remit.tools.door import Inside
     from remit.tools.provider import JobFacts
@@ -77,12 +82,15 @@ class Run:
         kind: CallerKind = "http",
         budget: Budget = NO_BUDGET,
         job: JobFacts | None = None,
+        gates: ClientCalls | None = None,
     ) -> None:
         self.ledger = ledger
         self.principal = principal
         self.kind = kind
         self.budget = budget
         self.job = job
+        self.gates = gates
+        """The calls that gates saw; None: none is looked for."""
         self.answers: Answers | None = None
         """The recorded answers that it is given, instead of those of models."""
         self.spent = Spent()
@@ -90,13 +98,40 @@ class Run:
         self.reader = Reader()
         self.asked = self.refused = 0
         """Requests that came, and of these those that the gate refused."""
-        self.wanted: dict[str, str] = {}
-        """Calls that models want, by the provider's identifier."""
-        self.results: set[str] = set()
-        """Calls whose results a model was told."""
+        self.governed = 0
+        """Calls that ran and that a gate saw."""
+        self.ungoverned: list[str] = []
+        """Calls that ran and that no gate saw, as tool and identifier."""
+        self._wanted: dict[str, tuple[str, str]] = {}
+        """Calls that models want, by the provider's identifier: the question, and the tool."""
+        self._told: list[tuple[str, tuple[str, ...]]] = []
+        """Questions with new results, until it is known which gates saw the calls."""
         self._recent: deque[_Recent] = deque(maxlen=_RECENT)
+        self._open: dict[Client, asyncio.Event] = {}
+        """Requests under way, and the event that says that one is recorded to its end."""
         self._failed: deque[tuple[str, str]] = deque(maxlen=_RECENT)
         """Requests that failed or were cut, as step and canonical digest, until they come again."""
+
+    @contextmanager
+    def under_way(self, client: Client) -> Iterator[None]:
+        """Count a request as under way until it is recorded to its end."""
+        recorded = self._open[client] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._open[client]
+            recorded.set()
+
+    async def settled(self) -> None:
+        """Wait for what answers took that the program has: until then what was reserved for them counts."""
+        for client, recorded in [*self._open.items()]:
+            if client.ended:
+                await recorded.wait()
+
+    async def idle(self) -> None:
+        """Wait until no request is under way."""
+        while self._open:
+            await next(iter(self._open.values())).wait()
 
     async def record_asked(self, step: str, request: Request, reading: Reading | None) -> None:
         """Record a request as it came, before it is judged; what is made durable next makes this durable too."""
@@ -125,8 +160,26 @@ class Run:
             repeats=self._repeated(request, reading),
             results=reading.results if reading is not None else (),
         )
-        self.results.update(asked.results)
+        self._told += [(step, asked.results)] if asked.results else []
         await self.ledger.record(asked, [Blob(digest, data) for digest, data in fresh])
+
+    def answered(self, answered: ModelGatewayAnswered) -> None:
+        """Remember the calls that a model wants."""
+        self._wanted.update((call, (answered.step, tool)) for call, tool in answered.wanted.items())
+
+    async def compare(self) -> None:
+        """Record the calls whose results came and that no gate saw. Raise JournalError."""
+        told, self._told = self._told, []
+        for step, results in told:
+            wanted = {call: self._wanted.pop(call) for call in results if call in self._wanted}
+            if not wanted or self.gates is None:
+                continue
+            unseen = await self.gates.unseen({call: tool for call, (_, tool) in wanted.items()})
+            self.governed += len(wanted) - len(unseen)
+            for call, tool in unseen.items():
+                self.ungoverned.append(f"{tool} {call}")
+                asked = wanted[call][0]
+                await self.ledger.record(CallUngoverned(step=asked, call_id=call, tool_name=tool, told_in=step))
 
     def failed(self, step: str, request: Request, reading: Reading | None) -> None:
         """Remember a request that failed or was cut: if it comes again, it is a repeat."""

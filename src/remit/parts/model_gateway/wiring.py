@@ -17,6 +17,7 @@ from remit.parts.model_gateway.part import ModelGateway, Provider, paths
 from remit.parts.model_gateway.runs import Run, Runs, SessionLedger
 from remit.parts.model_gateway.settings import NAME, ModelGatewaySettings
 from remit.parts.model_gateway.wires import ANTHROPIC, GEMINI, OPENAI
+from remit.record.client_calls import ClientCalls
 from remit.service.door import SessionDoor
 from remit.settings.parts import settings_of
 from remit.settings.principal import principal
@@ -74,7 +75,9 @@ class _Clients:
         run = self._runs.get(who)
         if run is None:
             ledger = SessionLedger(self._remit.service, self._door.decided, who)
-            run = self._runs[who] = Run(ledger, principal=who)
+            journal = self._remit.runtime.journal
+            gates = ClientCalls(journal, journal.clock.now())
+            run = self._runs[who] = Run(ledger, principal=who, gates=gates)
             if len(self._runs) > _MOST:
                 del self._runs[next(iter(self._runs))]
         return run

@@ -319,6 +319,11 @@ _SHAPES: Final[dict[tuple[What, ...], _Shape]] = {
         ("WHO", "TOOL", "KEY", "WHERE"),
         lambda one: (one.who, one.name, _digest(one.idempotency_key), _place(one)),
     ),
+    ("ungoverned",): _Shape(
+        "Ran ungoverned",
+        ("TOOL", "CALL", "WHERE"),
+        lambda one: (one.name, one.call_id, _place(one)),
+    ),
     ("read",): _Shape(
         "Reads",
         ("WHO", "FACE", "OPERATION", "OF"),

@@ -85,6 +85,7 @@ ROWS: Final = (
     Row("command_committed", "", EVENTS, "model.answer", "in"),
     Row("evidence_attached", "", EVENTS, "evidence", "internal"),
     Row("bytes_kept", "", EVENTS, "evidence", "internal"),
+    Row("call_ungoverned", "", EVENTS, "tool.ungoverned", "internal"),
     Row("recovery_started", "", EVENTS, "recorder.taken_over", "internal", "chain_break"),
     Row("version_mismatch_recorded", "", EVENTS, "drift.version", "internal", receipt="config_change"),
     Row("schema_drift_recorded", "", EVENTS, "drift.schema", "internal", receipt="config_change"),

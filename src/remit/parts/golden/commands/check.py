@@ -85,7 +85,7 @@ def _print(state: State, report: CheckReport) -> None:
 
     out = state.output.out
     for job in report.jobs:
-        if job.result != "same":
+        if job.result != "same" or job.ungoverned:
             out.line(f"{out.style(job.result, _STYLES[job.result])}  {one_line(job.name)}  {one_line(job.recipe)}")
             for line in details(job):
                 out.line(f"    {one_line(line)}")

@@ -34,10 +34,10 @@ from remit.atomic import replace_file
 from remit.codes import Code
 from remit.errors import ProviderError, UsageError
 from remit.jsonrpc.lines import Lines, LineTooLongError
+from remit.mcp_config.own_tools import SERVER
 from remit.parts.work.executors.cli import carry, prompt_of, require_key, require_trust, settle
 from remit.parts.work.executors.port import Conversation, Ending, Site, Tools, Turn, Usage
 from remit.parts.work.executors.program import run_program
-from remit.parts.work.executors.rows import SERVER
 from remit.parts.work.pack import STDERR, STDOUT
 from remit.parts.work.workflow import ExecutorTable
 from remit.version import __version__

@@ -16,12 +16,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from remit.mcp_config import own_tools
+from remit.mcp_config.own_tools import SERVER
 from remit.parts.work.executors.port import Usage
 from remit.parts.work.workflow import Mode
-
-SERVER: Final = "remit"
-"""Remit's tools, as the agents know them."""
-
 
 RESUME: Final = "{resume}"
 """The place of the words of `Cli.resume`."""
@@ -188,13 +186,6 @@ CLAUDE: Final = Cli(
 
 # --- codex
 
-_CODEX_OFF: Final = (
-    *("shell_tool", "unified_exec", "goals", "multi_agent", "image_generation", "apps", "plugins", "hooks"),
-    *("browser_use", "browser_use_external", "computer_use", "in_app_browser", "sleep_tool", "skill_search"),
-    *("code_mode_host", "view_image", "tool_suggest"),
-)
-"""Features that bring tools of its own."""
-
 
 def _codex_files(home: Home) -> dict[str, str]:
     lines = ['approval_policy = "never"', "check_for_update_on_startup = false"]
@@ -240,7 +231,7 @@ CODEX: Final = Cli(
     args={
         "governed": (
             *("exec", "--json", "--skip-git-repo-check", "-s", "read-only"),
-            *(word for name in _CODEX_OFF for word in ("--disable", name)),
+            *(word for name in own_tools.CODEX for word in ("--disable", name)),
             *("-c", 'web_search="disabled"', RESUME, "{prompt}"),
         ),
         # Remit's sandbox is around it, in which its own cannot start; it could not commit from there either.
@@ -258,14 +249,6 @@ CODEX: Final = Cli(
 
 # --- gemini
 
-_GEMINI_OWN: Final = (
-    *("list_directory", "read_file", "read_many_files", "write_file", "glob", "replace", "grep_search"),
-    *("search_file_content", "run_shell_command", "web_fetch", "google_web_search", "save_memory", "write_todos"),
-    *("activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode", "delegate_to_agent", "codebase_investigator"),
-    *("cli_help", "generalist", "get_internal_docs", "update_topic", "complete_task", "invoke_agent"),
-    *("list_mcp_resources", "read_mcp_resource", "list_background_processes", "read_background_output"),
-)
-
 
 def _gemini_files(home: Home) -> dict[str, str]:
     settings: dict[str, Any] = {
@@ -275,7 +258,7 @@ def _gemini_files(home: Home) -> dict[str, str]:
         "telemetry": {"enabled": False},
     }
     if home.mode == "governed":
-        settings["tools"] = {"exclude": list(_GEMINI_OWN)}
+        settings["tools"] = {"exclude": list(own_tools.GEMINI)}
     if home.tools:
         settings["mcpServers"] = {SERVER: {**_command(home.tools), "trust": True, "timeout": 3_600_000}}
     return {".gemini/settings.json": json.dumps(settings)}
