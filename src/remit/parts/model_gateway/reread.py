@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def reread(journal: Journal, job: str) -> list[Reread]:
-    """Return what is read otherwise today of a recorded run; nothing of a job that is none."""
+    """Return what is read otherwise today of a recorded run; nothing of any other job."""
     try:
         recording = await recording_of(journal, job)
     except NotFoundError:
