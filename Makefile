@@ -108,7 +108,7 @@ bench: setup $(if $(PEERS),$(PEERS_READY)) ## Measure: prints a table, writes bu
 	.venv-gateway/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/gateway.txt
 	@touch $@
 
-peers: $(MCP_PEERS_READY) $(PACKAGES_READY) build/adapters/.ready ## Install servers, packages and frameworks that tests run
+peers: $(MCP_PEERS_READY) $(PACKAGES_READY) build/peers-login/.ready build/adapters/.ready ## Install servers, packages and frameworks that tests run
 
 frameworks: $(FRAMEWORKS_READY) ## Install the frameworks that tests run with REMIT_TEST_FRAMEWORKS=1 (1.7 GB)
 
@@ -152,6 +152,12 @@ build/adapters/.ready: requirements/adapters.txt
 
 build/peers-%/.ready: tests/peers/python/%.txt
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --upgrade --target $(@D) -r $<
+	@touch $@
+
+build/peers-login/.ready: tests/peers/npm-login/package.json tests/peers/npm-login/package-lock.json
+	@mkdir -p $(@D)
+	cp $^ $(@D)/
+	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 build/peers-mcp/npm/.ready: tests/peers/npm/package.json tests/peers/npm/package-lock.json

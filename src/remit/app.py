@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from remit.engines.port import Engine
     from remit.gateway.outcome import Outcome
     from remit.http.guard import Guard
+    from remit.http.people import People
     from remit.http.reader import Reader
     from remit.http.router import Mount
     from remit.jobs.bound import RecipeCall
@@ -259,6 +260,11 @@ class Remit:
         from remit.wiring.parts import mounts_of
 
         return mounts_of(self.parts, self, guard)
+
+    @property
+    def people(self) -> People | None:
+        """Everyone who logs in at a provider; None: no one does."""
+        return self.runtime.people
 
     def readers(self) -> tuple[Reader, ...]:
         """Return what parts tell of every answer over HTTP. Raises UsageError or SettingsError."""

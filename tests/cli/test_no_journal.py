@@ -36,6 +36,7 @@ LASTING: Final = {
     "witness",
     "init",
     "mcp login",
+    "login",
     "guard ask",
     "guard serve",
     "model-gateway",

@@ -11,7 +11,9 @@ from remit.clock import SECOND
 from remit.codes import Code
 from remit.errors import AppendConflictError, NotCanonicalError, NotFoundError, RemitError, StateError, UsageError
 from remit.gateway.confirmation import Confirmation, stream_of
+from remit.gateway.confirmations import Confirmations
 from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested
+from remit.journal.kinds.people import Via
 from remit.journal.writer import Draft
 from tests.gateway.samples import write
 from tests.gateway.world import World, decide, opened
@@ -79,6 +81,36 @@ async def test_only_those_whom_the_rule_names_may_decide(by: str) -> None:
         with pytest.raises(UsageError):
             await world.confirmations.edit(found, {"text": "x"}, by)
         assert (await decide(world.confirmations, found, "approve", "carol")).state == "approved"
+
+
+class _People:
+    """Everyone at a provider."""
+
+    issuer = "https://idp.example"
+    groups_now: frozenset[str] = frozenset()
+
+    async def groups(self, _principal: str) -> frozenset[str]:
+        return self.groups_now
+
+    async def session(self, _secret: str, *, renews: bool = True) -> None:
+        return None
+
+    async def end(self, _secret: str) -> None:
+        return None
+
+
+async def test_a_group_of_the_provider_counts_as_it_is_at_the_decision_and_is_recorded() -> None:
+    async with opened(write, rules=[ask(approvers=["@idp:payments"])]) as world:
+        people, found = _People(), await question(world)
+        confirmations = Confirmations(world.journal, people=lambda: people)
+        for asked in (confirmations, world.confirmations):  # in no group, and where no one logs in
+            with pytest.raises(UsageError, match="@idp:payments may") as raised:
+                await decide(asked, found, "approve", "bob")
+            assert raised.value.code is Code.DECIDER_NOT_ALLOWED
+        people.groups_now = frozenset({"payments", "sales"})
+        decided = await decide(confirmations, found, "approve", "bob")
+        assert decided.state == "approved"
+        assert decided.decisions[-1].via == Via(groups=("payments",))
 
 
 async def test_nobody_decides_without_a_name() -> None:

@@ -11,16 +11,16 @@ from remit.pages.entry import Entry
 from remit_testing.clock import ManualClock
 
 
-def test_who_logs_in_again_and_again_ends_sessions_of_their_own_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_logs_in_again_and_again_ends_sessions_of_their_own_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry, "SESSIONS_OF_ONE", 2)
     tokens = [Token(digest_of(name), Access(name, frozenset())) for name in ("ann", "ben")]
     clock = ManualClock()
     door = Entry(Guard(LOOPBACK, tokens, clock), clock)
 
-    def log_in(name: str) -> dict[str, str]:
-        return {"host": "localhost:1", "cookie": door.log_in({"host": "localhost:1"}, name).partition(";")[0]}
+    async def log_in(name: str) -> dict[str, str]:
+        return {"host": "localhost:1", "cookie": (await door.log_in({"host": "localhost:1"}, name)).partition(";")[0]}
 
-    ben = log_in("ben")
-    ann = [log_in("ann") for _ in range(5)]
-    assert [door.visitor(headers).known for headers in ann] == [False, False, False, True, True]
-    assert door.visitor(ben).access.principal == "ben"
+    ben = await log_in("ben")
+    ann = [await log_in("ann") for _ in range(5)]
+    assert [(await door.visitor(headers)).known for headers in ann] == [False, False, False, True, True]
+    assert (await door.visitor(ben)).access.principal == "ben"

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from remit.errors import PolicyError
-from remit.policy.groups import expanded, parse_groups
+from remit.policy.groups import expanded, may_decide, parse_groups
 from remit.policy.rules import Policy
 from tests.policy.samples import ALICE, WRITE, caller, query
 
@@ -51,3 +51,33 @@ def test_what_is_no_list_is_left_to_whoever_reads_the_rule() -> None:
         {"tools": 5, "callers": ["alice", "bob", 7]},
         "x",
     ]
+
+
+def test_a_group_of_the_provider_stays_a_name_among_approvers_alone() -> None:
+    groups = {**GROUPS, "idp:payments": ("eve",)}
+    assert expanded([{"effect": "ask", "approvers": ["@idp:payments", "@clerks"]}], groups) == [
+        {"effect": "ask", "approvers": ["@idp:payments", "alice", "bob"]}
+    ]
+    with pytest.raises(PolicyError):
+        expanded([{"id": "x", "callers": ["@idp:sales"]}], GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("approvers", "who", "groups", "may"),
+    [
+        ((), "ann", (), True),
+        (("ann",), "ann", (), True),
+        (("@idp:payments",), "ann", ("payments",), True),
+        (("@idp:payments",), "ann", ("sales",), False),
+        (("@idp:payments",), "@idp:payments", (), False),
+        (("@idp:payments", "bob"), "bob", (), True),
+    ],
+)
+def test_who_may_decide(approvers: tuple[str, ...], who: str, groups: tuple[str, ...], may: bool) -> None:
+    assert may_decide(approvers, who, groups) is may
+
+
+def test_a_group_of_the_provider_may_have_as_many_people_as_a_rule_asks_for() -> None:
+    rule = {"id": "x", "effect": "ask", "tools": [WRITE.name], "approvals": 2, "approvers": ["@idp:payments"]}
+    decided = Policy.parse([rule], groups=GROUPS).decide(query(WRITE, ALICE))
+    assert (decided.effect, decided.approvers) == ("ask", ("@idp:payments",))

@@ -84,7 +84,7 @@ LEFT_OUT: Final = {
         "witness",
         "guard serve",
     ),  # run until they are ended
-    *("guard serve", "guard ask", "model-gateway"),  # the same
+    *("guard serve", "guard ask", "model-gateway", "login"),  # the same
     *("tickets create", "tickets lease", "tickets fill", "tickets block", "tickets release", "tickets retry"),
     *("work decide", "work run", "work switch", "work stop", "work result", "work write", "work late", "work log"),
     *("mcp add", "mcp test", "mcp login", "mcp remove", "mcp import", "mcp pin", "mcp approve", "notify test"),

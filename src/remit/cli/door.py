@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from remit.cli.listen_options import Listening
     from remit.clock import Clock
     from remit.http.issuers import Issuers
+    from remit.http.people import People
     from remit.http.router import Mount
     from remit.settings import Settings
     from remit.settings.clients import Clients
@@ -50,7 +51,9 @@ def issuers_of(known: Clients, settings: Settings, clock: Clock) -> Issuers | No
 class Door:
     """The socket that a command that serves over HTTP opens."""
 
-    def __init__(self, state: State, listening: Listening, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, state: State, listening: Listening, settings: Settings, clock: Clock, people: People | None = None
+    ) -> None:
         self._state = state
         self._listening = listening
         self._clock = clock
@@ -60,7 +63,9 @@ class Door:
         cert, key = settings.serve.tls_cert, settings.serve.tls_key
         private = bool(cert) or settings.serve.without_tls
         issuers = issuers_of(self._known, settings, clock)
-        self.guard = Guard.of(listening.host, listening.known_as, tokens, clock, private=private, issuers=issuers)
+        self.guard = Guard.of(
+            listening.host, listening.known_as, tokens, clock, private=private, issuers=issuers, people=people
+        )
         self._tls = None
         if cert or key:
             from remit.http.server import server_context
@@ -84,7 +89,10 @@ class Door:
         state.output.out.flush()
         for warning in self._known.warnings:
             state.note(warning)
-        who = ", ".join(sorted({client.principal for client in self._known.clients})) or "anyone on this machine"
+        named = sorted({client.principal for client in self._known.clients})
+        if self.guard.people is not None:
+            named.append(f"people of {self.guard.people.issuer}")
+        who = ", ".join(named) or "anyone on this machine"
         state.note(f"serves {who}; stop with Ctrl-C")
 
     @contextmanager

@@ -36,7 +36,7 @@ async def _serve(state: State, listening: Listening, stop: Stop, *, work: bool) 
         remit = await stop.unless(stack.enter_async_context(state.remit(creates=True, flags=flags)))
         if remit is None:
             return exit_codes.OK
-        door = Door(state, listening, remit.settings, remit.clock)
+        door = Door(state, listening, remit.settings, remit.clock, remit.people)
         remit.service.health.stopping = stop.requested.is_set
         stop.hurry = remit.engine.stop
         mounts = _mounts(state, remit, door.guard)

@@ -88,7 +88,7 @@ _BY_STATUS: Final[dict[int, type[RemitError]]] = {
     404: NotFoundError,
 }
 _REMEDIES: Final = {
-    Code.UNAUTHENTICATED: "Set REMIT_TOKEN to a token that is valid there.",
+    Code.UNAUTHENTICATED: "Set REMIT_TOKEN to a token that is valid there, or log in: remit login URL.",
     Code.SCOPE_REQUIRED: "Use a token with the scope, or have it added in the server's [[clients]].",
     Code.HOST_REFUSED: "Use one of the server's names, or start the server with --known-as.",
 }

@@ -17,6 +17,7 @@ from remit.jobs.recipe import recipe_of
 from remit.record.outcome import OutcomeView, outcome_of
 from remit.service.handle import JobHandle, ended, id_of
 from remit.settings.loader import TOKEN
+from remit.settings.logins import login_token
 from remit.tools.names import wire_name
 
 try:
@@ -53,10 +54,11 @@ class RemoteRemit:
     ) -> None:
         """Nothing is sent before `async with`.
 
-        `token` is the bearer token; None takes it from REMIT_TOKEN. An answer may take `timeout_s` seconds to begin.
+        `token` is the bearer token; None takes it from REMIT_TOKEN, or from `remit login` there. An answer may take
+        `timeout_s` seconds to begin.
         Raise UsageError for an invalid URL, or one to which a token would be sent unencrypted.
         """
-        given = os.environ.get(TOKEN, "") if token is None else token
+        given = (os.environ.get(TOKEN) or login_token(os.environ, url)) if token is None else token
         self._connection = Connection(url, given, timeout_s=timeout_s, clock=clock)
         self.service: Service = service_at(self._connection)
         """Everything that a server does, by noun: `remit.service.jobs`, `remit.service.confirmations` and so on."""

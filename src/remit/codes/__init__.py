@@ -217,6 +217,9 @@ class Code(Enum):
 
     # --- ours: HTTP
     UNAUTHENTICATED = Row(ERROR, 401, False, "The request has no token, or one that is not valid here.")
+    LOGIN_REFUSED = Row(ERROR, 403, False, "The provider did not log the person in, or lets them do nothing here.")
+    LOGIN_PENDING = Row(ERROR, 425, True, "The person has not logged in at the provider yet.")
+    LOGIN_UNAVAILABLE = Row(ERROR, 503, True, "The provider at which people log in cannot be reached.")
     SCOPE_REQUIRED = Row(ERROR, 403, False, "The request's token lacks the required scope.")
     HOST_REFUSED = Row(ERROR, 421, False, "The name in the Host header is not one of the server's names.")
     ORIGIN_REFUSED = Row(ERROR, 403, False, "The request comes from a web page of another origin.")

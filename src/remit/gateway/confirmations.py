@@ -19,7 +19,7 @@ Whether approvals that stand in the journal prove what they have to: checked aft
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -42,10 +42,13 @@ from remit.ids import new_id
 from remit.journal.blobs import pack
 from remit.journal.event import Blob, Head, HeadPatch, HeadQuery
 from remit.journal.kinds import ConfirmationDecided, ConfirmationPutOff, ConfirmationRequested, ConfirmationUsed, decode
+from remit.journal.kinds.people import Via
 from remit.journal.scan import every_head
+from remit.policy.groups import groups_of, may_decide, most_of
 from remit.redact import line
 
 if TYPE_CHECKING:
+    from remit.http.people import People
     from remit.journal.event import Event
     from remit.journal.journal import Journal
     from remit.journal.kinds import UntrustedArgument
@@ -129,15 +132,22 @@ _PROVE: Final[dict[ProofMode, str]] = {
     "signed": "Let someone else answer: `remit confirm ID --approve --sign KEY`.",
 }
 _ASKER: Final = "principal"
+FindPeople = Callable[[], "People | None"]
+"""Finds everyone who logs in, once a question asks for their groups."""
 _REASON: Final = 1_000
+
+
+def _no_people() -> None:
+    return None
 
 
 class Confirmations:
     """Asks, looks up and decides."""
 
-    def __init__(self, journal: Journal, proofs: Proofs | None = None) -> None:
+    def __init__(self, journal: Journal, proofs: Proofs | None = None, people: FindPeople = _no_people) -> None:
         self._journal = journal
         self.proofs = proofs or Proofs()
+        self._people = people
         self._claimed: set[str] = set()
 
     # --- asking
@@ -245,10 +255,12 @@ class Confirmations:
             raise UsageError(f"{decision.decision} is not a decision a person gives here", remedy="Approve or deny.")
         decision = msgspec.structs.replace(decision, reason=line(decision.reason, _REASON))
         while True:
-            await self._check(found, decision.by)
+            groups = await self._check(found, decision.by)
             if decision.digest != found.request.digest:
                 msg = f"{found.id}: this digest does not match the call that waits"
                 raise StateError(msg, code=Code.CONFIRMATION_MISMATCH, remedy=_LOOK_AGAIN)
+            if groups:
+                decision = msgspec.structs.replace(decision, via=Via(groups=groups))
             if decision.decision == "approve":
                 await self.check_proof(found, decision)
             decided = msgspec.structs.replace(found, decisions=(*found.decisions, decision))
@@ -311,7 +323,7 @@ class Confirmations:
             if found.state != "approved" or not found.request.tool_name:
                 msg = f"{found.id} is {found.state}; only an approval of a call that was not used can be taken back"
                 raise StateError(msg, code=Code.CONFIRMATION_CLOSED, remedy="There is nothing left to decide.")
-            _check_person(found, by)
+            await self._check_person(found, by)
             if await self.release(found, reason, by):
                 return await self._again(found)
             found = await self._again(found)  # it was used, or someone else was faster
@@ -368,7 +380,8 @@ class Confirmations:
 
     # --- common
 
-    async def _check(self, found: Confirmation, by: str) -> None:
+    async def _check(self, found: Confirmation, by: str) -> tuple[str, ...]:
+        """Return the provider's groups by which a person may decide. Raises as `decide` does."""
         if found.lapsed(self._journal.clock.now()) and await self.expire(found):
             raise StateError(f"{found.id} has expired", code=Code.CONFIRMATION_EXPIRED, remedy="Ask again.")
         if found.state != "pending":
@@ -378,7 +391,22 @@ class Confirmations:
                 else "There is nothing left to decide."
             )
             raise StateError(f"{found.id} is already {found.state}", code=Code.CONFIRMATION_CLOSED, remedy=remedy)
-        _check_person(found, by)
+        return await self._check_person(found, by)
+
+    async def _check_person(self, found: Confirmation, by: str) -> tuple[str, ...]:
+        """Return the provider's groups by which a person may decide. Raise UsageError (DECIDER_NOT_ALLOWED)."""
+        request = found.request
+        people = self._people() if by and most_of(request.approvers) == float("inf") else None
+        groups = groups_of(request.approvers, await people.groups(by)) if people is not None else ()
+        if not by or not may_decide(request.approvers, by, [*groups]):
+            who = f"; {', '.join(request.approvers)} may" if request.approvers else ""
+            msg = f"{by or 'nobody'} cannot decide {found.id}{who}"
+            remedy = "Ask one of them." if request.approvers else "Say who decides."
+            raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy=remedy)
+        if request.approvals > 1 and by == request.principal:
+            msg = f"{by} requested this call, so {by} cannot be one of its {request.approvals} approvers"
+            raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")
+        return groups
 
     async def unchanged(self, found: Confirmation) -> bool:
         """Return whether nothing was written to a question since it was loaded."""
@@ -446,16 +474,3 @@ class Confirmations:
 def _age(head: Head) -> tuple[int, str]:
     """Return when a question was asked, with its identifier, which tells those of one moment apart."""
     return head.created_at, head.stream.rpartition("/")[2]
-
-
-def _check_person(found: Confirmation, by: str) -> None:
-    """Raise UsageError (DECIDER_NOT_ALLOWED) unless this person may decide."""
-    request = found.request
-    if not by or (request.approvers and by not in request.approvers):
-        who = f"; {', '.join(request.approvers)} may" if request.approvers else ""
-        msg = f"{by or 'nobody'} cannot decide {found.id}{who}"
-        remedy = "Ask one of them." if request.approvers else "Say who decides."
-        raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy=remedy)
-    if request.approvals > 1 and by == request.principal:
-        msg = f"{by} requested this call, so {by} cannot be one of its {request.approvals} approvers"
-        raise UsageError(msg, code=Code.DECIDER_NOT_ALLOWED, remedy="Ask someone else.")

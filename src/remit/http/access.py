@@ -72,6 +72,8 @@ class Access(msgspec.Struct, frozen=True):
     """The proof of the bearer of an issuer's token; None without such a token."""
     assertion: Assertion | None = None
     """The issuer's token itself."""
+    groups: frozenset[str] = frozenset()
+    """The groups of a person who logged in, as the provider names them."""
 
     def allows(self, scope: Scope) -> bool:
         """Return whether it has the scope; `admin` stands for all."""

@@ -16,11 +16,13 @@ import msgspec
 from remit.codes import Code
 from remit.errors import SettingsError
 from remit.http.access import ANYBODY, Access
+from remit.http.people import SESSION
 from remit.http.problem import Problem, unauthenticated
 
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.http.issuers import Issuers
+    from remit.http.people import People
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -54,9 +56,14 @@ class Guard:
     """Looks at a request before anything of it is read."""
 
     def __init__(
-        self, names: Sequence[str], tokens: Sequence[Token], clock: Clock, issuers: Issuers | None = None
+        self,
+        names: Sequence[str],
+        tokens: Sequence[Token],
+        clock: Clock,
+        issuers: Issuers | None = None,
+        people: People | None = None,
     ) -> None:
-        """Be known as `names` and nothing else; let in bearers of `tokens` and of the tokens of `issuers`.
+        """Be known as `names` and nothing else; let in bearers of `tokens` and of tokens of `issuers`, and `people`.
 
         Without any of these, let everyone in.
         """
@@ -64,6 +71,7 @@ class Guard:
         self._tokens = tuple(tokens)
         self._clock = clock
         self._issuers = issuers
+        self.people = people
 
     @classmethod
     def of(
@@ -75,13 +83,14 @@ class Guard:
         *,
         private: bool = False,
         issuers: Issuers | None = None,
+        people: People | None = None,
     ) -> Guard:
         """The guard of a server that listens at `host`; `known_as` are further names that clients may use.
 
         `private` says that no one on the way can read along, or that the operator takes care of it. Raises
         SettingsError if anyone on the network could call, or read the tokens of those who do.
         """
-        if host not in LOOPBACK and not tokens and issuers is None:
+        if host not in LOOPBACK and not tokens and issuers is None and people is None:
             raise SettingsError(
                 f"other machines can reach {host}, and no client has a token",
                 code=Code.SETTINGS_INVALID,
@@ -93,10 +102,18 @@ class Guard:
                 code=Code.SETTINGS_INVALID,
                 remedy="Use --tls-cert and --tls-key, or --without-tls behind a proxy that serves HTTPS.",
             )
-        return cls([*(LOOPBACK if host in LOOPBACK else (host,)), *known_as], tokens, clock, issuers)
+        return cls([*(LOOPBACK if host in LOOPBACK else (host,)), *known_as], tokens, clock, issuers, people)
 
     async def admitted(self, headers: Mapping[str, str]) -> Access:
-        """As `admit`, also for the bearers of tokens of issuers, whose keys may have to be fetched. Raises Problem."""
+        """As `admit`, also for people's sessions and tokens of issuers, whose keys may have to be fetched.
+
+        Raises Problem.
+        """
+        if self.people is not None and _bearer(headers).startswith(SESSION):
+            self.admit_page(headers)
+            if (session := await self.people.session(_bearer(headers))) is None:
+                raise unauthenticated("The login has ended.")
+            return session.access
         if self._issuers is None:
             return self.admit(headers)
         self.admit_page(headers)
@@ -130,7 +147,12 @@ class Guard:
     @property
     def open(self) -> bool:
         """Return whether everyone on this machine is let in."""
-        return not self._tokens and self._issuers is None
+        return not self._tokens and self._issuers is None and self.people is None
+
+    @property
+    def has_tokens(self) -> bool:
+        """Return whether there are tokens that a person can log in with."""
+        return bool(self._tokens)
 
     @property
     def issuers(self) -> Issuers | None:

@@ -47,6 +47,7 @@ class IssuerKeys:
         self._clock = clock
         self._resolve = resolve
         self._keys: dict[str, dict[str, Any]] = {}
+        self._metadata: dict[str, Any] = {}
         self._fetched = self._tried = float("-inf")
         self._alone = asyncio.Lock()
 
@@ -57,6 +58,12 @@ class IssuerKeys:
                 if self._is_due(key_id):
                     await self._refresh()
         return self._keys.get(key_id) if self._age() < STALE_S else None
+
+    async def metadata(self) -> dict[str, Any]:
+        """Return what the issuer says of itself; empty: it cannot be reached."""
+        if self._age() >= FRESH_S:
+            await self.key("")
+        return self._metadata if self._age() < STALE_S else {}
 
     def _age(self) -> float:
         return self._clock.monotonic() - self._fetched
@@ -90,6 +97,7 @@ class IssuerKeys:
             if metadata.get("issuer") != self._issuer:
                 raise KeyFetchError("its metadata is that of another issuer")
             document = await self._document(client, self._place_of_keys(metadata))
+        self._metadata = metadata
         if document is None or not isinstance(keys := document.get("keys"), list):
             raise KeyFetchError("there is no set of keys")
         return {

@@ -76,11 +76,8 @@ class Issuers:
 
     async def access(self, token: str) -> Access:
         """Return what the bearer of a token may do. Raises Problem, which does not quote it."""
-        if len(token) > LONGEST:
-            raise unauthenticated("The token is too long.")
-        claims, key_id = await self._verified(token)
+        claims, key_id = await self.claims(token)
         now = self._clock.now()
-        _check_times(claims, now // SECOND)
         grant = next((one for one in self._grants if one.issuer == claims["iss"] and one.admits(claims, now)), None)
         if grant is None:
             raise unauthenticated("The token is not for this server, or lacks what a client of it needs.")
@@ -89,7 +86,26 @@ class Issuers:
             raise unauthenticated("The token does not name a principal that it may speak for.")
         return replace(access, assertion=Assertion(claims["iss"], claims["sub"], token))
 
-    async def _verified(self, token: str) -> tuple[dict[str, Any], str]:
+    async def claims(
+        self, token: str, types: frozenset[str] = _TYPES, *, about: bool = True
+    ) -> tuple[dict[str, Any], str]:
+        """The claims of a token of one of these types that its issuer signed and that is of now, and the id of the key.
+
+        `about`: it names a subject. Raises Problem.
+        """
+        if len(token) > LONGEST:
+            raise unauthenticated("The token is too long.")
+        claims, key_id = await self._verified(token, types)
+        if about and (not isinstance(claims.get("sub"), str) or not claims["sub"]):
+            raise unauthenticated("The token is about no one.")
+        _check_times(claims, self._clock.now() // SECOND)
+        return claims, key_id
+
+    async def metadata(self, issuer: str) -> dict[str, Any]:
+        """Return what an issuer says of itself; empty: it cannot be reached."""
+        return await self._keys[issuer].metadata()
+
+    async def _verified(self, token: str, types: frozenset[str]) -> tuple[dict[str, Any], str]:
         """The claims of a token that its issuer signed, and the id of the key."""
         try:
             header = jwt.get_unverified_header(token)
@@ -100,8 +116,8 @@ class Issuers:
         keys = self._keys.get(issuer) if isinstance(issuer, str) else None
         if keys is None or not isinstance(key_id, str) or "crit" in header:
             raise unauthenticated("The token is of no issuer that is known here, or names no key.")
-        if str(header.get("typ", "")).lower() not in _TYPES:
-            raise unauthenticated("The token is not an access token.")
+        if str(header.get("typ", "")).lower() not in types:
+            raise unauthenticated("The token is of another type.")
         jwk = await keys.key(key_id)
         algorithm = header.get("alg")
         if jwk is None or not isinstance(algorithm, str) or not _fits(algorithm, jwk):
@@ -114,14 +130,12 @@ class Issuers:
             claims = jwt.decode(token, key, algorithms=[algorithm], options=_SIGNATURE_ALONE)
         except (jwt.PyJWTError, ValueError):
             raise unauthenticated("The token is not signed by a key of its issuer.") from None
-        if not isinstance(claims["sub"], str) or not claims["sub"]:
-            raise unauthenticated("The token is about no one.")
         return claims, key_id
 
 
 _SIGNATURE_ALONE: Final[Any] = {
     "verify_signature": True,
-    "require": ["exp", "iss", "sub", "aud"],
+    "require": ["exp", "iss", "aud"],
     **{f"verify_{claim}": False for claim in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")},
 }
 

@@ -8,7 +8,7 @@ A part whose code is loaded with its first request, for it takes longer to load 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TextIO
@@ -142,7 +142,7 @@ class Mount(NamedTuple):
     part: Part
     scope: Scope | None
     """The scope that a token needs to reach it at all; None: the part looks for itself."""
-    admit: Callable[[Mapping[str, str]], Access] | None = None
+    admit: Callable[[Mapping[str, str]], Awaitable[Access]] | None = None
     """Says in whose name a request comes, by its headers, if not by a bearer token. May raise Refusal."""
 
 
@@ -192,7 +192,7 @@ class Router:
         if mount is None or mount.admit is None:
             return await self._guard.admitted(headers)
         self._guard.admit_page(headers)
-        return mount.admit(headers)
+        return await mount.admit(headers)
 
     def _mount(self, path: str) -> Mount | None:
         for mount in self._mounts:

@@ -6,7 +6,7 @@ and what is offered, a client learns once it has connected. It needs no token.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
@@ -49,6 +49,10 @@ def card_of(public_url: str, *, tokens: bool) -> dict[str, Any]:
     }
 
 
+async def _nobody(_headers: Mapping[str, str]) -> Access:
+    return _NOBODY
+
+
 def card_mounts(public_url: str, *, tokens: bool) -> list[Mount]:
     """Its places; none without a URL."""
     if not public_url:
@@ -56,7 +60,7 @@ def card_mounts(public_url: str, *, tokens: bool) -> list[Mount]:
     card = card_of(public_url, tokens=tokens)
     paths = frozenset({*PATHS, *(path + _FILE for path in PATHS)})
     part = Document(lambda _: card, paths, b"application/mcp-server-card+json")
-    return [Mount(path, part, None, lambda _: _NOBODY) for path in PATHS]
+    return [Mount(path, part, None, _nobody) for path in PATHS]
 
 
 def resource_mounts(issuers: Issuers | None) -> list[Mount]:
@@ -73,7 +77,7 @@ def resource_mounts(issuers: Issuers | None) -> list[Mount]:
         }
 
     part = Document(metadata, frozenset({METADATA, METADATA + PATH}), b"application/json")
-    return [Mount(METADATA, part, None, lambda _: _NOBODY)]
+    return [Mount(METADATA, part, None, _nobody)]
 
 
 class Document:

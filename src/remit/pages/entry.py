@@ -1,8 +1,9 @@
 """The visitors of pages: sessions of people who logged in with a token, and what guards their forms.
 
 A browser sends its cookie along with whatever any page asks of us. So a form counts only with a token that belongs to
-the cookie, and only from our own origin, with its port. Sessions live in memory: they end with the process, with their
-token, after an hour without a request, or after twelve.
+the cookie, and only from our own origin, with its port. Sessions of tokens live in memory: they end with the process,
+with their token, after an hour without a request, or after twelve. Those of people who logged in at a provider
+(remit.http.people) go on in every process.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from remit.randomness import salt
 if TYPE_CHECKING:
     from remit.clock import Clock
     from remit.http.guard import Guard
+    from remit.http.people import PersonSession
 
 IDLE_S: Final = 3_600
 """Seconds without a request after which a session ends."""
@@ -73,6 +75,7 @@ class Entry:
 
     def __init__(self, guard: Guard, clock: Clock, random: Callable[[int], bytes] = salt) -> None:
         self._guard = guard
+        self._people = guard.people
         self._clock = clock
         self._random = random
         self._key = random(_BYTES)
@@ -83,26 +86,41 @@ class Entry:
         """Return whether everyone on this machine is let in without a token."""
         return self._guard.open
 
-    def admit(self, headers: Mapping[str, str]) -> Access:
-        """In whose name a request comes."""
-        return self.visitor(headers).access
+    @property
+    def provider(self) -> str:
+        """The issuer at which people log in; empty: they do not."""
+        return self._people.issuer if self._people is not None else ""
 
-    def visitor(self, headers: Mapping[str, str]) -> Visitor:
+    @property
+    def takes_tokens(self) -> bool:
+        """Return whether people can log in with a token."""
+        return self._guard.has_tokens
+
+    async def admit(self, headers: Mapping[str, str]) -> Access:
+        """In whose name a request comes."""
+        return (await self.visitor(headers)).access
+
+    async def visitor(self, headers: Mapping[str, str]) -> Visitor:
         """Return who sends a request."""
-        cookie = _cookie(headers)
+        cookie = cookie_of(headers)
         if self._guard.open:
             return Visitor(ANYBODY, cookie, self._csrf(cookie), None)
         session = self._session(cookie)
         if session is None:
+            person = await self._person(cookie)
+            if person is not None:
+                return Visitor(person.access, cookie, _form_token(person.form_key, cookie), person.until)
             return Visitor(NOBODY, cookie, self._csrf(cookie), None)
         return Visitor(session.access, cookie, self._csrf(cookie), session.until)
 
-    def lasts(self, visitor: Visitor) -> bool:
+    async def lasts(self, visitor: Visitor) -> bool:
         """Return whether a visitor's session goes on; to ask does not prolong it."""
         if self._guard.open:
             return True
         session, now = self._sessions.get(_digest(visitor.cookie)), self._clock.now()
-        return session is not None and now < min(session.until, session.seen + IDLE_S * SECOND)
+        if session is None:
+            return await self._person(visitor.cookie, renews=False) is not None
+        return now < min(session.until, session.seen + IDLE_S * SECOND)
 
     def newcomer(self, headers: Mapping[str, str]) -> tuple[Visitor, str]:
         """A visitor with a new cookie, which is not a session yet, and the header that sets it."""
@@ -110,10 +128,10 @@ class Entry:
         access = ANYBODY if self._guard.open else NOBODY
         return Visitor(access, cookie, self._csrf(cookie), None), _set(headers, cookie)
 
-    def log_in(self, headers: Mapping[str, str], text: str) -> str:
+    async def log_in(self, headers: Mapping[str, str], text: str) -> str:
         """Begin a session with a token's text; the header that sets its cookie. Raises Problem."""
         token = self._guard.token(text)
-        self._end(_cookie(headers))
+        await self._end(cookie_of(headers))
         cookie, now = self._new(), self._clock.now()
         until = now + LONGEST_S * SECOND
         if token.expires is not None:
@@ -127,9 +145,9 @@ class Entry:
             self._sessions.popitem(last=False)
         return _set(headers, cookie)
 
-    def log_out(self, headers: Mapping[str, str]) -> str:
+    async def log_out(self, headers: Mapping[str, str]) -> str:
         """End a session; the header that removes its cookie."""
-        self._end(_cookie(headers))
+        await self._end(cookie_of(headers))
         return _set(headers, "")
 
     def check(self, visitor: Visitor, headers: Mapping[str, str], given: str) -> None:
@@ -153,22 +171,30 @@ class Entry:
         self._sessions.move_to_end(digest)
         return session
 
-    def _end(self, cookie: str) -> None:
-        self._sessions.pop(_digest(cookie), None)
+    async def _person(self, cookie: str, *, renews: bool = True) -> PersonSession | None:
+        return await self._people.session(cookie, renews=renews) if self._people is not None and cookie else None
+
+    async def _end(self, cookie: str) -> None:
+        if self._sessions.pop(_digest(cookie), None) is None and self._people is not None and cookie:
+            await self._people.end(cookie)
 
     def _new(self) -> str:
         return base64.urlsafe_b64encode(self._random(_BYTES)).decode().rstrip("=")
 
     def _csrf(self, cookie: str) -> str:
         """Return the token of a form. Who has the cookie alone cannot make it: it takes the key of this process."""
-        return hmac.new(self._key, cookie.encode(), hashlib.sha256).hexdigest() if cookie else ""
+        return _form_token(self._key, cookie) if cookie else ""
+
+
+def _form_token(key: bytes, cookie: str) -> str:
+    return hmac.new(key, cookie.encode(), hashlib.sha256).hexdigest()
 
 
 def _digest(cookie: str) -> bytes:
     return hashlib.sha256(cookie.encode()).digest()
 
 
-def _cookie(headers: Mapping[str, str]) -> str:
+def cookie_of(headers: Mapping[str, str]) -> str:
     """The value of our cookie; empty if there is none, or it is not one that we make."""
     found = {}
     for pair in headers.get("cookie", "").split(";"):
@@ -188,7 +214,11 @@ def _name(headers: Mapping[str, str], *, secure: bool) -> str:
 
 def _set(headers: Mapping[str, str], value: str) -> str:
     """Keep the cookie to TLS if the browser came over it, which only its Origin tells us behind a proxy."""
-    secure = headers.get("origin", "").startswith("https://")
+    return set_cookie(headers, value, secure=headers.get("origin", "").startswith("https://"))
+
+
+def set_cookie(headers: Mapping[str, str], value: str, *, secure: bool) -> str:
+    """The header that sets the cookie of a session, or removes it; `secure`: the browser came over TLS."""
     age = LONGEST_S if value else 0
     mark = "; Secure" if secure else ""
     return f"{_name(headers, secure=secure)}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{mark}"

@@ -148,7 +148,7 @@ class Live:
     async def _sent(self, events: AsyncIterator[Sent], visitor: Visitor) -> AsyncIterator[Sent]:
         """Each event with the reader's own form token, for as long as their session lasts."""
         async for sent in events:
-            if not self._entry.lasts(visitor):
+            if not await self._entry.lasts(visitor):
                 return
             own = bytes(sent.data).replace(self._mark, visitor.csrf.encode())
             yield Sent(sent.id, sent.event, msgspec.Raw(own))

@@ -13,6 +13,7 @@ import msgspec
 
 from remit.pages.actions import labels
 from remit.pages.page import Page, PageRequest, View
+from remit.policy.groups import may_decide
 from remit.record.views import ConfirmationView
 from remit.service.confirmations import QuestionFilter, telling
 from remit.service.visible import sees_tool
@@ -144,7 +145,7 @@ def hindrance(question: ConfirmationView, access: Access) -> str:
         return "Your token lacks the scope decide."
     if not who or not sees_tool(access, question.tool):
         return "" if not access.tools else "Your token is for other tools."
-    if question.approvers and who not in question.approvers:
+    if not may_decide(question.approvers, who, access.groups):
         return f"Only {', '.join(question.approvers)} may answer."
     if question.approvals > 1 and who == question.principal:
         return "You asked for this call, and it needs the approval of others."

@@ -10,6 +10,8 @@ from remit.pages.page import View
 
 PATH: Final = "/login"
 LOGOUT: Final = "/logout"
+PROVIDER: Final = "/login/provider"
+"""Begins a login at a provider; what answers there is a part's."""
 
 
 class Login(View, frozen=True, kw_only=True):
@@ -20,6 +22,12 @@ class Login(View, frozen=True, kw_only=True):
     """Where the reader wanted to go."""
     wrong: str = ""
     """Why the last token was not taken."""
+    provider: str = ""
+    """The issuer at which people log in; empty: they do not."""
+    start: str = ""
+    """Where a login there begins."""
+    tokens: bool = True
+    """Whether people can log in with a token."""
 
 
 class Again(View, frozen=True, kw_only=True):

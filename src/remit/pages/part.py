@@ -21,7 +21,7 @@ from remit.pages import login, renderer
 from remit.pages.entry import Entry, Visitor
 from remit.pages.feed import PATH, STATUS, Live
 from remit.pages.memory import Memory
-from remit.pages.page import SAFE, File, Page, PageRequest, See, View, look_of, zone_of
+from remit.pages.page import SAFE, File, Page, PageRequest, See, View, link, look_of, zone_of
 from remit.pages.renderer import entries_of, render, shell_for
 from remit.pages.routes import find
 from remit.service.reach import check_reach
@@ -93,7 +93,7 @@ class Pages:
             kept = {"content-type": found.kind, "cache-control": _FOR_EVER}
             await _say(Reply(200, found.data, kept), send)
             return
-        visitor, headers = self._entry.visitor(request.headers), dict[str, str]()
+        visitor, headers = await self._entry.visitor(request.headers), dict[str, str]()
         if scope["path"] in {PATH, STATUS} and scope["method"] == "GET":
             await self._live.answer(scope, request, visitor, receive, send)
             return
@@ -115,7 +115,7 @@ class Pages:
                 return await self._log_in(request, visitor, receive)
             if scope["path"] == login.LOGOUT and scope["method"] == "POST":
                 await self._form(login.Leave, request, visitor, receive)
-                return _see("/", {"set-cookie": self._entry.log_out(request.headers)})
+                return _see("/", {"set-cookie": await self._entry.log_out(request.headers)})
             if not visitor.known:
                 return await self._stranger(request, visitor, here)
             return await self._known(scope, request, visitor, receive, here)
@@ -160,16 +160,26 @@ class Pages:
             return await self._page(login.Again(title="Remit", here=here), request, visitor, here)
         if "hx-request" in headers:
             return Reply(_LOGIN, b"", {"hx-refresh": "true", "cache-control": "no-store"})
-        return await self._page(login.Login(title="Log in", to=here, status=_LOGIN), request, visitor, here)
+        return await self._page(self._login(here), request, visitor, here)
 
     async def _log_in(self, request: Request, visitor: Visitor, receive: Receive) -> Reply:
         given: login.Given = await self._form(login.Given, request, visitor, receive)
         try:
-            cookie = self._entry.log_in(request.headers, given.token.strip())
+            cookie = await self._entry.log_in(request.headers, given.token.strip())
         except Problem as problem:
-            view = login.Login(title="Log in", to=login.local(given.to), wrong=problem.detail, status=_LOGIN)
-            return await self._page(view, request, visitor, "/")
+            return await self._page(self._login(login.local(given.to), problem.detail), request, visitor, "/")
         return _see(login.local(given.to), {"set-cookie": cookie})
+
+    def _login(self, to: str, wrong: str = "") -> login.Login:
+        return login.Login(
+            title="Log in",
+            to=to,
+            wrong=wrong,
+            status=_LOGIN,
+            provider=self._entry.provider,
+            start=link(login.PROVIDER, to=to),
+            tokens=self._entry.takes_tokens,
+        )
 
     async def _form(self, kind: type[msgspec.Struct], request: Request, visitor: Visitor, receive: Receive) -> Any:
         """A form's fields, once it is clear that a page of ours sent it. Raises Problem."""

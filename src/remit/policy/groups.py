@@ -1,12 +1,15 @@
 """Named groups of people, tools and callers: `@clerks` in a rule stands for all that `[policy.groups]` lists there.
 
 Names are put in the place of groups before a rule is read, so that the policy hash covers who is meant.
+
+`@idp:clerks` among approvers is a group of the provider at which people log in. It stays a name: its members are those
+whom the provider counts among it when they decide, and none of `[policy.groups]`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from remit.errors import PolicyError
@@ -15,10 +18,28 @@ from remit.policy.table import closest
 Groups = Mapping[str, tuple[str, ...]]
 
 _SIGN: Final = "@"
+PROVIDED: Final = "@idp:"
+"""The beginning of the name of a provider's group."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _KEYS: Final = ("approvers", "callers", "providers", "tools")
 """Where a group may stand."""
 NO_GROUPS: Final[Groups] = {}
+
+
+def most_of(approvers: Collection[str]) -> float:
+    """The number of people that approvers can be at most."""
+    return float("inf") if any(name.startswith(PROVIDED) for name in approvers) else len(approvers)
+
+
+def groups_of(approvers: Iterable[str], groups: Collection[str]) -> tuple[str, ...]:
+    """The provider's groups among approvers that someone is in."""
+    named = (name.removeprefix(PROVIDED) for name in approvers if name.startswith(PROVIDED))
+    return tuple(name for name in named if name in groups)
+
+
+def may_decide(approvers: Collection[str], who: str, groups: Collection[str] = ()) -> bool:
+    """Return whether someone in these groups of the provider is among approvers; without any, everyone is."""
+    return not approvers or (who in approvers and not who.startswith(_SIGN)) or bool(groups_of(approvers, groups))
 
 
 def parse_groups(raw: Mapping[str, Any]) -> Groups:
@@ -58,7 +79,10 @@ def _members(rule: Mapping[str, Any], key: str, value: Any, groups: Groups) -> A
     found: list[Any] = []
     for item in items:
         before, sign, name = item.rpartition(_SIGN) if isinstance(item, str) else ("", "", "")
-        if not sign or (before and not (key == "callers" and before.endswith((":", "/")))):
+        provided = (
+            key == "approvers" and isinstance(item, str) and len(item) > len(PROVIDED) and item.startswith(PROVIDED)
+        )
+        if provided or not sign or (before and not (key == "callers" and before.endswith((":", "/")))):
             found.append(item)
         elif name not in groups:
             remedy = closest(name, groups) or f'Add it to [policy.groups]: {name} = ["…"].'

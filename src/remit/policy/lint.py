@@ -20,7 +20,7 @@ from remit.policy import expression
 from remit.policy.constraint import declares
 from remit.policy.expression import COMPARISONS, Apply, Items, Node, Path, below_of, paths_of
 from remit.policy.globs import is_glob
-from remit.policy.groups import NO_GROUPS, Groups, expanded
+from remit.policy.groups import NO_GROUPS, Groups, expanded, most_of
 from remit.policy.levels import default_for, effective_level
 from remit.policy.places import places_of
 from remit.policy.rule import Rule, check_ids, parse_rule
@@ -444,6 +444,6 @@ def _approvers(scope: _Scope) -> Iterator[Finding]:
     for one, other in combinations(asking, 2):
         shared = scope.about[one.id] & scope.about[other.id]
         people = set(one.approvers) & set(other.approvers)
-        if shared and len(people) < max(one.approvals, other.approvals):
+        if shared and most_of(people) < max(one.approvals, other.approvals):
             message = f"and {one.id} both match {min(shared)}, and together leave {len(people)} to approve"
             yield _finding("nobody-approves", other, message, "Such a call is denied: let the rules share approvers.")

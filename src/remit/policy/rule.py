@@ -37,6 +37,7 @@ from remit.policy.constraint import Constraint, Operator
 from remit.policy.decision import EFFECTS, TAINTS, Effect, Query, Taint
 from remit.policy.expression import ExpressionError, Node, parse
 from remit.policy.globs import is_glob, name_matches
+from remit.policy.groups import most_of
 from remit.policy.levels import effective_level
 from remit.policy.limit import Limit, parse_limit
 from remit.policy.table import Table, closest, describe
@@ -459,7 +460,7 @@ def _question(table: Table, effect: Effect) -> dict[str, Any]:
         if key in table and effect != "ask":
             raise table.error(key, f'has no meaning where the effect is "{effect}"', 'It belongs to effect = "ask".')
     approvals, approvers = table.whole("approvals", 1), table.texts("approvers")
-    if approvers and approvals > len(approvers):
+    if approvers and approvals > most_of(approvers):
         raise table.error("approvals", f"asks for {approvals} of {len(approvers)} approvers")
     for name in approvers:
         if is_glob(name):

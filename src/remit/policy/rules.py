@@ -22,7 +22,7 @@ from remit.policy.approval import Remembered
 from remit.policy.condition import Condition, caller_matcher
 from remit.policy.decision import EFFECTS, TAINTS, Caller, Decision, Effect, Query, Taint
 from remit.policy.expression import paths_of
-from remit.policy.groups import NO_GROUPS, Groups, expanded
+from remit.policy.groups import NO_GROUPS, Groups, expanded, most_of
 from remit.policy.levels import DEFAULTS_VERSION, default_for
 from remit.policy.limit import Limit
 from remit.policy.overlay import Overlay
@@ -392,7 +392,7 @@ def _question(asking: Sequence[_Ready], requester: str) -> Decision:
     named = [set(ready.rule.approvers) for ready in asking if ready.rule.approvers]
     approvers = set.intersection(*named) if named else set()
     others = approvers - {requester} if approvals > 1 else approvers
-    if named and len(others) < approvals:
+    if named and most_of(others) < approvals:
         ids = ", ".join(ready.rule.id for ready in asking)
         reason = f"Too few people may approve: {approvals} must, and {ids} leave {len(others)}."
         return Decision(effect="deny", rule_id=first.rule.id, reason=reason)

@@ -1,10 +1,13 @@
-"""The file of a login at an MCP server: tokens, for the owner of the file alone, changed by one process at a time."""
+"""The file of a login at an MCP server: tokens, for the owner of the file alone, changed by one process at a time.
+
+That of a login at a server of Remit's own, with `remit login`: the token of a session, which the server renews.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -13,6 +16,7 @@ import msgspec
 
 from remit.atomic import replace_file
 from remit.canonical import sha256
+from remit.settings.places import login_folder
 from remit.threads import Stop, wait_for_lock
 
 if TYPE_CHECKING:
@@ -102,6 +106,20 @@ class LoginFile:
             os.close(number)
             raise
         return number
+
+
+def server_login(env: Mapping[str, str], url: str) -> Path:
+    """Return the file of the login at a server of Remit's own."""
+    return login_folder(env) / f"remit-{_short(url.rstrip('/'))}.json"
+
+
+def login_token(env: Mapping[str, str], url: str) -> str:
+    """The token of the login at a server of Remit's own; empty: there is none."""
+    try:
+        content = msgspec.json.decode(server_login(env, url).read_bytes(), type=dict[str, str])
+    except (OSError, msgspec.DecodeError):
+        return ""
+    return content.get("token", "")
 
 
 def _is(number: int, path: Path) -> bool:

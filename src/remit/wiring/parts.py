@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from remit.engines.port import Work
     from remit.evidence.answer import Answer
     from remit.http.guard import Guard
+    from remit.http.people import People
     from remit.http.reader import Reader
     from remit.http.router import Mount
     from remit.jobs.recipe import Recipe
@@ -136,6 +137,12 @@ def skills_of(parts: Iterable[Capability], opened: Parts) -> Skills:
             skills: Skills = _resolved(part.name, part.skills)(opened, part_settings(part, opened.settings))
             return skills
     return NO_SKILLS
+
+
+def people_of(parts: Iterable[Capability], opened: Parts) -> People | None:
+    """Return everyone who logs in, as the first part says where they do. Raises UsageError or SettingsError."""
+    openers = (_resolved(part.name, part.people) for part in parts if part.people)
+    return next((people for people in (opener(opened) for opener in openers) if people is not None), None)
 
 
 def engine_of(parts: Iterable[Capability], settings: Settings, work: Work) -> LocalEngine:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from remit.gateway.pipeline import Gateway
     from remit.gateway.readiness import Probe
     from remit.gateway.services import Services
+    from remit.http.people import People
     from remit.jobs.program import Programs
     from remit.jobs.recipe import Recipe
     from remit.jobs.skills import Skills
@@ -169,6 +170,13 @@ class Runtime:
         return skills_of(self.parts, self)
 
     @cached_property
+    def people(self) -> People | None:
+        """Everyone who logs in at a provider; None: no one does. Raises SettingsError."""
+        from remit.wiring.parts import people_of
+
+        return people_of(self.parts, self)
+
+    @cached_property
     def enclosures(self) -> Enclosures:
         """Return what runs the operator's own programs in the sandbox."""
         from remit.wiring.parts import enclosures_of
@@ -204,7 +212,7 @@ class Runtime:
         """Return what the gateway works with."""
         from remit.wiring.services import Sources, services_of
 
-        sources = Sources(lambda: self.catalog, self._policy, self._migrations, self.probes)
+        sources = Sources(lambda: self.catalog, self._policy, self._migrations, self.probes, lambda: self.people)
         return services_of(self.settings, self.journal, sources)
 
     @cached_property

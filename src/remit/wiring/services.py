@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from remit.gateway.services import Limits, Services
     from remit.gateway.takings import Takings
     from remit.gateway.turnstiles import Turnstiles
+    from remit.http.people import People
     from remit.journal.journal import Journal
     from remit.metrics.registry import Registry
     from remit.models.prices import Price, Prices
@@ -41,6 +42,7 @@ class Sources(NamedTuple):
     policy: Callable[[], Policy]
     migrations: Callable[[], Migrations]
     probes: Callable[[], Mapping[str, Probe]]
+    people: Callable[[], People | None] = lambda: None
 
 
 def services_of(settings: Settings, journal: Journal, sources: Sources) -> Services:
@@ -84,7 +86,7 @@ class ServicesOnUse:
     def confirmations(self) -> Confirmations:
         from remit.gateway.confirmations import Confirmations
 
-        return Confirmations(self.journal, _proofs(self._settings))
+        return Confirmations(self.journal, _proofs(self._settings), self._sources.people)
 
     @cached_property
     def remembered(self) -> RememberedApprovals:

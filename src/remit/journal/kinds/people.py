@@ -67,6 +67,13 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     """Only calls with the same arguments."""
 
 
+class Via(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What lets a person decide, beside their name."""
+
+    groups: tuple[str, ...] = ()
+    """The groups among the approvers that the provider counted them among then."""
+
+
 class ConfirmationDecided(Payload, frozen=True, kw_only=True):
     """A person answered, or the question ended without an answer."""
 
@@ -81,6 +88,7 @@ class ConfirmationDecided(Payload, frozen=True, kw_only=True):
     signature: str = ""
     remember: Extension | msgspec.UnsetType = UNSET
     """Of an approval that holds for later calls too; the signature covers it."""
+    via: Via | msgspec.UnsetType = UNSET
 
 
 class ConfirmationPutOff(Payload, frozen=True, kw_only=True):

@@ -49,7 +49,11 @@ def open_mounts(remit: Remit, guard: Guard) -> list[Mount]:
     if not own.serve:
         return []
     part = gateway_of(_Clients(remit, guard).admit, remit.settings, own, remit.clock)
-    return [Mount(path, part, None, lambda _headers: ANYBODY) for path in paths()]
+    return [Mount(path, part, None, _anybody) for path in paths()]
+
+
+async def _anybody(_headers: Mapping[str, str]) -> Access:
+    return ANYBODY
 
 
 def gateway_of(admit: Any, settings: Settings, own: ModelGatewaySettings, clock: Clock) -> ModelGateway:

@@ -23,6 +23,7 @@ from remit.journal import kinds as k
 from remit.parts.audit.formats.account import Account, Entry, is_salted
 from remit.parts.audit.formats.table import DECISIONS, REMEMBERED, person_of
 from remit.parts.audit.sessions import Beat, Session
+from remit.policy.groups import may_decide
 
 ZERO: Final = "0" * 64
 """The predecessor of a first record."""
@@ -181,7 +182,7 @@ def _answer(account: Account, entry: Entry, answer: k.ConfirmationDecided) -> di
         inputs |= {
             "answer": "approve" if len(set(approvers)) >= question.approvals else "approve_in_part",
             "digest_same": answer.digest == question.digest,
-            "may_decide": not question.approvers or answer.by in question.approvers,
+            "may_decide": may_decide(question.approvers, answer.by, answer.via.groups if answer.via else ()),
             "in_time": question.expires_at is None or entry.at < question.expires_at,
         }
     return inputs
