@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from remit.parts.notify.people import read_accounts
 from remit.parts.notify.sender import Message
 from remit.parts.notify.target import ABOUT_CALLS, EVENTS, OPEN, Target, read_targets
 from remit.settings import load
@@ -21,10 +22,10 @@ def named(title: str) -> list[str]:
 
 
 def test_the_example_is_read(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "remit.toml").write_text(example, encoding="utf-8")
-    targets = read_targets(load(env={}, cwd=tmp_path))
-    assert [target.name for target in targets] == ["oncall", "boss", "pager", "events"]
+    (tmp_path / "remit.toml").write_text("".join(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)), encoding="utf-8")
+    settings = load(env={}, cwd=tmp_path)
+    assert [target.name for target in read_targets(settings)] == ["oncall", "boss", "pager", "events", "payments"]
+    assert read_accounts(settings) == {("slack", "T0123/U0456"): "okta:00u1"}
 
 
 def test_every_event_key_and_field_is_listed() -> None:

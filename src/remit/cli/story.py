@@ -240,7 +240,8 @@ def asked_lines(asked: QuestionRecord, *, whole: bool = False) -> list[str]:
         reason = f": {clean(one.reason)}" if one.reason else ""
         by = f" by {one_line(one.by)}" if one.by else ""
         did = _DECISIONS.get(one.decision, one_line(one.decision))
-        lines.append(f"  {did}{by} at {clock_time(one.at)}{seen}{became}{reason}")
+        way = f", by {one.channel} as {one_line(one.account)}, which showed {digest(one.shown)}" if one.channel else ""
+        lines.append(f"  {did}{by} at {clock_time(one.at)}{way}{seen}{became}{reason}")
     return lines
 
 

@@ -21,10 +21,11 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote_plus
 
 import msgspec
 
-from remit.canonical import digest
+from remit.canonical import digest, sha256
 from remit.codes import Code
 from remit.errors import (
     AppendConflictError,
@@ -72,7 +73,7 @@ async def check(journal: Journal, proofs: Proofs, head: Head) -> Checked:
     be that of the recorded call, and a call that ran needs as many approvals with the proof that `confirm.proof` asks
     for as its rule says (APPROVAL_UNPROVEN).
     """
-    request, approvals, used = _read(await journal.read(head.stream))
+    request, decisions, approvals, used = _read(await journal.read(head.stream))
     if request is None:
         return Checked()
     problems: list[tuple[Code, str]] = []
@@ -88,25 +89,41 @@ async def check(journal: Journal, proofs: Proofs, head: Head) -> Checked:
         if len(proven) < request.approvals:
             why = f"{head.stream}: a call ran on {len(proven)} of {request.approvals} approvals that are {proofs.words}"
             problems.append((Code.APPROVAL_UNPROVEN, why))
+    for said in decisions:
+        if said.via and said.via.body and (why := await _unfit(journal, said, said.via)):
+            problems.append((Code.APPROVAL_UNPROVEN, f"{head.stream}: the answer in the name {said.by!r} {why}"))
     known = len(given) if proofs.signers else 0
     return Checked(known - len(wrong), len(given) - known, tuple(problems))
 
 
 def _read(
     events: Sequence[Event],
-) -> tuple[ConfirmationRequested | None, list[tuple[int, ConfirmationDecided]], bool]:
-    """The question, the approvals and when they were given, and whether the call ran."""
+) -> tuple[ConfirmationRequested | None, list[ConfirmationDecided], list[tuple[int, ConfirmationDecided]], bool]:
+    """The question, the answers, the approvals and when they were given, and whether the call ran."""
     request: ConfirmationRequested | None = None
+    decisions: list[ConfirmationDecided] = []
     approvals: list[tuple[int, ConfirmationDecided]] = []
     used = False
     for event in events:
         payload = decode(event.kind, event.data)
         if isinstance(payload, ConfirmationRequested):
             request = payload
-        elif isinstance(payload, ConfirmationDecided) and payload.decision == "approve":
-            approvals.append((event.at, payload))
+        elif isinstance(payload, ConfirmationDecided):
+            decisions.append(payload)
+            approvals += [(event.at, payload)] if payload.decision == "approve" else []
         used = used or isinstance(payload, ConfirmationUsed)
-    return request, approvals, used
+    return request, decisions, approvals, used
+
+
+async def _unfit(journal: Journal, said: ConfirmationDecided, via: Via) -> str:
+    """Return why what a channel sent does not fit the answer that was made of it; empty: it does."""
+    body = await journal.blob(via.body)
+    if body is None:
+        return f"came by {via.channel}, and what was sent is not kept"
+    text = unquote_plus(body.decode("utf-8", "replace"))
+    parts = (said.confirmation, said.digest.removeprefix("sha256:"), *via.account.split("/"))
+    fits = sha256(body) == via.body and all(part in text for part in parts)
+    return "" if fits else f"came by {via.channel}, and what was sent there does not fit it"
 
 
 async def _bound(journal: Journal, head: Head, request: ConfirmationRequested) -> bool:
@@ -128,6 +145,7 @@ _LOOK_AGAIN: Final = "Review the call again before you decide."
 _PROVE: Final[dict[ProofMode, str]] = {
     "any": "",
     "terminal": "Answer with `remit confirm ID` at a terminal.",
+    "channel": "Let someone else answer, on a channel or over HTTP with a token of their own.",
     "token": "Let someone else answer over HTTP, with a token of their own.",
     "signed": "Let someone else answer: `remit confirm ID --approve --sign KEY`.",
 }
@@ -245,8 +263,10 @@ class Confirmations:
 
     # --- deciding
 
-    async def decide(self, found: Confirmation, decision: ConfirmationDecided) -> Confirmation:
+    async def decide(self, found: Confirmation, decision: ConfirmationDecided, body: bytes = b"") -> Confirmation:
         """Record one person's approval or refusal, and wake the caller once it counts; the question as that left it.
+
+        `body` is the answer as a channel sent it, which `via` names. One that came already changes nothing.
 
         Raises StateError (CONFIRMATION_CLOSED, CONFIRMATION_EXPIRED, CONFIRMATION_MISMATCH) or UsageError
         (DECIDER_NOT_ALLOWED).
@@ -254,13 +274,17 @@ class Confirmations:
         if decision.decision not in {"approve", "deny"}:
             raise UsageError(f"{decision.decision} is not a decision a person gives here", remedy="Approve or deny.")
         decision = msgspec.structs.replace(decision, reason=line(decision.reason, _REASON))
+        blobs = (Blob(sha256(body), body),) if body else ()
         while True:
+            if _came(found, decision):
+                return found
             groups = await self._check(found, decision.by)
             if decision.digest != found.request.digest:
                 msg = f"{found.id}: this digest does not match the call that waits"
                 raise StateError(msg, code=Code.CONFIRMATION_MISMATCH, remedy=_LOOK_AGAIN)
             if groups:
-                decision = msgspec.structs.replace(decision, via=Via(groups=groups))
+                via = msgspec.structs.replace(decision.via or Via(), groups=groups)
+                decision = msgspec.structs.replace(decision, via=via)
             if decision.decision == "approve":
                 await self.check_proof(found, decision)
             decided = msgspec.structs.replace(found, decisions=(*found.decisions, decision))
@@ -268,7 +292,8 @@ class Confirmations:
                 await self._check_key(decided)
             state = "denied" if decision.decision == "deny" else "approved" if decided.enough else "pending"
             try:
-                await self._append(found, decision, state, wakes=() if state == "pending" else (found.caller,))
+                wakes = () if state == "pending" else (found.caller,)
+                await self._append(found, decision, state, wakes=wakes, blobs=blobs)
             except AppendConflictError:
                 found = await self._again(found)  # someone else decided at the same moment
                 continue
@@ -438,8 +463,15 @@ class Confirmations:
             return False
         return True
 
-    async def _append(self, question: Confirmation, decision: Answer, state: str, wakes: tuple[str, ...] = ()) -> None:
-        await self._journal.commit(self._draft(question, decision, state), synced=True, wakes=wakes)
+    async def _append(
+        self,
+        question: Confirmation,
+        decision: Answer,
+        state: str,
+        wakes: tuple[str, ...] = (),
+        blobs: tuple[Blob, ...] = (),
+    ) -> None:
+        await self._journal.commit(self._draft(question, decision, state), synced=True, wakes=wakes, blobs=blobs)
 
     def _draft(self, found: Confirmation, decision: Answer, state: str) -> Draft:
         writer = self._journal.writer(found.stream, KIND, found.head)
@@ -469,6 +501,12 @@ class Confirmations:
             untrusted=await read_untrusted(request.untrusted, request.untrusted_blob, self._journal.value),
             decided_at=decided_at,
         )
+
+
+def _came(found: Confirmation, decision: ConfirmationDecided) -> bool:
+    """Return whether this very answer of a channel is among those that count."""
+    body = decision.via.body if decision.via else ""
+    return bool(body) and any(one.via and one.via.body == body for one in found.decisions)
 
 
 def _age(head: Head) -> tuple[int, str]:

@@ -4,6 +4,7 @@
 |---|---|
 | `any` | any answer: anyone who can write to the journal can give one |
 | `terminal` | an answer typed at a terminal, or a stronger one; it keeps scripts from answering by mistake |
+| `channel` | an answer on a channel such as Slack, which proves whose account it is, or a stronger one |
 | `token` | an answer over HTTP with a token whose principal did not ask, or a signed one |
 | `signed` | an answer signed with an SSH key that `allowed_signers` names, by someone who did not ask |
 
@@ -34,13 +35,14 @@ if TYPE_CHECKING:
     from remit.journal.kinds import ConfirmationDecided, ConfirmationRequested
     from remit.journal.kinds.people import Extension
 
-ProofMode = Literal["any", "terminal", "token", "signed"]
-ProofKind = Literal["", "terminal", "token"]
+ProofMode = Literal["any", "terminal", "channel", "token", "signed"]
+ProofKind = Literal["", "terminal", "channel", "token"]
 """The way in which an answer was given, as the face that took it says."""
 NAMESPACE: Final = "remit-approval"
 """The namespace of signatures, so that none that was made for something else counts."""
 _ACCEPTED: Final[dict[ProofMode, frozenset[str]]] = {
-    "terminal": frozenset({"terminal", "token"}),
+    "terminal": frozenset({"terminal", "channel", "token"}),
+    "channel": frozenset({"channel", "token"}),
     "token": frozenset({"token"}),
     "signed": frozenset(),
 }
@@ -76,6 +78,10 @@ class Proofs:
     def words(self) -> str:
         """Return how an approval has to be given, for people."""
         return _WORDS.get(self.mode, "given")
+
+    def takes(self, kind: ProofKind) -> bool:
+        """Return whether approvals that are given so can count."""
+        return self.mode == "any" or kind in _ACCEPTED[self.mode]
 
     async def refusal(self, request: ConfirmationRequested, said: ConfirmationDecided, at: int | None = None) -> str:
         """Return why an approval does not count; empty: it does.
@@ -141,6 +147,7 @@ def key_of(signature: str) -> bytes:
 
 _WORDS: Final[dict[ProofMode, str]] = {
     "terminal": "typed at a terminal",
+    "channel": "given on a channel such as Slack, over HTTP with a token, or signed",
     "token": "given over HTTP with a token, or signed",
     "signed": "signed",
 }

@@ -35,6 +35,9 @@ def read_question(identifier: str, events: Iterable[Event]) -> tuple[str, Questi
                         digest=decided.digest,
                         reason=decided.reason,
                         replaced_by=decided.replaced_by,
+                        channel=decided.via.channel if decided.via else "",
+                        account=decided.via.account if decided.via else "",
+                        shown=decided.via.shown if decided.via else "",
                     )
                 )
             case k.ConfirmationPutOff() as answer:

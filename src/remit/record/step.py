@@ -216,6 +216,12 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The digest that they had in front of them."""
     reason: str = ""
     replaced_by: str = ""
+    channel: str = ""
+    """The channel on which it came, such as `slack`; empty: a face of Remit."""
+    account: str = ""
+    """The person's account there."""
+    shown: str = ""
+    """Digest of what the message there showed."""
 
 
 class PutOff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -19,6 +19,7 @@ from remit.jobs.state import KIND as JOB
 from remit.jobs.state import stream_of
 from remit.journal.event import HeadQuery
 from remit.journal.kinds import ConfirmationDecided, ConfirmationPutOff
+from remit.journal.kinds.people import Via
 from remit.operation import Body, By, JsonObject, Wire, operation
 from remit.record.question import read_question
 from remit.record.step import QuestionRecord
@@ -193,6 +194,29 @@ class Confirmations:
         )
         answer = await signed_with(answer, sign)
         decided = await self._services.confirmations.decide(found, answer)
+        self._wake()
+        return await self._shown(decided)
+
+    async def decide_on_channel(
+        self,
+        reference: str,
+        decision: Literal["approve", "deny"],
+        *,
+        digest: str,
+        by: str,
+        via: Via,
+        body: bytes,
+        reason: str = "",
+    ) -> ConfirmationView:
+        """Approve or deny a call as a person answered on a channel: `via` says which, and `body` is what that sent.
+
+        Raises as `decide` does.
+        """
+        found = await self._services.confirmations.find(reference)
+        answer = ConfirmationDecided(
+            confirmation=found.id, decision=decision, digest=digest, by=by, reason=reason, proof="channel", via=via
+        )
+        decided = await self._services.confirmations.decide(found, answer, body)
         self._wake()
         return await self._shown(decided)
 

@@ -198,8 +198,13 @@ async def _show(state: State, remit: Opened, question: ConfirmationView, answer:
     if question.state == "pending":
         command = state.command("confirm", question.confirmation)
         state.note(f"  {state.output.err.style('->', 'cyan')} {command} --approve | --deny --reason WHY | --edit JSON")
-    else:
-        state.note(f"it is {question.state}")
+        return exit_codes.OK
+    if not state.server:
+        from remit.cli.story import asked_lines
+
+        for line in asked_lines(await remit.service.confirmations.answers(question.confirmation))[1:]:
+            state.output.out.line(line)
+    state.note(f"it is {question.state}")
     return exit_codes.OK
 
 

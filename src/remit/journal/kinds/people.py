@@ -7,7 +7,15 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from remit.journal.kinds.calls import DecisionFacts
-from remit.journal.kinds.payload import UNSET, OptionalRaw, OptionalRef, Payload, PolicyDigest, SharedDigest
+from remit.journal.kinds.payload import (
+    UNSET,
+    OptionalRaw,
+    OptionalRef,
+    OwnDigest,
+    Payload,
+    PolicyDigest,
+    SharedDigest,
+)
 
 
 class ConfirmationRequested(Payload, frozen=True, kw_only=True):
@@ -68,7 +76,20 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Via(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What lets a person decide, beside their name."""
+    """The way of an answer, and what lets its person decide beside their name."""
+
+    channel: str = ""
+    """The channel on which it came, such as `slack`; empty: a face of Remit."""
+    account: str = ""
+    """The person's account there."""
+    message: str = ""
+    """The message that was answered, as the channel names it."""
+    shown: str = ""
+    """Digest of what the message showed."""
+    body: OwnDigest = ""
+    """Digest of the answer as the channel sent it, which is kept."""
+    body_at: int = 0
+    """When the channel says it sent that, in seconds since the Unix epoch."""
 
     groups: tuple[str, ...] = ()
     """The groups among the approvers that the provider counted them among then."""

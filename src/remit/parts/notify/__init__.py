@@ -18,6 +18,11 @@ from remit.capability import Capability, Command, Noun
 
 CAPABILITIES: Final = (
     Capability(
+        name="people",
+        about="Say whose an account on a channel is.",
+        settings="remit.parts.notify.people:PeopleSettings",
+    ),
+    Capability(
         name="notify",
         about="Tell people what waits or failed, by mail, a webhook or a program.",
         settings="remit.parts.notify.settings:NotifySettings",
@@ -34,7 +39,11 @@ CAPABILITIES: Final = (
             "notification_sent": "remit.parts.notify.kinds:NotificationSent",
             "notification_failed": "remit.parts.notify.kinds:NotificationFailed",
             "notification_dropped": "remit.parts.notify.kinds:NotificationDropped",
+            "notify_answer_received": "remit.parts.notify.kinds:AnswerReceived",
+            "notify_update_queued": "remit.parts.notify.kinds:UpdateQueued",
+            "notify_answer_settled": "remit.parts.notify.kinds:AnswerSettled",
         },
+        serves="remit.parts.notify.wiring:open_mounts",
         works="remit.parts.notify.wiring:work_on_notifications",
         commands=(
             Command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from remit.journal.kinds.payload import Payload
+from remit.journal.kinds.payload import OwnDigest, Payload
 
 
 class TargetAdded(Payload, frozen=True, kw_only=True):
@@ -35,6 +35,10 @@ class NotificationSent(Payload, frozen=True, kw_only=True):
     attempt: int
     answer: str = ""
     """The answer, in words."""
+    message: str = ""
+    """The message, as its channel names it, if people can answer there."""
+    shown: str = ""
+    """Digest of the question as it was shown, if it was shown whole."""
 
 
 class NotificationFailed(Payload, frozen=True, kw_only=True):
@@ -45,6 +49,51 @@ class NotificationFailed(Payload, frozen=True, kw_only=True):
     reason: str
     again_at: int | None = None
     """When the next attempt is due, in microseconds since the Unix epoch; null: it was the last one."""
+
+
+class AnswerReceived(Payload, frozen=True, kw_only=True):
+    """Ours, first in the stream of an answer: someone pressed a button where they were told."""
+
+    KIND: ClassVar[str] = "notify_answer_received"
+    target: str
+    notification: str
+    confirmation: str
+    digest: str
+    decision: Literal["approve", "deny"]
+    channel: str
+    account: str
+    """The account of the person who pressed it."""
+    message: str
+    """The message that it stands in."""
+    reason: str = ""
+    body: OwnDigest
+    """Digest of what the channel sent, which is kept."""
+    body_at: int = 0
+    """When the channel says it sent that, in seconds since the Unix epoch."""
+
+
+class AnswerSettled(Payload, frozen=True, kw_only=True):
+    """Ours: what an answer did."""
+
+    KIND: ClassVar[str] = "notify_answer_settled"
+    state: str = ""
+    """The question's state afterwards; empty: the answer did not count."""
+    code: str = ""
+    """The reason why it did not count."""
+    text: str
+    """The words that the person gets."""
+    principal: str = ""
+    """Whose account it is; empty: no one's that is known."""
+
+
+class UpdateQueued(Payload, frozen=True, kw_only=True):
+    """Ours, first in the stream of an update: a question ended, and its message is to say so."""
+
+    KIND: ClassVar[str] = "notify_update_queued"
+    target: str
+    message: str
+    """The message, as its channel names it."""
+    confirmation: str
 
 
 class NotificationDropped(Payload, frozen=True, kw_only=True):

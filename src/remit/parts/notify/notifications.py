@@ -20,15 +20,17 @@ from remit.errors import AppendConflictError, ChainBrokenError, NotFoundError
 from remit.ids import new_id
 from remit.jobs.end import Ended
 from remit.journal.event import Fold, HeadPatch, HeadQuery
-from remit.journal.kinds import decode
+from remit.journal.kinds import ConfirmationDecided, decode
 from remit.journal.leases import HeldLease
 from remit.nearest import did_you_mean
+from remit.parts.notify.answers import is_answer
 from remit.parts.notify.kinds import (
     NotificationDropped,
     NotificationFailed,
     NotificationQueued,
     NotificationSent,
     TargetAdded,
+    UpdateQueued,
 )
 from remit.parts.notify.occasion import KINDS, event_of, identity_of, notification_of, read_occasion
 from remit.parts.notify.sender import sample
@@ -127,6 +129,8 @@ class Follower:
             return False
 
     async def _queued(self, event: Event) -> bool:
+        if self._target.slack and event.kind == ConfirmationDecided.KIND:
+            await self._update(event)
         name = event_of(event)
         if name not in self._target.events or (name in {"failed", "expired"} and event.at < self._began):
             return False
@@ -157,6 +161,33 @@ class Follower:
         except AppendConflictError:
             return False
         return True
+
+    async def _update(self, event: Event) -> None:
+        """Queue that a message says how its question ended, once it has."""
+        head = await self._journal.head(event.stream)
+        notification = notification_of(self._target.name, f"{event.stream} 1")
+        if (
+            head is None
+            or head.state == "pending"
+            or await self._journal.head(stream_of(self._target.name, notification)) is None
+        ):
+            return
+        payloads = [
+            decode(one.kind, one.data) for one in await self._journal.read(stream_of(self._target.name, notification))
+        ]
+        sent = next((one for one in payloads if isinstance(one, NotificationSent) and one.message), None)
+        if sent is None:
+            return
+        update = UpdateQueued(
+            target=self._target.name, message=sent.message, confirmation=event.stream.rpartition("/")[2]
+        )
+        patch = HeadPatch(
+            state="pending", due_at=event.at, route=self._target.name, title=f"update {update.confirmation}"
+        )
+        with suppress(AppendConflictError):  # it is queued already
+            await self._journal.create(
+                stream_of(self._target.name, f"answer/{notification}"), KIND, update, patch=patch
+            )
 
 
 _LISTED: Final = 1_000
@@ -241,7 +272,7 @@ class Notifications:
 
     async def _view(self, target: Target, limit: int) -> TargetView:
         query = HeadQuery(kind=KIND, prefix=f"{stream_of(target.name)}/", limit=_LISTED)
-        heads = await self._journal.heads(query)
+        heads = [head for head in await self._journal.heads(query) if not is_answer(head.stream)]
         states = [_STATES.get(head.state, head.state) for head in heads]
         return TargetView(
             target=target.name,

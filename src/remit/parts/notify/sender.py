@@ -181,6 +181,10 @@ class Answer(NamedTuple):
     """The answer, in words for people, without secrets."""
     pause_s: float = 0.0
     """Seconds that the target asks us to wait before the next attempt."""
+    place: str = ""
+    """The message, as its channel names it, if people can answer there."""
+    shown: str = ""
+    """Digest of the question that it shows whole."""
 
 
 _SHORTEST: Final = 6

@@ -10,10 +10,12 @@ from remit.settings.section import About, Section, Tables
 _VARIABLE: Final = re.compile(r"(?<!\$)\$\{([A-Za-z_]\w*)")
 _FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(
-        ("name", "on", "recipes", "labels", "tools", "levels", "after", "details", "format", "email", "from"), plain
+        ("name", "on", "recipes", "labels", "tools", "levels", "after", "details", "format", "email", "from", "slack"),
+        plain,
     ),
     **dict.fromkeys(("env", "headers"), names),
     "command": command,
+    "api": lambda value: address(value) if isinstance(value, str) else HIDDEN,
     "url": lambda value: address(value) if isinstance(value, str) else HIDDEN,
     "smtp": lambda value: value.rpartition("@")[2] if isinstance(value, str) else HIDDEN,
 }
@@ -32,7 +34,8 @@ def _claims(value: Tables) -> Iterator[str]:
         if isinstance(program, list | tuple):
             yield f"run, to tell {name} of questions and jobs: {shlex.join(map(str, program))}"
         else:
-            where = ", ".join(map(str, email)) if isinstance(email, list | tuple) else address(str(table.get("url")))
+            url = address(str(table.get("url"))) if "slack" not in table else f"Slack's channel {table['slack']}"
+            where = ", ".join(map(str, email)) if isinstance(email, list | tuple) else url
             yield f"tell {name} of questions and jobs at {where}"
         secrets = sorted(set(_VARIABLE.findall(str(table))))
         if secrets:

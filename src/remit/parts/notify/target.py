@@ -28,17 +28,19 @@ ABOUT_CALLS: Final[tuple[EventName, ...]] = ("question", "expired", "uncertain")
 OPEN: Final[tuple[EventName, ...]] = ("question", "stuck", "uncertain")
 """The events that someone can settle, so that telling them later makes sense."""
 _NAME: Final = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
+_SLACK: Final = re.compile(r"[CGD][A-Z0-9]{1,20}")
 _ADDRESS: Final = re.compile(r"[^\s@<>,;:\"\\]+@[^\s@<>,;:\"\\]+", re.ASCII)
 _WAYS: Final[Mapping[str, tuple[str, ...]]] = {
     "url": ("format", "secret", "headers"),
     "email": ("from", "smtp", "user", "password"),
     "command": ("env",),
+    "slack": ("token", "secret", "api"),
 }
 """The key that chooses each way, and those that belong to it alone."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"sender": "from"}):
-    """One `[[notify]]` table; exactly one of `url`, `email` and `command` is given."""
+    """One `[[notify]]` table; exactly one of `url`, `email`, `command` and `slack` is given."""
 
     name: str
     """Lower-case letters, digits, `_` and `-`: stands in the record and in commands."""
@@ -74,6 +76,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The name to log in with at the mail server; empty: no login."""
     password: str = ""
     """The password for it; `${NAME}` as in `url`."""
+    slack: str = ""
+    """The identifier of a channel in which a Slack app posts, with buttons to answer."""
+    token: str = ""
+    """The app's token (`xoxb-…`); `${NAME}` as in `url`. `secret` is its signing secret."""
+    api: str = "https://slack.com/api"
+    """The URL of Slack's methods."""
     command: tuple[str, ...] = ()
     """A program and its arguments; it gets the message as JSON on stdin."""
     env: dict[str, str] = {}
@@ -101,6 +109,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Return who is told, in words without secrets."""
         if self.url:
             return address(self.url)
+        if self.slack:
+            return f"Slack channel {self.slack}"
         return f"mail to {', '.join(self.email)}" if self.email else f"command {program(self.command[0])}"
 
     @property
@@ -158,9 +168,11 @@ def _misnamed(target: Target, _table: Mapping[str, Any]) -> _Problem:
 def _ways(target: Target, table: Mapping[str, Any]) -> _Problem:
     ways = [way for way in _WAYS if getattr(target, way)]
     if len(ways) != 1:
-        given = f"{' and '.join(ways)} are given" if ways else "none of url, email and command is given"
+        given = f"{' and '.join(ways)} are given" if ways else "none of url, email, command and slack is given"
         return given, "Give one; a second way is a second target."
-    foreign = [key for way, keys in _WAYS.items() if way != ways[0] for key in (way, *keys) if key in table]
+    own = _WAYS[ways[0]]
+    others = [key for way, keys in _WAYS.items() if way != ways[0] for key in (way, *keys)]
+    foreign = [key for key in others if key in table and key not in own]
     return (f"{foreign[0]} does not belong to {ways[0]}", f"Leave {foreign[0]} out.") if foreign else None
 
 
@@ -199,7 +211,17 @@ def _program(target: Target, _table: Mapping[str, Any]) -> _Problem:
     return None
 
 
-_CHECKS: Final = (_misnamed, _ways, _conditions, _webhook, _mail, _program)
+def _slack(target: Target, _table: Mapping[str, Any]) -> _Problem:
+    if not target.slack:
+        return None
+    if not _SLACK.fullmatch(target.slack):
+        return "slack must be the identifier of a channel, such as C0123ABC", "Copy it from the channel's details."
+    if not target.token or not target.secret:
+        return "slack needs token and secret", "Add the app's token and its signing secret, as ${NAME}."
+    return url_problem(target.api)
+
+
+_CHECKS: Final = (_misnamed, _ways, _conditions, _webhook, _mail, _program, _slack)
 
 
 class MailServer(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from remit.capability import Check, Look, Upkeep
 from remit.errors import JournalError, RemitError
 from remit.parts.notify.notifications import Notifications, add_target
+from remit.parts.notify.people import read_accounts
 from remit.parts.notify.sender import AT_ONCE, Sender
 from remit.parts.notify.target import read_targets
 from remit.parts.notify.work import NotificationWork
@@ -19,6 +20,10 @@ from remit.parts.notify.work import NotificationWork
 if TYPE_CHECKING:
     from remit.app import Remit
     from remit.engines.port import Engine
+    from remit.http.access import Access
+    from remit.http.guard import Guard
+    from remit.http.router import Mount
+    from remit.parts.notify.channels import Channels
     from remit.service.noun_means import NounOpening
     from remit.service.parts import Parts
     from remit.wiring.runtime import Runtime
@@ -59,8 +64,34 @@ def open_notifier(runtime: Runtime) -> Notifier | None:
     targets = read_targets(runtime.settings)
     if not targets:
         return None
-    work = NotificationWork(runtime.journal, targets, _sender(runtime), _console(runtime))
+    channels = _channels(runtime) if any(target.slack for target in targets) else None
+    work = NotificationWork(runtime.journal, targets, _sender(runtime), _console(runtime), channels)
     return Notifier(work, runtime.engine_for(work, concurrency=len(targets) + AT_ONCE))
+
+
+def _channels(runtime: Runtime) -> Channels:
+    from remit.parts.notify.answers import Answers  # noqa: PLC0415 - few targets can be answered
+    from remit.parts.notify.channels import Channels  # noqa: PLC0415 - few targets can be answered
+
+    journal, service = runtime.journal, runtime.service
+    answers = Answers(service, journal, read_accounts(runtime.settings))
+    return Channels(service, journal, runtime.services.confirmations.proofs, answers, os.environ)
+
+
+def open_mounts(remit: Remit, _guard: Guard) -> list[Mount]:
+    """Return what `remit serve` answers at for channels. Raises SettingsError."""
+    targets = [target for target in read_targets(remit.settings) if target.slack]
+    if not targets:
+        return []
+    from remit.http.router import Mount  # noqa: PLC0415 - only a server needs it
+    from remit.pages.entry import NOBODY  # noqa: PLC0415 - only a server needs it
+    from remit.parts.notify.slack import PATH, SlackPart  # noqa: PLC0415 - only a server needs it
+
+    async def stranger(_headers: Mapping[str, str]) -> Access:
+        return NOBODY
+
+    read_accounts(remit.settings)
+    return [Mount(PATH, SlackPart(remit.runtime.journal, targets, os.environ), None, stranger)]
 
 
 def open_notifications(opening: NounOpening) -> Notifications:

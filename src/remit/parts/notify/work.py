@@ -12,7 +12,15 @@ from remit.jobs.end import Ended
 from remit.journal.event import HeadPatch
 from remit.journal.kinds import Payload, decode
 from remit.journal.leases import HeldLease
-from remit.parts.notify.kinds import NotificationDropped, NotificationFailed, NotificationQueued, NotificationSent
+from remit.parts.notify.answers import is_answer
+from remit.parts.notify.kinds import (
+    AnswerReceived,
+    NotificationDropped,
+    NotificationFailed,
+    NotificationQueued,
+    NotificationSent,
+    UpdateQueued,
+)
 from remit.parts.notify.notifications import KIND, Follower, stream_of
 from remit.parts.notify.occasion import read_occasion
 from remit.parts.notify.sender import message_of
@@ -21,15 +29,24 @@ if TYPE_CHECKING:
     from remit.engines.port import Execution
     from remit.journal.event import Lease
     from remit.journal.journal import Journal
-    from remit.parts.notify.sender import Sender
+    from remit.parts.notify.channels import Channels
+    from remit.parts.notify.sender import Answer, Message, Sender
     from remit.parts.notify.target import Target
 
 
 class NotificationWork:
     """The work of telling some targets. A process takes the streams of the targets that its settings name."""
 
-    def __init__(self, journal: Journal, targets: Sequence[Target], sender: Sender, console: str) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        targets: Sequence[Target],
+        sender: Sender,
+        console: str,
+        channels: Channels | None = None,
+    ) -> None:
         self._journal = journal
+        self._channels = channels
         self._targets = {target.name: target for target in targets}
         self._sender = sender
         self._console = console
@@ -66,7 +83,8 @@ class NotificationWork:
         target = self._targets[lease.head.route]
         if lease.head.stream == stream_of(target.name):
             return Follower(self._journal, target, lease)
-        return Delivery(self._journal, target, self._sender, lease, self._console)
+        kind = Settlement if is_answer(lease.head.stream) else Delivery
+        return kind(self._journal, target, self._sender, lease, self._console, self._channels)
 
 
 _log: Final = logging.getLogger("remit.notify")
@@ -84,7 +102,16 @@ def pause_s(attempt: int, asked_s: float) -> float:
 class Delivery:
     """A pass over the stream of a notification: one attempt."""
 
-    def __init__(self, journal: Journal, target: Target, sender: Sender, lease: Lease, console: str) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        target: Target,
+        sender: Sender,
+        lease: Lease,
+        console: str,
+        channels: Channels | None = None,
+    ) -> None:
+        self._channels = channels
         self.lease = HeldLease(journal, lease.head)
         self._stream = lease.head.stream
         self._journal = journal
@@ -125,10 +152,11 @@ class Delivery:
         if occasion is None or not occasion.open:
             return await self._close(NotificationDropped(reason="it was settled before"), "dropped")
         message = message_of(queued.notification, occasion, details=self._target.details, console=self._console)
-        answer = await self._sender.send(self._target, message)
+        answer = await self._sent(message)
         attempt = len(failures) + 1
         if answer.ok:
-            return await self._close(NotificationSent(attempt=attempt, answer=answer.words), "sent")
+            sent = NotificationSent(attempt=attempt, answer=answer.words, message=answer.place, shown=answer.shown)
+            return await self._close(sent, "sent")
         now = self._journal.clock.now()
         again_at = now + int(pause_s(attempt, answer.pause_s) * SECOND)
         first = failures[0].at if failures else now
@@ -139,6 +167,27 @@ class Delivery:
         await self.lease.release(failed, patch=HeadPatch(state="waiting", due_at=again_at))
         return Ended(how="parked")
 
+    async def _sent(self, message: Message) -> Answer:
+        if self._target.slack and self._channels is not None:
+            return await self._channels.send(self._target, message)
+        return await self._sender.send(self._target, message)
+
     async def _close(self, end: Payload, state: str) -> Ended:
         await self.lease.release(end, patch=HeadPatch(state=state, due_at=None, closed=True))
         return Ended(how="failed" if state == "failed" else "completed")
+
+
+class Settlement(Delivery):
+    """A pass over the stream of an answer: the question is decided, and the person is told."""
+
+    async def _attempt(self) -> Ended:
+        events = await self._journal.read(self._stream)
+        self.lease.writer.follows(events)
+        received = decode(events[0].kind, events[0].data)
+        if isinstance(received, UpdateQueued) and self._channels is not None:
+            answer = await self._channels.update(self._target, received)
+            return await self._close(NotificationSent(attempt=1, answer=answer), "sent")
+        if not isinstance(received, AnswerReceived) or self._channels is None:
+            return await self._close(NotificationDropped(reason="a newer Remit kept it"), "dropped")
+        outcome = await self._channels.settle(self._target, received)
+        return await self._close(outcome, "sent" if outcome.state else "dropped")

@@ -65,9 +65,10 @@ class ConfirmSettings(Section, frozen=True):
         ),
     ] = 500
     proof: Annotated[
-        Literal["any", "terminal", "token", "signed"],
+        Literal["any", "terminal", "channel", "token", "signed"],
         About(
-            "The proof that an approval needs: any, none; terminal, typed at a terminal; token, sent over HTTP "
+            "The proof that an approval needs: any, none; terminal, typed at a terminal; channel, given on one "
+            "such as Slack by someone other than the requester; token, sent over HTTP "
             "with a token of someone other than the requester; signed, an SSH signature of such a person."
         ),
     ] = "any"
@@ -80,7 +81,7 @@ class ConfirmSettings(Section, frozen=True):
         ),
     ] = ""
     own: Annotated[
-        bool, About("Whether, with the proofs `token` and `signed`, requesters may approve their own calls.")
+        bool, About("Whether, with the proofs `channel`, `token` and `signed`, requesters may approve their own calls.")
     ] = False
 
 

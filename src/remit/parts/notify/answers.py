@@ -1,0 +1,153 @@
+"""Answers that people give where they are told: kept first, each once, and decided from the record.
+
+    a press ──> notify/TARGET/answer/HASH of what the channel sent ──claim──> Settlement ──> the question
+
+A process that dies in between leaves the stream to another one; what a channel sends again is the same stream. The
+answer counts for the question, the call and the message that were shown, as that of the person whose account it is.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from remit.canonical import sha256
+from remit.errors import AppendConflictError, RemitError
+from remit.journal.event import Blob, HeadPatch
+from remit.journal.kinds import ConfirmationRequested, decode
+from remit.journal.kinds.people import Via
+from remit.parts.notify.kinds import AnswerReceived, AnswerSettled, NotificationQueued, NotificationSent
+
+if TYPE_CHECKING:
+    from remit.journal.journal import Journal
+    from remit.parts.notify.people import Accounts
+    from remit.parts.notify.question_text import Mark
+    from remit.record.views import ConfirmationView
+    from remit.service.service import Service
+
+KIND: Final = "notification"
+_ANSWER: Final = "answer"
+_DIGITS: Final = 32
+
+
+class Press(NamedTuple):
+    """A button that someone pressed in a message."""
+
+    channel: str
+    account: str
+    place: str
+    """The message, as the channel names it."""
+    decision: str
+    mark: Mark
+    reason: str
+    sent: int
+    """When the channel says it sent that, in seconds since the Unix epoch."""
+    body: bytes
+    """All that it sent."""
+
+
+def is_answer(stream: str) -> bool:
+    """Return whether a stream is that of an answer."""
+    return stream.split("/")[2:3] == [_ANSWER]
+
+
+async def keep_press(journal: Journal, target: str, press: Press) -> None:
+    """Keep what someone pressed, unless that came before."""
+    if press.decision not in {"approve", "deny"}:
+        raise ValueError("no button of ours")
+    decision: Literal["approve", "deny"] = "approve" if press.decision == "approve" else "deny"
+    body = sha256(press.body)
+    received = AnswerReceived(
+        target=target,
+        notification=press.mark.n,
+        confirmation=press.mark.c,
+        digest=press.mark.d,
+        decision=decision,
+        channel=press.channel,
+        account=press.account,
+        message=press.place,
+        reason=press.reason,
+        body=body,
+        body_at=press.sent,
+    )
+    patch = HeadPatch(state="pending", due_at=journal.clock.now(), route=target, title=f"{_ANSWER} {press.mark.c}")
+    stream = f"notify/{target}/{_ANSWER}/{body.removeprefix('sha256:')[:_DIGITS]}"
+    with suppress(AppendConflictError):  # the channel sent it again
+        await journal.create(stream, KIND, received, patch=patch, blobs=(Blob(body, press.body),))
+
+
+class Outcome(NamedTuple):
+    """What an answer did."""
+
+    settled: AnswerSettled
+    closed: bool
+    """Whether the question is open no more."""
+
+
+class Answers:
+    """Decides questions by the answers that were kept."""
+
+    def __init__(self, service: Service, journal: Journal, accounts: Accounts) -> None:
+        self._service = service
+        self._journal = journal
+        self._accounts = accounts
+
+    async def decide(self, received: AnswerReceived) -> Outcome:
+        """Decide as an answer says, if its person may; what it did."""
+        principal = self._accounts.get((received.channel, received.account), "")
+        if not principal:
+            return _refused(
+                "PERSON_UNKNOWN", "No [[people]] table of Remit has your account, so your answer did not count."
+            )
+        shown = await self._shown(received)
+        if shown is None:
+            return _refused("MESSAGE_MISMATCH", "This button is not of this message, so your answer did not count.")
+        body = await self._journal.blob(received.body) or b""
+        via = Via(
+            channel=received.channel,
+            account=received.account,
+            message=received.message,
+            shown=shown,
+            body=received.body,
+            body_at=received.body_at,
+        )
+        try:
+            view = await self._service.confirmations.decide_on_channel(
+                received.confirmation,
+                received.decision,
+                digest=received.digest,
+                by=principal,
+                reason=received.reason,
+                via=via,
+                body=body,
+            )
+        except RemitError as error:
+            return _refused(error.code.name, f"Your answer did not count: {error.message}", principal)
+        return _taken(view, received, principal)
+
+    async def _shown(self, received: AnswerReceived) -> str | None:
+        """Return the digest of what the message showed that was answered; None: it is not the question's message."""
+        events = await self._journal.read(f"notify/{received.target}/{received.notification}")
+        payloads: list[Any] = [decode(event.kind, event.data) for event in events]
+        sent = next((one for one in payloads if isinstance(one, NotificationSent)), None)
+        if sent is None or not sent.shown or sent.message != received.message:
+            return None
+        queued = payloads[0]
+        asked = await self._journal.read(queued.source) if isinstance(queued, NotificationQueued) else []
+        request = decode(asked[0].kind, asked[0].data) if asked else None
+        same = isinstance(request, ConfirmationRequested) and request.confirmation == received.confirmation
+        return sent.shown if same else None
+
+
+def _refused(code: str, words: str, principal: str = "") -> Outcome:
+    return Outcome(AnswerSettled(code=code, text=words, principal=principal), closed=False)
+
+
+def _taken(view: ConfirmationView, received: AnswerReceived, principal: str) -> Outcome:
+    missing = view.approvals - len(view.approved_by)
+    if view.state == "pending":
+        words = f"{principal} approved {view.tool or 'it'}; {missing} more must approve."
+    else:
+        did = "denied" if received.decision == "deny" else "approved"
+        words = f"{principal} {did} {view.tool or 'it'}" + (f": {received.reason}" if received.reason else ".")
+    return Outcome(AnswerSettled(state=view.state, text=words, principal=principal), closed=view.state != "pending")

@@ -1,0 +1,86 @@
+"""Channels on which people are asked and answer: a question is sent whole, and what they press is settled."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from remit.errors import ChainBrokenError, NotFoundError, RemitError
+from remit.parts.notify.question_text import Answerable, answerable
+from remit.parts.notify.sender import Answer
+from remit.parts.notify.slack import SlackApi
+from remit.redact import line
+
+if TYPE_CHECKING:
+    from remit.gateway.proof import Proofs
+    from remit.journal.journal import Journal
+    from remit.parts.notify.answers import Answers
+    from remit.parts.notify.kinds import AnswerReceived, AnswerSettled, UpdateQueued
+    from remit.parts.notify.sender import Message
+    from remit.parts.notify.target import Target
+    from remit.service.service import Service
+
+_log: Final = logging.getLogger("remit.notify")
+
+
+class Channels:
+    """The channels of one process."""
+
+    def __init__(
+        self, service: Service, journal: Journal, proofs: Proofs, answers: Answers, environ: Mapping[str, str]
+    ) -> None:
+        self._service = service
+        self._journal = journal
+        self._proofs = proofs
+        self._answers = answers
+        self._environ = environ
+
+    async def send(self, target: Target, message: Message) -> Answer:
+        """Send a message; one about a question has buttons if it can be shown whole."""
+        try:
+            return await SlackApi(target, self._environ).post(message, await self._question(target, message))
+        except RemitError as error:
+            return Answer(ok=False, words=error.message)
+        except (OSError, TimeoutError, ValueError) as error:
+            return Answer(ok=False, words=line(str(error)) or type(error).__name__)
+
+    async def settle(self, target: Target, received: AnswerReceived) -> AnswerSettled:
+        """Decide as an answer says, and tell the person what it did. A failure to tell them is logged alone."""
+        settled, closed = await self._answers.decide(received)
+        api = SlackApi(target, self._environ)
+        try:
+            if closed:
+                await api.settle(received.message, settled.text)
+            else:
+                await api.whisper(received.message, received.account.rpartition("/")[2], settled.text)
+        except (OSError, TimeoutError, ValueError, RemitError) as error:
+            _log.warning("%s was not told what an answer did: %s", target.name, line(str(error)))
+        return settled
+
+    async def update(self, target: Target, update: UpdateQueued) -> str:
+        """Have a message say how its question ended; the result in words."""
+        try:
+            view = await self._service.confirmations.view(update.confirmation)
+            record = await self._service.confirmations.answers(update.confirmation)
+            last = record.decisions[-1] if record.decisions else None
+            by = f" by {last.by}" if last is not None and last.by else ""
+            await SlackApi(target, self._environ).settle(
+                update.message, f"{view.tool or 'The question'}: {view.state}{by}."
+            )
+        except (OSError, TimeoutError, ValueError, RemitError) as error:
+            return line(str(error)) or type(error).__name__
+        return "updated"
+
+    async def _question(self, target: Target, message: Message) -> Answerable | str | None:
+        if message.event != "question":
+            return None
+        if not target.details:
+            return "its target has no details"
+        try:
+            view = await self._service.confirmations.view(message.confirmation)
+            head = await self._journal.head(view.caller)
+        except (NotFoundError, ChainBrokenError) as error:
+            return error.message
+        erasable = head is not None and bool(head.subject)
+        return answerable(view, erasable=erasable, channel_counts=self._proofs.takes("channel"))
