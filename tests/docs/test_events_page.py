@@ -15,7 +15,7 @@ import pytest
 from remit.journal.blobs import BlobRef
 from remit.journal.kinds import KINDS, ConfirmationDecided, ErrorInfo, MessageKept, Payload, ScheduleOrigin, SkillPin
 from remit.journal.kinds.calls import DecisionFacts
-from remit.journal.kinds.people import Extension
+from remit.journal.kinds.people import Extension, Via
 from remit.parts.model_gateway.kinds import Segment
 from tests.every_kind import EVERY_KIND
 
@@ -32,6 +32,7 @@ NAMED = {
     SkillPin: "[skill](#skill)",
     DecisionFacts: "[decision facts](#decision-facts)",
     Extension: "[extension](#extension)",
+    Via: "[via](#via)",
     ConfirmationDecided: "[answer](#confirmation_decided)",
 }
 UNSAID = (msgspec.UnsetType,)
@@ -98,6 +99,7 @@ EVERY: list[tuple[str, Struct]] = [
     ("decision facts", DecisionFacts),
     ("error", ErrorInfo),
     ("extension", Extension),
+    ("via", Via),
     ("message", MessageKept),
     ("reference", BlobRef),
     ("schedule", ScheduleOrigin),
