@@ -12,7 +12,7 @@ import pytest
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGES: Final = sorted(path.name for path in DOCS.glob("*.md"))
-CEILING: Final = 108_900
+CEILING: Final = 109_990
 """Words written by hand in all pages. Lower it after a cut; only the page of a new part raises it."""
 SENTENCE: Final = 12
 """Words from which on a sentence counts."""
