@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -309,3 +309,30 @@ async def test_text_that_nobody_trusts_is_never_markup(served: Served, tmp_path:
         assert f"<mark>{bank.IBAN}</mark>" in text
         assert "<script>alert" not in text
         assert "&lt;script&gt;alert" in text
+
+
+async def test_a_question_shows_what_was_asked_before_and_how_it_ended(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        answers: tuple[tuple[Literal["approve", "deny"], str], ...] = (("approve", "milk"), ("deny", "tea"))
+        for decision, item in answers:
+            _, question = await asked(opened, item=item)
+            await opened.service.confirmations.decide(question.confirmation, decision, by="boss", reason="as agreed")
+        await opened.service.jobs.settled()
+        _, question = await asked(opened, item="milk")
+        text = (await browser.get(f"/inbox/{question.confirmation}")).text
+        before = text.partition('id="earlier"')[2].partition("</section>")[0]
+        assert before.index("denied by boss: as agreed") < before.index("approved and done by boss: as agreed")
+        assert before.count("same call") == 1
+        assert before.index("item: tea") < before.index("same call")
+
+
+async def test_after_an_answer_the_next_question_is_one_step_away(served: Served) -> None:
+    async with remit() as opened, served(opened) as browser:
+        _, first = await asked(opened, item="milk")
+        _, second = await asked(opened, item="tea")
+        page = await browser.get(f"/inbox/{first.confirmation}")
+        sent = await browser.send(
+            f"/inbox/{first.confirmation}/deny", [("csrf", page.csrf), ("digest", first.digest), ("reason", "")]
+        )
+        after = (await browser.get(sent.headers["location"])).text
+        assert f'href="/inbox/{second.confirmation}">Next question</a>' in after

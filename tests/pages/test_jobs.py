@@ -234,5 +234,6 @@ async def test_the_page_of_a_job_has_its_title(served: Served) -> None:
         jobs = [await opened.start(fails(), Options(title=title)) for title in ("refund <ada>", "")]
         await opened.service.jobs.settled([job.id for job in jobs])
         titled, bare = [(await server.get(f"/jobs/{job.id}")).text for job in jobs]
-    assert '<p class="dim">refund &lt;ada&gt;</p>' in titled
-    assert '<p class="dim">fails</p>' not in bare
+    assert "</span> refund &lt;ada&gt;</h1>" in titled
+    assert '<a href="/jobs?recipe=fails">fails</a>' in titled
+    assert "</span> fails</h1>" in bare

@@ -281,7 +281,7 @@ class Recipe(Generic[P, T]):
 
     def chosen(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments, as JSON, without those that are the defaults of their parameters."""
-        defaults = self._defaults
+        defaults = self.defaults
         return {name: value for name, value in arguments.items() if name not in defaults or value != defaults[name]}
 
     def _typed(self, name: str, value: Any, *, strict: bool = True) -> Any:
@@ -302,8 +302,8 @@ class Recipe(Generic[P, T]):
         return frozenset(self.signature.parameters)
 
     @cached_property
-    def _defaults(self) -> dict[str, Any]:
-        """Defaults of parameters, as JSON, where they can be written so."""
+    def defaults(self) -> dict[str, Any]:
+        """Return the defaults of parameters, as JSON, where they can be written so."""
         found: dict[str, Any] = {}
         for one in self.signature.parameters.values():
             if one.default is not one.empty:

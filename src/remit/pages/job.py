@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from typing import Any, ClassVar, Final, Literal
 
 import msgspec
@@ -13,15 +14,16 @@ from remit.journal.kinds import JobCreated
 from remit.journal.lineage import origin_of
 from remit.pages.actions import wanted
 from remit.pages.inbox import answerable
-from remit.pages.page import INLINE, Page, PageRequest, Shown, View, brief, dollars, shown
-from remit.pages.steps import Only, Row, Strip, chosen, drifted_in, groups, lines, scale_of, strip_of
+from remit.pages.page import INLINE, Change, Page, PageRequest, Shown, View, brief, changes_of, dollars, shown
+from remit.pages.steps import MARKS, Only, Row, Strip, chosen, drifted_in, groups, lines, scale_of, strip_of
 from remit.record.job_story import JobStory
 from remit.record.states import Standing, standing
 from remit.record.step import Drift, StepNarrative
 from remit.record.teller import words
 from remit.record.usage import priced
 from remit.record.values import given_of
-from remit.record.views import ConfirmationView, JobRow, OpenWait, StepView, TaskError
+from remit.record.views import ConfirmationView, JobRow, OpenWait, StepRow, StepView, TaskError
+from remit.redact import words_of
 from remit.service.retry import CONTINUES, RETRY_OF
 from remit.tools.names import wire_name
 
@@ -34,6 +36,11 @@ _TICKET_RUN: Final = "ticket_run"
 _EVENTS: Final = 200
 _SPOKEN: Final = 20
 """Messages of a prompt that a page shows one by one; the whole prompt is below them."""
+_DEEDS: Final = 12
+"""Writes that are listed above the steps."""
+_READS: Final = 6
+"""Tools that it only read with, which are named there."""
+_ANSWERS: Final = {"approve": "approved", "deny": "denied"}
 _RELATED: Final = 5
 """Jobs of a sort that are named beside one."""
 
@@ -67,6 +74,35 @@ class Spoken(msgspec.Struct, frozen=True):
     text: Shown
 
 
+class Deed(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that changes something outside, in a line."""
+
+    step: str
+    name: str
+    state: str
+    mark: str
+    tone: str
+    given: str
+    came: str
+    """Its result, or why it did not happen."""
+    allowed: str
+    """The people or the rule that allowed it; empty: nothing did so far."""
+    effect: str
+    """Facts about the change."""
+
+
+class Deeds(msgspec.Struct, frozen=True, kw_only=True):
+    """Calls of a job that change something outside, and those that only look."""
+
+    writes: tuple[Deed, ...]
+    more: int
+    """Writes that are not listed."""
+    reads: tuple[tuple[str, int], ...]
+    """Tools that it only read with, and how often."""
+    more_reads: int
+    """Calls of further tools."""
+
+
 class Detail(msgspec.Struct, frozen=True, kw_only=True):
     """A step, whole."""
 
@@ -80,6 +116,8 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     value: Shown | None
     answer: Shown | None
     """The text of a model's answer."""
+    diff: tuple[Change, ...]
+    """The lines that it changed, as its result says."""
     curl: str
     """The same call over HTTP."""
     python: str
@@ -93,6 +131,9 @@ class Job(View, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "job.html"
     row: JobRow
+    deeds: Deeds
+    known: bool
+    """Whether this server can start its recipe."""
     created: JobCreated
     """As it was started."""
     created_at: int
@@ -181,8 +222,10 @@ async def job(asked: PageRequest) -> Job:
     stands, created = standing(known.row, asked.now), story.history.created or JobCreated(kind="recipe", name="")
     retry_of, fork_of = origin_of(story.history.forked)
     return Job(
-        title=f"{known.row.name} {name[-6:]}",
+        title=f"{known.row.title or known.row.name} {name[-6:]}",
         row=known.row,
+        deeds=deeds_of(known, questions),
+        known=known.row.name in asked.service.recipes.names(),
         created_at=story.created_at,
         ended_at=story.ended_at,
         created=created,
@@ -266,6 +309,7 @@ async def _detail(asked: PageRequest, known: JobStory, step: str) -> Detail:
         args=shown(view.args) if view.args is not None else None,
         messages=_messages(view),
         answer=shown(view.value["content"]) if _is_answer(view) else None,
+        diff=_diff(view),
         value=shown(view.value) if view.value is not None or view.row.ok else None,
         curl=_curl(view),
         python=_python(view),
@@ -284,6 +328,57 @@ def _is_answer(view: StepView) -> bool:
     """Return whether a model answered with a text."""
     told = view.narrative
     return told is not None and told.llm_invocation is not None and bool((view.value or {}).get("content"))
+
+
+def _diff(view: StepView) -> tuple[Change, ...]:
+    told = view.narrative
+    return changes_of(f"\n{told.state_diff.diff}") if told is not None and told.state_diff is not None else ()
+
+
+def deeds_of(known: JobStory, questions: list[ConfirmationView]) -> Deeds:
+    """Return what a job did, its writes first; what `questions` ask about is to come."""
+    calls = [row for row in known.plain if row.meta.tool_name]
+    writes = [row for row in calls if _matters(row)]
+    reads = Counter(row.meta.tool_name for row in calls if not _matters(row)).most_common()
+    told = [step for row in writes[:_DEEDS] if (step := known.story.told(row.step)) is not None]
+    return Deeds(
+        writes=tuple(_deed(step, wanted(questions, step.step)) for step in told),
+        more=len(writes) - len(told),
+        reads=tuple(reads[:_READS]),
+        more_reads=sum(number for _, number in reads[_READS:]),
+    )
+
+
+def _matters(row: StepRow) -> bool:
+    """Return whether a call writes, may write, waits for an answer or was refused."""
+    risk = row.meta.risk_level
+    return risk != "read_only" if risk else row.state in {"waiting", "blocked"}
+
+
+def _deed(told: StepNarrative, args: Any) -> Deed:
+    mark, tone = MARKS[told.state]
+    answers = [answer for asked in told.confirmations for answer in asked.decisions]
+    people = [f"{_ANSWERS.get(answer.decision, answer.decision)} by {answer.by}" for answer in answers if answer.by]
+    return Deed(
+        step=told.step,
+        name=told.name.removeprefix("tool."),
+        state=told.state,
+        mark=mark,
+        tone=tone,
+        given=_plain(told.args_preview) or (words_of(args) if args is not None else ""),
+        came=f"{told.code}: {told.reason}" if told.code else _plain(told.result_preview),
+        allowed=", ".join(people) or (f"rule {told.rule_id}" if told.rule_id else ""),
+        effect=told.state_diff.words if told.state_diff is not None else "",
+    )
+
+
+def _plain(preview: str) -> str:
+    """A preview as names and values; one that was cut stays as it is."""
+    try:
+        value = msgspec.json.decode(preview)
+    except msgspec.DecodeError:
+        return preview
+    return words_of(value) if isinstance(value, dict) else value if isinstance(value, str) else preview
 
 
 def _part_of(known: JobStory, step: str) -> tuple[str, str]:

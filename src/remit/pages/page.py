@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
@@ -285,6 +285,12 @@ INLINE: Final = 8_192
 """Characters that a page shows of a value; the rest is in the file."""
 
 
+_FIELDS: Final = 40
+"""Fields up to which a value is shown as such."""
+_DEEP: Final = 4
+"""Objects inside each other that become names with dots between them."""
+
+
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """What a page shows of a value."""
 
@@ -293,11 +299,53 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     """Characters in all."""
     digest: str
+    fields: tuple[tuple[str, str], ...] = ()
+    """The same as names and texts, for an object that is whole and has few of them; empty for any other."""
 
 
 def shown(value: Any, most: int = INLINE) -> Shown:
     """A value as text; a text stands for itself."""
     text = value if isinstance(value, str) else written(value)
+    whole = len(text) <= most
+    fields = tuple(_fields(value)) if whole and isinstance(value, dict) else ()
     return Shown(
-        text=text[:most], whole=len(text) <= most, size=len(text), digest=sha256(text.encode("utf-8", "replace"))
+        text=text[:most],
+        whole=whole,
+        size=len(text),
+        digest=sha256(text.encode("utf-8", "replace")),
+        fields=fields if len(fields) <= _FIELDS else (),
+    )
+
+
+def _fields(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """The leaves of a value by name; what lies deep stands as JSON."""
+    if isinstance(value, dict) and value and depth < _DEEP:
+        for key, part in value.items():
+            yield from _fields(part, f"{name}.{key}" if name else key, depth + 1)
+    elif isinstance(value, list) and value and depth < _DEEP and any(isinstance(part, dict) for part in value):
+        for number, part in enumerate(value, 1):
+            yield from _fields(part, f"{name} {number}", depth + 1)
+    elif isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+        yield name, "\n".join(value)
+    elif name:
+        yield name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A line of a difference."""
+
+    mark: Literal["+", "-", " ", "@"]
+    """`@`: it says which lines follow."""
+    text: str
+
+
+_MARKS: Final[dict[str, Literal["+", "-", " "]]] = {"+": "+", "-": "-", " ": " "}
+
+
+def changes_of(diff: str) -> tuple[Change, ...]:
+    """A unified difference; the two lines that name the files are left out, as the call itself names the file."""
+    _, separator, rest = diff.partition("\n@@")
+    lines = f"@@{rest}".removesuffix("\n").split("\n") if separator else []
+    return tuple(
+        Change("@", line) if line.startswith("@@") else Change(_MARKS.get(line[:1], "@"), line[1:]) for line in lines
     )

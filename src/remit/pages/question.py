@@ -13,7 +13,7 @@ from remit.errors import NotFoundError, RemitError, UsageError
 from remit.gateway.proof import ProofKind
 from remit.pages.fields import Field, args_of, fields_of
 from remit.pages.inbox import hindrance
-from remit.pages.page import Page, PageRequest, See, View, link, written
+from remit.pages.page import Change, Page, PageRequest, See, View, changes_of, link, written
 from remit.record.step import Decided, QuestionRecord
 from remit.record.views import ConfirmationView, ToolView
 from remit.tools.provider import Preview
@@ -28,7 +28,8 @@ _LEVELS: Final = {
     "L1": "It writes: something is different afterwards.",
     "L2": "It executes code or reaches the network.",
 }
-_MARKS: Final[dict[str, Literal["+", "-", " "]]] = {"+": "+", "-": "-", " ": " "}
+ENDS: Final = {"used": "approved and done", "approved": "approved, and not used"}
+"""Ends of questions in words, where the state does not say it all."""
 _HOUR_S: Final = 3_600
 _PERIODS: Final = (
     (_HOUR_S, "1 hour"),
@@ -70,12 +71,19 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Change(msgspec.Struct, frozen=True):
-    """A line of a difference."""
+class Earlier(msgspec.Struct, frozen=True, kw_only=True):
+    """A question about the same tool for the same person that is over."""
 
-    mark: Literal["+", "-", " ", "@"]
-    """`@`: it says which lines follow."""
-    text: str
+    question: ConfirmationView
+    words: str
+    """Its end, and by whom."""
+    at: int
+    """When."""
+    reason: str
+    same: bool
+    """Whether it was about the very same call."""
+    other: bool
+    """Whether the tool was another one than now."""
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -123,6 +131,9 @@ class QuestionView(View, frozen=True, kw_only=True):
     lost: str
     """Why the reader's answer did not count."""
     last: Decided | None
+    earlier: tuple[Earlier, ...]
+    others: tuple[str, ...]
+    """Others who may answer, where that is limited."""
     periods: tuple[tuple[int, str], ...] = _PERIODS
 
 
@@ -222,7 +233,7 @@ async def _view(asked: PageRequest, error: RemitError | None = None) -> Question
         lines=args.count("\n") + 1,
         defaults=written(found.defaults) if found.defaults else "",
         preview=preview,
-        diff=_lines(preview.diff) if preview is not None else (),
+        diff=changes_of(preview.diff) if preview is not None else (),
         effect=_effect(tool),
         version=tool.version if tool else "",
         changed=bool(tool and found.contract_hash and tool.contract_hash != found.contract_hash),
@@ -234,7 +245,29 @@ async def _view(asked: PageRequest, error: RemitError | None = None) -> Question
         revocable=found.state == "approved" and bool(found.tool) and asked.access.allows("decide"),
         lost=error.message if error is not None else "",
         last=told.decisions[-1] if told.decisions else None,
+        earlier=await _earlier(asked, found) if still else (),
+        others=tuple(one for one in found.approvers if one != asked.principal),
     )
+
+
+async def _earlier(asked: PageRequest, found: ConfirmationView) -> tuple[Earlier, ...]:
+    """Return earlier questions about this tool, and how they ended."""
+    confirmations = asked.service.confirmations
+    lines = []
+    for one in await confirmations.earlier(found):
+        answers = (await confirmations.answers(one.confirmation)).decisions
+        last = answers[-1] if answers else None
+        lines.append(
+            Earlier(
+                question=one,
+                words=f"{ENDS.get(one.state, one.state)}{f' by {last.by}' if last is not None and last.by else ''}",
+                at=last.at if last is not None else one.asked_at,
+                reason=last.reason if last is not None else "",
+                same=one.args == found.args,
+                other=one.contract_hash != found.contract_hash,
+            )
+        )
+    return tuple(lines)
 
 
 def heading(question: ConfirmationView) -> str:
@@ -271,15 +304,6 @@ async def _changes(asked: PageRequest, found: ConfirmationView, args: str) -> tu
         return ()
     lines = [each for each in difflib.ndiff(before, after) if not each.startswith("?")]
     return tuple(Change("+" if each[0] == "+" else "-" if each[0] == "-" else " ", each[2:]) for each in lines)
-
-
-def _lines(diff: str) -> tuple[Change, ...]:
-    """A unified difference; the two lines that name the files are left out, as the call itself names the file."""
-    _, separator, rest = diff.partition("\n@@")
-    lines = f"@@{rest}".removesuffix("\n").split("\n") if separator else []
-    return tuple(
-        Change("@", line) if line.startswith("@@") else Change(_MARKS.get(line[:1], "@"), line[1:]) for line in lines
-    )
 
 
 def _effect(tool: ToolView | None) -> tuple[str, ...]:

@@ -102,7 +102,7 @@ _THIN: Final = 8.0
 """Units that a bar takes at least, so that it can be seen."""
 _QUEUE_US: Final = 1_000
 """Microseconds up to which a worker took it at once."""
-_MARKS: Final = {
+MARKS: Final = {
     "ok": ("✓", "quiet"),
     "failed": ("✗", "bad"),
     "blocked": ("⊘", "bad"),
@@ -151,7 +151,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The job that recorded it, where a retry took it over; such a step has no bar."""
 
 
-Only = Literal["", "failed", "waiting", "writes", "drift"]
+Only = Literal["", "failed", "waiting", "writes", "models", "drift"]
 
 
 Group = list[StepRow]
@@ -233,7 +233,7 @@ def _folded(steps: Sequence[StepNarrative], scale: Scale, until: int) -> Row:
 
 
 def _row(step: StepNarrative, scale: Scale, until: int) -> Row:
-    mark, tone = _MARKS[step.state]
+    mark, tone = MARKS[step.state]
     attempts = len(step.attempts) or 1
     name = step.name.removeprefix("tool.")
     tries = f", {attempts} attempts" if attempts > 1 else ""
@@ -326,6 +326,8 @@ def _is(row: StepRow, drifted: Container[str], only: Only) -> bool:
             return row.state in {"waiting", "unknown"}
         case "writes":
             return row.meta.risk_level not in {"", "read_only"}
+        case "models":
+            return row.name.startswith("model.")
         case "drift":
             return _is_drifted(row, drifted)
         case _:

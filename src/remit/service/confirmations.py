@@ -48,6 +48,8 @@ REVOKE: Final = Body("RevokeBody", "Why an approval, or a remembered one, ends."
 Reference = Annotated[str, Wire("confirmation")]
 _OVER = ("approved", "denied", "expired", "replaced", "withdrawn", "used")
 """The states of questions that can no longer be answered."""
+_ALIKE: Final = 20
+"""Questions that are looked at for earlier ones about the same tool."""
 
 
 class QuestionFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +132,17 @@ class Confirmations:
         return [
             await self._view(one, await self._journal.head(one.caller), defaults) for one in found if one is not None
         ]
+
+    async def earlier(self, question: ConfirmationView, *, limit: int = 5) -> list[ConfirmationView]:
+        """Questions about the same tool, for the same principal, that are over; newest first."""
+        of = {"principal": question.principal}
+        query = HeadQuery(kind=KIND, states=_OVER, labels=of, text=question.tool, limit=_ALIKE)
+        found: list[ConfirmationView] = []
+        for head in await self._journal.heads(query) if question.tool else ():
+            one = await self._services.confirmations.load(head.stream)
+            if one is not None and one.request.tool_name == question.tool and len(found) < limit:
+                found.append(await self._view(one, await self._journal.head(one.caller), None))
+        return found
 
     async def answers(self, reference: str) -> QuestionRecord:
         """A question with every answer to it: who gave it, when and why. Raises NotFoundError."""

@@ -46,6 +46,15 @@ class RecipeView(msgspec.Struct, frozen=True, kw_only=True):
     parameters: tuple[ParameterView, ...]
 
 
+class RecipeForm(NamedTuple):
+    """A recipe as a form shows it."""
+
+    schema: dict[str, Any]
+    """JSON Schema of its parameters, each described by its own alone: what others refer to is left open."""
+    defaults: dict[str, Any]
+    """Values of the parameters that have one, as JSON."""
+
+
 class Outline(NamedTuple):
     """A recipe in a line."""
 
@@ -76,6 +85,20 @@ class KnownRecipes:
         """
         return recipe_view(self.registry.get(name))
 
+    def form(self, name: str) -> RecipeForm:
+        """Return what a form of a recipe needs. Raise NotFoundError (UNKNOWN_RECIPE)."""
+        recipe = self.registry.get(name)
+        parameters = recipe.signature.parameters
+        defaults = recipe.defaults
+        return RecipeForm(
+            schema={
+                "type": "object",
+                "properties": {one: _schema(recipe.hints.get(one, Any)) for one in parameters},
+                "required": [one for one, parameter in parameters.items() if parameter.default is parameter.empty],
+            },
+            defaults={one: value for one, value in defaults.items() if value is not None},
+        )
+
     def names(self) -> list[str]:
         """Every name, sorted."""
         return self.registry.names()
@@ -86,6 +109,18 @@ class KnownRecipes:
             Outline(one.name, inspect.cleandoc(one.__doc__ or "").partition("\n")[0], tuple(one.signature.parameters))
             for one in self.registry.all()
         ]
+
+
+def _schema(hint: Any) -> dict[str, Any]:
+    """The schema of a parameter: of what it is if it may also be none, with the type that all of its words have."""
+    try:
+        schema = msgspec.json.schema_components([hint])[0][0]
+    except (TypeError, ValueError):  # a type that only Python has
+        return {}
+    choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    schema = choices[0] if len(choices) == 1 else schema
+    words = schema.get("enum")
+    return {"type": "string", **schema} if words and all(isinstance(word, str) for word in words) else schema
 
 
 def recipe_view(recipe: Recipe[..., Any]) -> RecipeView:

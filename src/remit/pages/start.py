@@ -1,0 +1,118 @@
+"""Start a job by hand: the recipes, and a form made from the parameters of one, filled with an earlier job's input."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from remit.errors import RemitError
+from remit.pages.fields import Field, args_of, fields_of
+from remit.pages.page import Page, PageRequest, See, View, link
+from remit.record.values import given_of
+from remit.service.options import Options
+from remit.service.recipes import Outline
+from remit.wiring.capabilities import FIRST_PARTY
+
+_INNER: Final = frozenset(name for part in FIRST_PARTY for name in part.inner_recipes)
+"""Recipes that commands start, rather than people."""
+_OURS: Final = frozenset(reference.rpartition(":")[2] for part in FIRST_PARTY for reference in part.recipes)
+
+
+class Recipes(View, frozen=True, kw_only=True):
+    """The recipes of this server, those of its project first."""
+
+    template: ClassVar[str] = "recipes.html"
+    recipes: tuple[Outline, ...]
+
+
+class From(msgspec.Struct, frozen=True, kw_only=True):
+    """An earlier job whose input fills the form."""
+
+    job: str = ""
+
+
+class Start(View, frozen=True, kw_only=True):
+    """The form of one recipe."""
+
+    template: ClassVar[str] = "start.html"
+    name: str
+    about: str
+    job: str
+    """The job whose input fills it; empty: its defaults do."""
+    fields: tuple[Field, ...]
+    job_title: str
+    wrong: str = ""
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """What was filled in."""
+
+    name: tuple[str, ...] = ()
+    value: tuple[str, ...] = ()
+    job: str = ""
+    title: str = ""
+
+
+async def recipes(asked: PageRequest) -> Recipes:
+    """List what can be started."""
+    outlines = [one for one in asked.service.recipes.outlines() if one.name not in _INNER]
+    return Recipes(title="Start a job", recipes=tuple(sorted(outlines, key=lambda one: one.name in _OURS)))
+
+
+async def form(asked: PageRequest) -> Start:
+    """Show the form. Raise NotFoundError."""
+    return await _form(asked, asked.query.job)
+
+
+async def start(asked: PageRequest) -> Start | See:
+    """Create the job, and go to it; or show the form again with what is wrong."""
+    given: Given = asked.form
+    name, known = asked.path["recipe"], asked.service.recipes.form(asked.path["recipe"])
+    try:
+        args = (
+            args_of(given.name, given.value, await _args(asked, given.job), known.schema)
+            if known.schema["properties"]
+            else {}
+        )
+        options = Options(title=given.title.strip(), principal=asked.principal, tools=asked.access.tools or None)
+        job = await asked.service.jobs.start_named(name, args, options)
+    except RemitError as error:
+        return await _form(asked, given.job, error.message, given)
+    return See(link("/jobs/{}", job))
+
+
+async def _form(asked: PageRequest, job: str, wrong: str = "", given: Given | None = None) -> Start:
+    name = asked.path["recipe"]
+    known = asked.service.recipes.form(name)
+    fields = fields_of(await _args(asked, job), known.schema) if known.schema["properties"] else ()
+    if given is not None and len(given.value) == len(fields):
+        fields = tuple(
+            msgspec.structs.replace(field, text=text) for field, text in zip(fields, given.value, strict=True)
+        )
+    view = await asked.service.recipes.view(name)
+    return Start(
+        title=f"Start {name}",
+        status=400 if wrong else 200,
+        name=name,
+        about=view.about,
+        job=job,
+        fields=fields,
+        job_title=given.title if given is not None else "",
+        wrong=wrong,
+    )
+
+
+async def _args(asked: PageRequest, job: str) -> dict[str, Any]:
+    """Return what fills the form: an earlier input, or the defaults."""
+    known = asked.service.recipes.form(asked.path["recipe"])
+    earlier = given_of((await asked.service.jobs.view(await asked.service.jobs.find(job))).input) if job else {}
+    args: dict[str, Any] = {**known.defaults, **(earlier if isinstance(earlier, dict) else {})}
+    return {name: value for name, value in args.items() if name in known.schema["properties"]}
+
+
+PAGES: Final = (
+    Page(path="/start", scope="read", handler=recipes),
+    Page(path="/start/{recipe}", scope="read", handler=form, query=From),
+    Page(path="/start/{recipe}", scope="call", handler=start, form=Given),
+)
