@@ -237,3 +237,48 @@ async def test_the_page_of_a_job_has_its_title(served: Served) -> None:
     assert "</span> refund &lt;ada&gt;</h1>" in titled
     assert '<a href="/jobs?recipe=fails">fails</a>' in titled
     assert "</span> fails</h1>" in bare
+
+
+async def test_a_line_filters_the_list_and_stands_in_its_box(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        (milk, tea) = await waiting(opened, "milk", "tea")
+        page = (await server.get("/jobs?" + urlencode({"q": "state:waiting recipe:waits since:1h milk"}))).text
+        assert milk in page
+        assert tea not in page
+        assert 'value="state:waiting recipe:waits since:1h milk"' in page
+        assert "/bulk?action=cancel&amp;state=waiting&amp;recipe=waits&amp;text=milk&amp;within=1h" in page
+        assert "/jobs.csv?state=waiting&amp;recipe=waits&amp;text=milk&amp;within=1h" in page
+        for line in ("state:odd", "since:never"):
+            assert (await server.get("/jobs?" + urlencode({"q": line}))).status == 400
+
+
+async def test_a_line_is_counted_and_completed_as_it_is_typed(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        await waiting(opened, "milk", "tea")
+        for line, words in (("state:waiting", "2 jobs"), ("state:odd", "no state"), ("milk", "")):
+            text = (await server.get("/jobs/hints/line?" + urlencode({"q": line}))).text
+            assert f"<output>{words}" in text or words in text.partition("</output>")[0]
+        text = (await server.get("/jobs/hints/line?" + urlencode({"q": "recipe:"}))).text
+        assert '<option value="recipe:waits">' in text
+
+
+async def test_columns_are_taken_from_input_result_and_labels(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        job = await opened.start(waits(name="milk"), Options(title="shopping", labels={"team": "pay"}))
+        await opened.service.jobs.settled([job.id])
+        address = "/jobs?" + urlencode({"col": ["input.name", "team", "result", "input.none"]}, doseq=True)
+        cells = re.compile(r'<td class="about(?: none)?" data-label="([^"]+)">([^<]*)</td>')
+        before = dict(cells.findall((await server.get(address)).text))
+        assert before == {"input.name": "milk", "team": "pay", "result": "", "input.none": ""}
+        await opened.service.jobs.signal(job.id, "go")
+        await opened.service.jobs.settled([job.id])
+        assert dict(cells.findall((await server.get(address)).text))["result"] == "milk"
+
+
+async def test_a_page_has_as_many_jobs_as_one_likes(served: Served) -> None:
+    async with remit() as opened, served(opened) as server:
+        await waiting(opened, *(str(number) for number in range(21)))
+        page = (await server.get("/jobs?size=20")).text
+        assert page.count('<tr id="rows-') == 20
+        assert 'rel="next"' in page
+        assert (await server.get("/jobs?size=7")).status == 400

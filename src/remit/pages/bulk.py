@@ -93,7 +93,7 @@ class Done(View, frozen=True, kw_only=True):
 
 async def preview(asked: PageRequest) -> Preview:
     """Return what a filter finds that this can be done to."""
-    return await _preview(asked, asked.query.action, asked.query)
+    return await _preview(asked, asked.query.action, asked.query.parsed())
 
 
 async def carry_out(action: Action, asked: PageRequest) -> Preview | Done:

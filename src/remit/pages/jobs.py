@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final, Literal, Self
 
 import msgspec
 
-from remit.clock import DAY, SECOND
 from remit.codes import Code
-from remit.errors import UsageError
+from remit.errors import RecordPrunedError, UsageError
 from remit.journal.labels import Conditions
 from remit.pages.actions import label_conditions
-from remit.pages.page import File, Page, PageRequest, See, View, link
+from remit.pages.filter_line import STATES, Fields, completions, fields_of, micros_of
+from remit.pages.filter_line import line_of as line_of_fields
+from remit.pages.page import File, Page, PageRequest, See, View, brief, link
 from remit.record.job_table import job_table
 from remit.record.search import Found, JobSearch
 from remit.record.states import Standing, standing
@@ -21,8 +23,10 @@ from remit.service.saved_views import SavedView
 _PAGE: Final = 50
 _TABLE: Final = 1_000
 """Jobs in a file."""
-_STATES: Final = ("pending", "running", "waiting", "completed", "failed", "cancelled")
-_WITHIN: Final = {"1h": 3_600 * SECOND, "1d": DAY, "7d": 7 * DAY}
+_COUNTED: Final = 1_000
+"""Jobs up to which a line is counted as it is typed."""
+_COLUMNS: Final = 8
+"""Columns that a reader can add."""
 _NAME: Final = "remit.name"
 """The label that a job's recipe or plan is filed under."""
 
@@ -40,6 +44,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     took: int
     """Microseconds from its start to its end, or to now."""
     ended: bool
+    cells: tuple[str, ...] = ()
+    """The texts of added columns."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,15 +59,34 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """The principal that asked for it."""
     text: str = ""
     """Stands in what a JobSearch looks at."""
-    within: Literal["", "1h", "1d", "7d"] = ""
-    """The age of the job, at most."""
+    within: str = ""
+    """The age of the job, at most: a number and s, m, h, d or w."""
+    q: str = ""
+    """All of this as one line (remit.pages.filter_line), added to what the other fields say."""
+    col: tuple[str, ...] = ()
+    """Columns that are added: `input.NAME`, `result.NAME` or a label's key."""
+    size: Literal["", "20", "100", "200"] = ""
+    """Jobs of a page; empty: 50."""
     before: str = ""
     """Continue after this job of an earlier page."""
 
     @property
     def narrow(self) -> bool:
         """Return whether anything is left out."""
-        return bool(self.state or self.recipe or self.label or self.principal or self.text or self.within)
+        return bool(self.line)
+
+    @property
+    def line(self) -> str:
+        """The filter as one line."""
+        return line_of_fields(Fields(**{name: getattr(self, name) for name in Fields.__struct_fields__}))
+
+    def parsed(self) -> Self:
+        """The same filter without a line: its fields say what that said. Raise UsageError."""
+        if wrong := set(self.state) - set(STATES):
+            raise UsageError(f"There is no state {min(wrong)!r:.60}.", code=Code.INVALID_INPUT)
+        micros_of(self.within)
+        said = msgspec.structs.asdict(fields_of(" ".join(filter(None, (self.line, self.q))))) if self.q else {}
+        return msgspec.structs.replace(self, q="", **said)
 
 
 class Save(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,14 +110,29 @@ class Choice(msgspec.Struct, frozen=True):
     chosen: bool
 
 
+class Typed(msgspec.Struct, frozen=True, kw_only=True):
+    """A line as far as it is typed."""
+
+    q: str = ""
+
+
+class Hints(View, frozen=True, kw_only=True):
+    """How many jobs a line finds, and lines that go on where it ends."""
+
+    template: ClassVar[str] = "hints.html"
+    words: str
+    completions: tuple[str, ...]
+
+
 class Jobs(View, frozen=True, kw_only=True):
     """A page of jobs, newest first."""
 
     template: ClassVar[str] = "jobs.html"
     filter: Filter
     choices: tuple[Choice, ...]
-    recipes: tuple[str, ...]
-    """Names to choose from."""
+    completions: tuple[str, ...]
+    """Lines that go on where the filter's ends."""
+    columns: tuple[str, ...]
     lines: tuple[Line, ...]
     views: tuple[SavedView, ...]
     """The reader's own."""
@@ -107,21 +147,22 @@ class Jobs(View, frozen=True, kw_only=True):
 
 
 async def jobs(asked: PageRequest) -> Jobs:
-    """One page. An unknown state or a label that is not KEY=VALUE raises UsageError."""
-    query: Filter = asked.query
-    if wrong := set(query.state) - set(_STATES):
-        raise UsageError(f"There is no state {min(wrong)!r:.60}.", code=Code.INVALID_INPUT)
-    found = await matching(asked, query, _PAGE)
+    """One page. An unknown state, an odd age, or a label that is not KEY=VALUE raises UsageError."""
+    query: Filter = asked.query.parsed()
+    found = await matching(asked, query, int(query.size or _PAGE))
     kept = {name: value for name, value in msgspec.structs.asdict(query).items() if name != "before"}
     address = link("", **kept).removeprefix("?")
     views = await asked.service.saved_views.of(asked.principal)
     counts = await asked.service.jobs.counts()
+    recipes = asked.service.recipes.names()
+    lines = tuple(line_of(row, asked.now) for row in found.rows)
     return Jobs(
         title="Jobs",
         filter=query,
-        choices=tuple(Choice(state, counts.get(state, 0), state in query.state) for state in _STATES),
-        recipes=tuple(asked.service.recipes.names()),
-        lines=tuple(line_of(row, asked.now) for row in found.rows),
+        choices=tuple(Choice(state, counts.get(state, 0), state in query.state) for state in STATES),
+        completions=_completed(query.line, recipes, lines),
+        columns=query.col[:_COLUMNS],
+        lines=tuple([await _with_cells(asked, one, query.col[:_COLUMNS]) for one in lines]) if query.col else lines,
         views=tuple(views),
         view=next((one for one in views if one.query == address), None),
         address=address,
@@ -130,9 +171,51 @@ async def jobs(asked: PageRequest) -> Jobs:
     )
 
 
+async def hints(asked: PageRequest) -> Hints:
+    """Count the jobs of a line that is being typed, and complete it."""
+    line: str = asked.query.q
+    try:
+        query = Filter(q=line).parsed()
+    except UsageError as error:
+        return Hints(title="", words=error.message, completions=())
+    rows = (await matching(asked, Filter(), _PAGE)).rows
+    found = _completed(line, asked.service.recipes.names(), [line_of(row, asked.now) for row in rows])
+    if query.text or query.principal:
+        return Hints(title="", words="", completions=found)
+    number = len((await matching(asked, query, _COUNTED)).rows)
+    words = f"{number:,}{'+' if number == _COUNTED else ''} job{'s' * (number != 1)}"
+    return Hints(title="", words=words, completions=found)
+
+
+def _completed(text: str, recipes: list[str], lines: Iterable[Line]) -> tuple[str, ...]:
+    labels = {key for line in lines for key in line.labels}
+    return completions(f"{text} " if text and not text.endswith(":") else text, recipes, labels, ())
+
+
+async def _with_cells(asked: PageRequest, line: Line, columns: tuple[str, ...]) -> Line:
+    """The line with the added columns: of its input and result, which are read where they are asked for."""
+    sources: dict[str, Any] = {}
+    for source, reading in (("input", asked.service.jobs.input), ("result", asked.service.jobs.result)):
+        if any(column == source or column.startswith(f"{source}.") for column in columns):
+            try:
+                sources[source] = await reading(line.job)
+            except RecordPrunedError:
+                sources[source] = None
+    cells = (line.labels.get(column) or _leaf(sources, column.split(".")) for column in columns)
+    return msgspec.structs.replace(line, cells=tuple(cells))
+
+
+def _leaf(value: Any, names: list[str]) -> str:
+    """Return what a value has under names, in a line; empty for nothing."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return "" if value is None else value if isinstance(value, str) else brief(value)
+
+
 async def matching(asked: PageRequest, query: Filter, limit: int, states: tuple[str, ...] = ()) -> Found:
     """The newest jobs of a filter, at most so many; in `states` instead of its own, where those are given."""
-    since = asked.now - _WITHIN[query.within] if query.within else 0
+    query = query.parsed()
+    since = asked.now - micros_of(query.within) if query.within else 0
     states = states or query.state
     labels, bounds = _conditions(query)
     if query.principal or query.text:
@@ -209,6 +292,7 @@ PAGES: Final = (
         query=Filter,
         live="heads",
     ),
+    Page(path="/jobs/hints/line", scope="read", handler=hints, query=Typed),
     Page(path="/jobs.csv", scope="read", handler=table, query=Filter),
     Page(path="/views/save", scope="read", handler=save, form=Save),
     Page(path="/views/remove", scope="read", handler=remove, form=Remove),

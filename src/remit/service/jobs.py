@@ -150,6 +150,16 @@ class Jobs:
         await story.carry_on(self._journal)
         return story
 
+    async def input(self, job: str) -> Any:
+        """Return what a job was given; None for one that is unknown. Raises RecordPrunedError."""
+        first = await self._journal.page(stream_of(job), 0, 1)
+        created = decode(first[0].kind, first[0].data) if first else None
+        return (
+            await value_of(self._journal, created.input, created.input_blob)
+            if isinstance(created, JobCreated)
+            else None
+        )
+
     async def result(self, job: str) -> Any:
         """Return what a completed job returned; None for any other. Raises RecordPrunedError."""
         # Nothing comes after the end.

@@ -49,6 +49,21 @@ function select(element) {
   });
 })();
 
+// A line that is typed is counted and completed by the server.
+document.addEventListener("input", ({ target }) => {
+  if (!target.dataset?.hints) return;
+  clearTimeout(target.waits);
+  target.waits = setTimeout(async () => {
+    const typed = target.value;
+    const answer = await fetch(`${target.dataset.hints}?${new URLSearchParams({ q: typed })}`).catch(() => null);
+    if (!answer?.ok || target.value !== typed) return;
+    const fresh = document.createElement("template");
+    fresh.innerHTML = await answer.text();
+    target.form.querySelector("output").textContent = fresh.content.querySelector("output")?.textContent ?? "";
+    target.list?.replaceChildren(...fresh.content.querySelectorAll("option"));
+  }, 150);
+});
+
 // The box of a group selects its rows; without scripts the server takes the whole group.
 document.addEventListener("change", ({ target }) => {
   const group = target.closest("[data-group]")?.dataset.group;
