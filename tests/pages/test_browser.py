@@ -96,7 +96,7 @@ async def filled(opened: Remit) -> list[str]:
     failed = await opened.start(attacks(texts=["plain"]))
     await opened.service.jobs.settled([asking.id, failed.id])
     (question,) = await asking.questions()
-    fixed = [page.path for page in PAGES if page.method == "GET" and "{" not in page.path]
+    fixed = [page.path for page in PAGES if page.method == "GET" and not {"{", "."} & {*page.path}]
     return [
         *fixed,
         "/jobs?state=failed",

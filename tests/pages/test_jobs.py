@@ -256,9 +256,9 @@ async def test_a_line_is_counted_and_completed_as_it_is_typed(served: Served) ->
     async with remit() as opened, served(opened) as server:
         await waiting(opened, "milk", "tea")
         for line, words in (("state:waiting", "2 jobs"), ("state:odd", "no state"), ("milk", "")):
-            text = (await server.get("/jobs/hints/line?" + urlencode({"q": line}))).text
+            text = (await server.get("/hints/jobs?" + urlencode({"q": line}))).text
             assert f"<output>{words}" in text or words in text.partition("</output>")[0]
-        text = (await server.get("/jobs/hints/line?" + urlencode({"q": "recipe:"}))).text
+        text = (await server.get("/hints/jobs?" + urlencode({"q": "recipe:"}))).text
         assert '<option value="recipe:waits">' in text
 
 

@@ -17,7 +17,7 @@ async def milk(run: Run) -> None:
     """Do nothing."""
 
 
-@pytest.mark.parametrize("path", ["/jobs", "/inbox"])
+@pytest.mark.parametrize("path", ["/inbox"])
 @pytest.mark.parametrize(("width", "folded"), [(390, True), (1280, False)])
 async def test_a_filter_is_folded_where_there_is_no_room(
     served: Served, browser: Browser, path: str, width: int, folded: bool

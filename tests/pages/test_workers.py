@@ -8,6 +8,9 @@ import pytest
 from remit import Remit, Run, recipe
 from remit.engines.presence import KIND
 from remit.journal.event import HeadQuery
+from remit.pages.workers import queues_of
+from remit.record.views import JobRow
+from remit.service.workers import WorkerView
 from remit.settings import load
 from tests.pages.conftest import Served
 
@@ -54,3 +57,31 @@ async def test_a_worker_has_its_age_and_the_number_of_its_jobs(tmp_path: Path) -
         assert [(one.jobs, one.since) for one in views] == [(1, head.updated_at)]
         go.set()
         await job
+
+
+def _row(job: str, route: str, at: int) -> JobRow:
+    return JobRow(
+        job=job, name="pay", state="pending", title=job, created_at=at, updated_at=at, due_at=at, waiting_for="",
+        code="", worker="", route=route, labels={},
+    )  # fmt: skip
+
+
+def _worker(**recipes: str) -> WorkerView:
+    return WorkerView(worker="w", words="w1", role="worker", since=0, remit="1", recipes=recipes, jobs=0)
+
+
+@pytest.mark.parametrize(
+    ("route", "workers", "lack"),
+    [
+        ("", [_worker()], ""),
+        ("pay", [], "No process runs jobs."),
+        ("pay", [_worker(pay="1")], ""),
+        ("pay", [_worker(other="1")], "No worker knows the recipe pay."),
+        ("pay@2", [_worker(pay="1")], "It began with version 2: w1 has 1."),
+        ("pay@2", [_worker(pay="1"), _worker(pay="2")], ""),
+        ("tool:mcp.x", [_worker(pay="1")], "Left by a worker that has no mcp.x."),
+    ],
+)
+def test_a_queue_says_who_lacks_what(route: str, workers: list[WorkerView], lack: str) -> None:
+    (queue,) = queues_of([_row("new", route, 9), _row("old", route, 5)], workers)
+    assert (queue.number, queue.oldest.job, queue.since, queue.lack) == (2, "old", 5, lack)

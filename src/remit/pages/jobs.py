@@ -292,7 +292,7 @@ PAGES: Final = (
         query=Filter,
         live="heads",
     ),
-    Page(path="/jobs/hints/line", scope="read", handler=hints, query=Typed),
+    Page(path="/hints/{list}", scope="read", handler=hints, query=Typed),
     Page(path="/jobs.csv", scope="read", handler=table, query=Filter),
     Page(path="/views/save", scope="read", handler=save, form=Save),
     Page(path="/views/remove", scope="read", handler=remove, form=Remove),

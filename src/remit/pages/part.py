@@ -144,7 +144,7 @@ class Pages:
             await reader(Read("page", page.path, path, asked.principal))
         match answer:
             case View():
-                if "{" in page.path:
+                if "{" in page.path and answer.title:
                     self._memory.note(asked.principal, answer.title, here)
                 return await self._page(answer, request, visitor, here, listens=bool(page.live))
             case See():

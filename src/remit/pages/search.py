@@ -19,7 +19,9 @@ _MOST: Final = 8
 """Things of a sort that are shown."""
 _RECORDED: Final = 5
 """Jobs that are looked for by what they recorded, where few have the words in their title."""
-_JOB: Final = re.compile(r"(?P<job>(?:job|ses)_[0-9a-z]{26}|[0-9a-z]{6,26})(?:[ /](?P<step>[0-9][0-9.a-z]*))?")
+_JOB: Final = re.compile(
+    r"(?P<job>(?:job|ses)_[0-9a-z]{26}|[0-9a-hjkmnp-tv-z]{6,26})(?:[ /](?P<step>[0-9][0-9.a-z]*))?"
+)
 """A job by its identifier or the end of it, and one of its steps."""
 _PLACES: Final = {"job": "/jobs/{}", "ses": "/sessions/{}"}
 
@@ -79,7 +81,7 @@ async def search(asked: PageRequest) -> Search | See:
 async def _place(asked: PageRequest, text: str) -> See | None:
     """The page of the job or step that an identifier names; None for other words."""
     named = _JOB.fullmatch(text.casefold())
-    if named is None or not any(char.isdigit() for char in named["job"]):
+    if named is None:
         return None
     try:
         job = await asked.service.jobs.find(named["job"])

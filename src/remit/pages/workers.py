@@ -1,11 +1,32 @@
-"""Workers: the processes that run jobs, and their code."""
+"""Workers: the processes that run jobs, and their code; jobs that wait for one, and timers that end next."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, Final
 
+import msgspec
+
 from remit.pages.page import Page, PageRequest, View
+from remit.record.views import JobRow
 from remit.service.workers import WorkerView
+
+_LOOKED_AT: Final = 1_000
+"""Jobs of a state that are looked at, the newest ones."""
+_TIMERS: Final = 10
+
+
+class Queue(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs that wait for a worker, by what that has to have."""
+
+    route: str
+    """A recipe, `recipe@version` or `tool:NAME`; empty: any worker can take them."""
+    number: int
+    oldest: JobRow
+    since: int
+    """When the oldest of them was due."""
+    lack: str
+    """Why no worker takes them; empty: one can."""
 
 
 class Workers(View, frozen=True, kw_only=True):
@@ -15,6 +36,10 @@ class Workers(View, frozen=True, kw_only=True):
     workers: tuple[WorkerView, ...]
     versions: dict[str, int]
     """The number of versions of a recipe they run, by its name."""
+    queues: tuple[Queue, ...]
+    """Those that wait longest first."""
+    timers: tuple[JobRow, ...]
+    """Jobs whose timer ends next."""
 
 
 async def workers(asked: PageRequest) -> Workers:
@@ -24,7 +49,49 @@ async def workers(asked: PageRequest) -> Workers:
     for one in found:
         for name, version in one.recipes.items():
             every.setdefault(name, set()).add(version)
-    return Workers(title="Workers", workers=tuple(found), versions={name: len(all_) for name, all_ in every.items()})
+    pending = await asked.service.jobs.rows(("pending",), limit=_LOOKED_AT)
+    waiting = await asked.service.jobs.rows(("waiting",), limit=_LOOKED_AT)
+    timed = sorted((row for row in waiting if row.due_at is not None), key=lambda row: row.due_at or 0)
+    return Workers(
+        title="Workers",
+        workers=tuple(found),
+        versions={name: len(all_) for name, all_ in every.items()},
+        queues=queues_of((row for row in pending if _due(row) <= asked.now), found),
+        timers=tuple(timed[:_TIMERS]),
+    )
+
+
+def queues_of(due: Iterable[JobRow], workers: list[WorkerView]) -> tuple[Queue, ...]:
+    """Return what waits for a worker, and why none takes it."""
+    groups: dict[str, list[JobRow]] = {}
+    for row in due:
+        groups.setdefault(row.route, []).append(row)
+    found = []
+    for route, rows in groups.items():
+        oldest = min(rows, key=_due)
+        lack = _lack(route, workers)
+        found.append(Queue(route=route, number=len(rows), oldest=oldest, since=_due(oldest), lack=lack))
+    return tuple(sorted(found, key=lambda queue: queue.since))
+
+
+def _due(row: JobRow) -> int:
+    return row.due_at if row.due_at is not None else row.created_at
+
+
+def _lack(route: str, workers: list[WorkerView]) -> str:
+    """Say who lacks what; empty where someone can take it, or only the worker itself can tell."""
+    recipe, _, version = route.partition("@")
+    if not workers:
+        return "No process runs jobs."
+    if not route or route.startswith("tool:"):
+        return f"Left by a worker that has no {route.removeprefix('tool:')}." if route else ""
+    knowing = [one for one in workers if recipe in one.recipes]
+    if not knowing:
+        return f"No worker knows the recipe {recipe}."
+    if version and all(one.recipes[recipe] != version for one in knowing):
+        others = ", ".join(f"{one.words} has {one.recipes[recipe]}" for one in knowing)
+        return f"It began with version {version}: {others}."
+    return ""
 
 
 PAGES: Final = (
@@ -35,7 +102,7 @@ PAGES: Final = (
         name="Workers",
         key="w",
         under="What runs where?",
-        about="processes that run jobs, and their code",
+        about="processes that run jobs, their code, what waits for one, timers",
         live="heads",
     ),
 )
