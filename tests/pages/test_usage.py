@@ -76,6 +76,6 @@ async def test_a_job_and_its_steps_say_what_models_used(
         job = await opened.start(asking())
         await job
         text = (await browser.get(f"/jobs/{job.id}")).text
-        used = re.search(rf"<dt>Models</dt><dd>1 request, (\d+) tokens, {cost}</dd>", text)
+        used = re.search(rf"<dt>Models</dt><dd><a [^>]*>1 request, (\d+) tokens, {cost}</a></dd>", text)
         assert used is not None
         assert f'<span class="dim small">{used[1]} tokens' in text
